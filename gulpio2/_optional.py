@@ -1,0 +1,45 @@
+"""Modules that are loaded when they are first needed.
+
+``import gulpio2`` must stay light, so every heavy or optional module comes in
+through `require`, or through an import inside the function that needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from gulpio2.errors import MissingDependencyError
+
+__all__ = ["require"]
+
+
+def require(module: str, *, extra: str | None = None) -> Any:
+    """Import a module, or say how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted module name.
+    extra : str, optional
+        The extra of this package that brings it; the module's own top-level name
+        is proposed where there is none.
+
+    Returns
+    -------
+    module
+        The imported module.
+
+    Raises
+    ------
+    MissingDependencyError
+        It is not installed; the message gives the line that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as cause:
+        target = f"'gulpio2[{extra}]'" if extra else module.partition(".")[0]
+        raise MissingDependencyError(
+            f"{module} is needed for this and cannot be imported ({cause}). "
+            f"Install it with: pip install {target}"
+        ) from cause

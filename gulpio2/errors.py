@@ -1,0 +1,156 @@
+"""Every exception and warning of the package.
+
+::
+
+    GulpError
+      FormatError (ValueError)         what is on disk is not what the format says
+        MetaFileError                  a .gmeta or gulp.json cannot be understood
+        ChunkMismatchError             a data file and its map do not belong together
+        CorruptFrameError              a record is not the frame that was stored
+      GulpLookupError (LookupError)    asked for something that is not there
+        ItemNotFoundError (KeyError)   no item has this id
+        FrameIndexError (IndexError)   the item has no frame at this index
+        FrameTimeError                 the item has no frame at this time, or no times
+      IngestError                      an item or a run could not be ingested
+        DuplicateIdError               two items have one id
+        SourceReadError                a source file cannot be read
+        ImageNotFoundError             an image file is missing or is no image
+        AdapterContractError           an adapter gave something it must not give
+      StorageError (OSError)           the storage refused
+        ReadRangeError                 bytes outside of a file were asked for
+        LockedError                    another writer holds the directory
+      MissingDependencyError (ImportError)   an optional package is not installed
+        FfmpegNotFoundError                  the ffmpeg program is not installed
+    GulpWarning (UserWarning)          a caller's mistake that was survived
+    GulpDeprecationWarning (DeprecationWarning)   will go in a later release
+
+A message says what happened, where, and what to do next. Where GulpIO2 0.0.4 let
+a built-in exception through, the class here derives from it as well.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AdapterContractError",
+    "ChunkMismatchError",
+    "CorruptFrameError",
+    "DuplicateIdError",
+    "FfmpegNotFoundError",
+    "FormatError",
+    "FrameIndexError",
+    "FrameTimeError",
+    "GulpDeprecationWarning",
+    "GulpError",
+    "GulpLookupError",
+    "GulpWarning",
+    "ImageNotFoundError",
+    "IngestError",
+    "ItemNotFoundError",
+    "LockedError",
+    "MetaFileError",
+    "MissingDependencyError",
+    "ReadRangeError",
+    "SourceReadError",
+    "StorageError",
+]
+
+
+class GulpError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class FormatError(GulpError, ValueError):
+    """What is on disk, or in memory, is not what the format says."""
+
+
+class MetaFileError(FormatError):
+    """A ``.gmeta`` map or a ``gulp.json`` manifest cannot be understood."""
+
+
+class ChunkMismatchError(FormatError, AssertionError):
+    """A data file and its map do not belong together, or one is missing.
+
+    Also an ``AssertionError``, which is what GulpIO2 0.0.4 raised.
+    """
+
+
+class CorruptFrameError(FormatError):
+    """A record is not the frame that was stored: no JPEG, or a wrong checksum."""
+
+
+class GulpLookupError(GulpError, LookupError):
+    """Something was asked for that is not there."""
+
+
+class ItemNotFoundError(GulpLookupError, KeyError):
+    """No item has this id."""
+
+    def __str__(self) -> str:
+        """Give the message itself, where ``KeyError`` gives its repr."""
+        return str(self.args[0]) if self.args else ""
+
+
+class FrameIndexError(GulpLookupError, IndexError):
+    """The item has no frame at this index."""
+
+
+class FrameTimeError(GulpLookupError):
+    """The item has no frame at this time, or carries no presentation times."""
+
+
+class IngestError(GulpError):
+    """An item, or a whole run, could not be ingested."""
+
+
+class DuplicateIdError(IngestError, AssertionError):
+    """Two items have the same id.
+
+    Also an ``AssertionError``, which is what GulpIO2 0.0.4 raised on opening.
+    """
+
+
+class SourceReadError(IngestError):
+    """A source file cannot be read, or gave fewer frames than it has."""
+
+
+class ImageNotFoundError(SourceReadError, FileNotFoundError):
+    """An image file is missing, or is no image.
+
+    Also a ``FileNotFoundError``, which is what GulpIO2 0.0.4 let through.
+    """
+
+    def __str__(self) -> str:
+        """Give the message, which ``OSError`` would take apart."""
+        return str(self.args[0]) if self.args else ""
+
+
+class AdapterContractError(IngestError):
+    """An adapter gave something that it must not give."""
+
+
+class StorageError(GulpError, OSError):
+    """The storage refused: no space, no permission, an I/O error."""
+
+
+class ReadRangeError(StorageError):
+    """Bytes outside of a file were asked for."""
+
+
+class LockedError(StorageError):
+    """Another writer holds the directory."""
+
+
+class MissingDependencyError(GulpError, ImportError):
+    """An optional package is not installed."""
+
+
+class FfmpegNotFoundError(MissingDependencyError):
+    """The ``ffmpeg`` program is not installed."""
+
+
+class GulpWarning(UserWarning):
+    """A caller's mistake that was survived."""
+
+
+class GulpDeprecationWarning(DeprecationWarning):
+    """Something that will be gone in a later release."""
