@@ -1,0 +1,172 @@
+"""What the whole suite shares: real inputs, needs of tests, hypothesis profiles.
+
+A test that needs something which is not on every machine says so with a marker
+(``torch``, ``ffmpeg``, ``gpu``, ``remote``, ``original``) or by asking for a fixture
+(`shared_data`). Where the thing is absent the test is skipped with the reason; the
+environment variable ``GULPIO2_REQUIRE=torch,shared`` turns that skip into a failure,
+for machines that must have it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+# ------------------------------------------------------------------ hypothesis
+# Quick is reproducible, so that a red run is red again; long looks for new cases.
+hypothesis.settings.register_profile(
+    "quick",
+    max_examples=30,
+    derandomize=True,
+    database=None,
+    deadline=None,  # the machine may be busy; a hang is the faulthandler's business
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile(
+    "long",
+    max_examples=1000,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile(os.environ.get("GULPIO2_HYPOTHESIS", "quick"))
+
+
+# ------------------------------------------------------------------ needs
+def _shared_data() -> Path:
+    """Give the folder of real inputs, which lies beside the repository."""
+    default = REPOSITORY.parent / "shared" / "data"
+    return Path(os.environ.get("GULPIO2_SHARED_DATA", default))
+
+
+def _without_module(name: str, extra: str) -> str | None:
+    if importlib.util.find_spec(name) is not None:
+        return None
+    return f"{name} is not installed (pip install 'gulpio2[{extra}]')"
+
+
+def _without_gpu() -> str | None:
+    reason = _without_module("torch", "torch")
+    if reason is None:
+        import torch  # heavy, and only for tests that need it anyway
+
+        reason = None if torch.cuda.is_available() else "no CUDA device"
+    return reason
+
+
+def _without_ffmpeg() -> str | None:
+    return None if shutil.which("ffmpeg") else "no ffmpeg program on PATH"
+
+
+def _without_original() -> str | None:
+    if not os.environ.get("GULPIO2_ORIGINAL_PYTHON"):
+        return "GULPIO2_ORIGINAL_PYTHON names no interpreter with GulpIO2 0.0.4"
+    return None
+
+
+def _without_shared() -> str | None:
+    folder = _shared_data()
+    return None if folder.is_dir() else f"no real inputs at {folder}"
+
+
+# Need -> a function that gives the reason to skip, or None where the need is met.
+NEEDS: dict[str, Callable[[], str | None]] = {
+    "torch": lambda: _without_module("torch", "torch"),
+    "gpu": _without_gpu,
+    "ffmpeg": _without_ffmpeg,
+    "remote": lambda: _without_module("fsspec", "remote"),
+    "original": _without_original,
+    "shared": _without_shared,
+}
+
+
+def _required() -> set[str]:
+    names = os.environ.get("GULPIO2_REQUIRE", "").split(",")
+    return {name.strip() for name in names if name.strip()}
+
+
+def _need(name: str) -> None:
+    """Skip the running test where a need is not met, or fail it where it must be."""
+    reason = NEEDS[name]()
+    if reason is None:
+        return
+    if name in _required():
+        pytest.fail(f"GULPIO2_REQUIRE asks for {name}: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+    parser.addoption("--benchmarks", action="store_true", help="run the benchmarks")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    unknown = _required() - NEEDS.keys()
+    if unknown:
+        raise pytest.UsageError(
+            f"GULPIO2_REQUIRE has {sorted(unknown)}; known are {sorted(NEEDS)}"
+        )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers():
+        if marker.name in NEEDS:
+            _need(marker.name)
+    if item.get_closest_marker("slow") and not item.config.getoption("--slow"):
+        pytest.skip("slow; runs with --slow")
+    asked = item.config.getoption("--benchmarks") or item.config.getoption(
+        "benchmark_only", default=False
+    )
+    if item.get_closest_marker("benchmark") and not asked:
+        pytest.skip("a benchmark; runs with --benchmarks")
+
+
+# ------------------------------------------------------------------ fixtures
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Give the root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Give the folder of real inputs; skip where it is absent."""
+    _need("shared")
+    return _shared_data()
+
+
+@pytest.fixture(scope="session")
+def shared_videos(shared_data: Path) -> Path:
+    """Give the folder of real videos; its README says what is special in each."""
+    return shared_data / "videos"
+
+
+@pytest.fixture(scope="session")
+def shared_images(shared_data: Path) -> Path:
+    """Give the folder of real JPEG files."""
+    return shared_data / "images"
+
+
+@pytest.fixture(scope="session")
+def original_python() -> str:
+    """Give the interpreter that has GulpIO2 0.0.4; skip where there is none."""
+    _need("original")
+    return os.environ["GULPIO2_ORIGINAL_PYTHON"]
+
+
+@pytest.fixture(scope="session")
+def python() -> str:
+    """Give this interpreter, for tests that need a fresh process."""
+    return sys.executable
