@@ -69,10 +69,17 @@ def _without_ffmpeg() -> str | None:
     return None if shutil.which("ffmpeg") else "no ffmpeg program on PATH"
 
 
+def _original_python() -> Path:
+    """Give the interpreter of the original, which ``bin/original`` makes."""
+    default = REPOSITORY / ".original-env" / "bin" / "python"
+    return Path(os.environ.get("GULPIO2_ORIGINAL_PYTHON", default))
+
+
 def _without_original() -> str | None:
-    if not os.environ.get("GULPIO2_ORIGINAL_PYTHON"):
-        return "GULPIO2_ORIGINAL_PYTHON names no interpreter with GulpIO2 0.0.4"
-    return None
+    path = _original_python()
+    if path.is_file():
+        return None
+    return f"no GulpIO2 0.0.4 at {path}; bin/original makes its environment"
 
 
 def _without_shared() -> str | None:
@@ -163,7 +170,15 @@ def shared_images(shared_data: Path) -> Path:
 def original_python() -> str:
     """Give the interpreter that has GulpIO2 0.0.4; skip where there is none."""
     _need("original")
-    return os.environ["GULPIO2_ORIGINAL_PYTHON"]
+    return str(_original_python())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # bin/check goes on after a failed step; said here, the last line stays pytest's.
+    failed = os.environ.get("GULPIO2_FAILED_STEPS")
+    if failed:
+        terminalreporter.section("bin/check")
+        terminalreporter.line(f"FAILED before the tests: {failed}", red=True)
 
 
 @pytest.fixture(scope="session")
