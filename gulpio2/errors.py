@@ -16,6 +16,7 @@
         SourceReadError                a source file cannot be read
         ImageNotFoundError             an image file is missing or is no image
         AdapterContractError           an adapter gave something it must not give
+        IngestSettingError (ValueError)    no workers, empty chunks, nothing to ingest
       StorageError (OSError)           the storage refused
         ReadRangeError                 bytes outside of a file were asked for
         LockedError                    another writer holds the directory
@@ -45,6 +46,7 @@ __all__ = [
     "GulpWarning",
     "ImageNotFoundError",
     "IngestError",
+    "IngestSettingError",
     "ItemNotFoundError",
     "LockedError",
     "MetaFileError",
@@ -126,6 +128,13 @@ class ImageNotFoundError(SourceReadError, FileNotFoundError):
 
 class AdapterContractError(IngestError):
     """An adapter gave something that it must not give."""
+
+
+class IngestSettingError(IngestError, ValueError, AssertionError):
+    """A run that cannot be: no workers, empty chunks, or nothing to ingest.
+
+    Also an ``AssertionError``, which is what GulpIO2 0.0.4 raised.
+    """
 
 
 class StorageError(GulpError, OSError):

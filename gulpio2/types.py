@@ -7,12 +7,13 @@ gives them one at a time as `StoredFrame`, and `Item` is what an adapter yields.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
+
     import numpy as np
     import numpy.typing as npt
 
@@ -32,9 +33,7 @@ __all__ = [
 
 StrPath = str | os.PathLike[str]
 ItemId = str | int
-JsonValue = (
-    None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
-)
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 # Users' metadata is theirs: whatever JSON holds, and on its way in also numpy values.
 Meta = dict[str, Any]
 # slice, int, sequence of int, integer or boolean array; see format/selection.py.
@@ -95,7 +94,7 @@ class StoredFrame:
     image: EncodableFrame
     """Array, PIL image, `YuvFrame`, or the bytes of a JPEG."""
     pts: int | None = None
-    """Presentation time in ticks of the source's time base; None where there is none."""
+    """Presentation time in ticks of the source's time base; None where unknown."""
 
 
 @runtime_checkable
@@ -163,5 +162,3 @@ class Progress(Protocol):
     ) -> None:
         """Take note of what was done since the last call."""
         ...
-
-

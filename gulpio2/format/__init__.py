@@ -1,0 +1,17 @@
+"""The format itself, as pure functions: ints, bytes and dicts in and out.
+
+Nothing here opens a file, asks the clock or draws a random number; ``docs/format.md``
+is the specification that these modules implement.
+
+* `layout`: the names of files in a directory, and how they pair up.
+* `records`: where a frame is in a data file, and its padding.
+* `entry`: what we add to an item's entry: checksums, times, facts of the source.
+* `gmeta`: the map of a chunk, to bytes and back.
+* `metadata`: users' metadata as JSON can hold it.
+* `manifest`: ``gulp.json``, how a directory was made.
+* `selection`: what a caller asks for, as frame indices.
+* `plan`: which bytes to read together, which items to write together.
+* `checks`: everything that the checker knows.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,202 @@
+"""What is added to an item's entry in the map: checksums, times, source facts.
+
+All of it lies under one key that GulpIO2 0.0.4 ignores (``docs/format.md``, rules
+12 to 17)::
+
+    "gulp2": {"crc32": "<base64>", "time_base": [1, 14336], "pts": [[0, 512, 280]],
+              "source": {"width": 340, ...}, "check": "8f0a11c2"}
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gulpio2.errors import MetaFileError
+
+if TYPE_CHECKING:
+    from gulpio2.types import JsonValue
+
+__all__ = [
+    "EXTRAS_KEY",
+    "EntryExtras",
+    "dump_extras",
+    "entry_check",
+    "expand_runs",
+    "frame_crc32",
+    "load_extras",
+    "ticks_to_runs",
+]
+
+EXTRAS_KEY = "gulp2"
+_NO_CRC32: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntryExtras:
+    """The extras of one item, decoded."""
+
+    crc32: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_CRC32)
+    """One CRC-32 per frame over the JPEG bytes, padding left out; empty if unknown."""
+    time_base: Fraction | None = None
+    """Seconds per tick of `pts`."""
+    pts: tuple[int, ...] = ()
+    """Presentation time of each frame in ticks; empty if unknown."""
+    source: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Facts of the source file."""
+    check: str | None = None
+    """CRC-32 of the entry, eight hexadecimal digits; None where there is none."""
+
+
+def frame_crc32(jpeg: bytes | memoryview) -> int:
+    """Compute the checksum of a frame: CRC-32 (ISO 3309, as in zlib) of its JPEG."""
+    return zlib.crc32(jpeg)
+
+
+def ticks_to_runs(ticks: Iterable[int]) -> list[list[int]]:
+    """Write times as arithmetic runs ``[start, step, count]``.
+
+    Examples
+    --------
+    >>> ticks_to_runs([0, 512, 1024, 1030])
+    [[0, 512, 3], [1030, 0, 1]]
+    """
+    runs: list[list[int]] = []
+    for tick in ticks:
+        if runs:
+            start, step, count = runs[-1]
+            if count == 1:
+                runs[-1] = [start, tick - start, 2]
+                continue
+            if tick == start + step * count:
+                runs[-1][2] += 1
+                continue
+        runs.append([tick, 0, 1])
+    return runs
+
+
+def expand_runs(runs: Sequence[Sequence[int]], num_frames: int) -> tuple[int, ...]:
+    """Undo `ticks_to_runs`.
+
+    Raises
+    ------
+    MetaFileError
+        The runs are malformed, or are not `num_frames` ticks in all. Nothing is
+        expanded before that is known, so a crafted count allocates nothing.
+    """
+    if not isinstance(runs, list) or not all(
+        isinstance(run, list) and len(run) == 3 and all(type(n) is int for n in run)
+        for run in runs
+    ):
+        raise MetaFileError("pts is not a list of [start, step, count]")
+    total = sum(run[2] for run in runs)
+    if total != num_frames or any(run[2] < 1 for run in runs):
+        raise MetaFileError(f"pts holds {total} times for {num_frames} frames")
+    return tuple(start + step * k for start, step, count in runs for k in range(count))
+
+
+def dump_extras(
+    *,
+    crc32: Sequence[int],
+    time_base: Fraction | None = None,
+    pts: Sequence[int] = (),
+    source: Mapping[str, JsonValue] | None = None,
+) -> dict[str, JsonValue]:
+    """Make the value of the ``gulp2`` key, ``check`` left out.
+
+    Parameters
+    ----------
+    crc32 : sequence of int
+        One per frame.
+    time_base : Fraction, optional
+        Seconds per tick; times are written only together with it.
+    pts : sequence of int, optional
+        One per frame, or none.
+    source : mapping, optional
+        Facts of the source.
+    """
+    packed = np.asarray(crc32, dtype="<u4").tobytes()
+    extras: dict[str, JsonValue] = {"crc32": base64.b64encode(packed).decode("ascii")}
+    if time_base is not None and pts:
+        extras["time_base"] = [time_base.numerator, time_base.denominator]
+        extras["pts"] = [list(run) for run in ticks_to_runs(pts)]
+    if source:
+        extras["source"] = dict(source)
+    return extras
+
+
+def entry_check(id_: str, entry: Mapping[str, Any]) -> str:
+    """Compute the check of an entry: eight hexadecimal digits.
+
+    It is the CRC-32 of the JSON (separators ``", "`` and ``": "``, ASCII) of
+    ``[id, entry]``, with the ``check`` itself left out of the entry.
+    """
+    extras = {key: value for key, value in entry[EXTRAS_KEY].items() if key != "check"}
+    covered = {**entry, EXTRAS_KEY: extras}
+    return f"{zlib.crc32(json.dumps([id_, covered]).encode('ascii')):08x}"
+
+
+def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
+    """Decode the extras of an entry.
+
+    Parameters
+    ----------
+    entry : mapping
+        The item's entry; without the ``gulp2`` key the extras are empty.
+    where : str
+        The item and its file, for the message.
+
+    Raises
+    ------
+    MetaFileError
+        They are not what the format says; ``gulp2 check`` lists every such entry.
+    """
+    extras = entry.get(EXTRAS_KEY)
+    if extras is None:
+        return EntryExtras()
+    num_frames = len(entry["frame_info"])
+    try:
+        packed = base64.b64decode(extras.get("crc32", ""), validate=True)
+        if len(packed) != 4 * num_frames and packed:
+            raise MetaFileError(f"{len(packed)} bytes of crc32 for {num_frames} frames")
+        time_base = _load_time_base(extras.get("time_base"))
+        pts = expand_runs(extras["pts"], num_frames) if "pts" in extras else ()
+        source = extras.get("source", {})
+        check = extras.get("check")
+        if not isinstance(source, Mapping):
+            raise MetaFileError(f"source is {source!r} and no object")
+        if check is not None and not isinstance(check, str):
+            raise MetaFileError(f"check is {check!r} and no string")
+    except (MetaFileError, binascii.Error, TypeError, AttributeError) as cause:
+        raise MetaFileError(
+            f"{where}: the '{EXTRAS_KEY}' part of the entry is damaged: {cause}. "
+            "Run `gulp2 check` on the directory for a full list"
+        ) from cause
+    return EntryExtras(
+        crc32=np.frombuffer(packed, "<u4"),
+        time_base=time_base,
+        pts=pts,
+        source=source,
+        check=check,
+    )
+
+
+def _load_time_base(value: Any) -> Fraction | None:
+    if value is None:
+        return None
+    if (
+        not isinstance(value, list)
+        or len(value) != 2
+        or not all(type(part) is int and part > 0 for part in value)
+    ):
+        raise MetaFileError(f"time_base is {value!r} and no [numerator, denominator]")
+    return Fraction(value[0], value[1])

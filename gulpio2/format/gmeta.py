@@ -1,0 +1,122 @@
+"""The map of a chunk, to bytes and back."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from gulpio2.errors import MetaFileError
+
+__all__ = ["dump_gmeta", "load_gmeta", "load_ordered_json", "validate_entry"]
+
+_HINT = "Run `gulp2 check` on the directory for a full list"
+
+
+def dump_gmeta(meta_dict: Mapping[str, Any]) -> bytes:
+    """Write a map as GulpIO2 0.0.4 writes it: ``json.dump`` with its defaults.
+
+    Parameters
+    ----------
+    meta_dict : mapping
+        Id to entry, in the order to be kept.
+
+    Returns
+    -------
+    bytes
+        One line of ASCII without a final newline. ``NaN`` and ``Infinity`` are
+        written as such literals.
+    """
+    return json.dumps(meta_dict).encode("ascii")
+
+
+def load_ordered_json(data: bytes, *, where: str) -> Any:
+    """Parse JSON into ordered mappings, refusing what cannot be parsed by name.
+
+    Raises
+    ------
+    MetaFileError
+        Not JSON, or an object that has one key twice at the top level.
+    """
+    last: list[tuple[str, Any]] = []
+
+    def ordered(pairs: list[tuple[str, Any]]) -> OrderedDict[str, Any]:
+        nonlocal last
+        last = pairs
+        return OrderedDict(pairs)
+
+    try:
+        value = json.loads(data, object_pairs_hook=ordered)
+    except (ValueError, RecursionError) as cause:
+        raise MetaFileError(
+            f"{where}: {len(data)} bytes that are not JSON ({cause}). {_HINT}"
+        ) from cause
+    if isinstance(value, OrderedDict) and len(value) != len(last):
+        seen: set[str] = set()
+        twice = next(key for key, _ in last if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is the else
+        raise MetaFileError(f"{where}: id {twice!r} stands there twice. {_HINT}")
+    return value
+
+
+def load_gmeta(data: bytes, *, where: str) -> OrderedDict[str, Any]:
+    """Read a map.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    where : str
+        Its path, for the message.
+
+    Returns
+    -------
+    OrderedDict
+        Id to entry, in file order; mappings inside are ordered as well.
+
+    Raises
+    ------
+    MetaFileError
+        It is no map; the message gives the item and the place.
+    """
+    value = load_ordered_json(data, where=where)
+    if not isinstance(value, OrderedDict):
+        raise MetaFileError(f"{where}: holds no JSON object. {_HINT}")
+    for id_, entry in value.items():
+        if fault := validate_entry(entry):
+            raise MetaFileError(f"{where}: item {id_!r}: {fault}. {_HINT}")
+    return value
+
+
+def validate_entry(entry: Any) -> str | None:
+    """Say what is wrong with an entry, or None.
+
+    The spans are checked to be whole numbers that can be a record; whether they lie
+    inside of the data file is known only where that file is.
+    """
+    if not isinstance(entry, Mapping):
+        return f"is {type(entry).__name__} and no object"
+    infos = entry.get("frame_info")
+    if not isinstance(infos, list):
+        return "has no list (at `$.frame_info`)"
+    for index, info in enumerate(infos):
+        if not (
+            isinstance(info, list)
+            and len(info) == 3
+            and type(info[0]) is int
+            and type(info[1]) is int
+            and type(info[2]) is int
+            and info[0] >= 0
+            and 0 <= info[1] <= 3
+            and info[2] >= info[1]
+        ):
+            return f"{info!r} is no [loc, pad, length] (at `$.frame_info[{index}]`)"
+    metas = entry.get("meta_data")
+    if not isinstance(metas, list) or not all(
+        meta is None or isinstance(meta, Mapping) for meta in metas
+    ):
+        return "has no list of objects (at `$.meta_data`)"
+    extras = entry.get("gulp2", {})
+    if not isinstance(extras, Mapping):
+        return "is no object (at `$.gulp2`)"
+    return None

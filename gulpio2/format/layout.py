@@ -1,0 +1,112 @@
+"""The names of the files in a directory, and how they pair up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "FAILURES_NAME",
+    "LABELS_NAME",
+    "MANIFEST_NAME",
+    "Listing",
+    "data_name",
+    "list_chunks",
+    "meta_name",
+    "partial_name",
+]
+
+LABELS_NAME = "label2idx.json"
+MANIFEST_NAME = "gulp.json"
+FAILURES_NAME = "failures.jsonl"
+
+# No leading zeros: data_0.gulp and data_00.gulp must not both be chunk 0.
+_DATA = re.compile(r"data_(0|[1-9][0-9]*)\.gulp")
+_META = re.compile(r"meta_(0|[1-9][0-9]*)\.gmeta")
+_PARTIAL = re.compile(r".+\.[0-9a-z]+\.partial")
+_LIKE_CHUNK = re.compile(r".*\.(gulp|gmeta)")
+
+
+def data_name(number: int) -> str:
+    """Name the data file of a chunk."""
+    return f"data_{number}.gulp"
+
+
+def meta_name(number: int) -> str:
+    """Name the map of a chunk."""
+    return f"meta_{number}.gmeta"
+
+
+def partial_name(name: str, token: str) -> str:
+    """Name a file that is being written and will be called `name` once it is whole.
+
+    Parameters
+    ----------
+    name : str
+        The final name.
+    token : str
+        Lower-case letters and digits, unique to the writer, so that two attempts at
+        one chunk never write into one file.
+    """
+    return f"{name}.{token}.partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The names in a directory, sorted by what they are."""
+
+    chunks: tuple[int, ...]
+    """Numbers that have a data file and a map, ascending."""
+    data_only: tuple[int, ...]
+    """Numbers with a data file and no map: never committed, or the map was lost."""
+    meta_only: tuple[int, ...]
+    """Numbers with a map and no data file."""
+    partials: tuple[str, ...]
+    """Files that a writer had not finished."""
+    strays: tuple[str, ...]
+    """Names that end like a chunk's but are none, as ``data_00.gulp``."""
+
+    @property
+    def next_number(self) -> int:
+        """First number above every one that is taken, whole chunk or not."""
+        taken = (*self.chunks, *self.data_only, *self.meta_only)
+        return max(taken, default=-1) + 1
+
+
+def list_chunks(names: Iterable[str]) -> Listing:
+    """Sort the names found in a directory.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Plain file names. Names that have nothing to do with chunks are left out.
+
+    Returns
+    -------
+    Listing
+        Numbers in numeric order: chunk 10 comes after chunk 9.
+    """
+    data: set[int] = set()
+    meta: set[int] = set()
+    partials: list[str] = []
+    strays: list[str] = []
+    for name in names:
+        if match := _DATA.fullmatch(name):
+            data.add(int(match[1]))
+        elif match := _META.fullmatch(name):
+            meta.add(int(match[1]))
+        elif _PARTIAL.fullmatch(name):
+            partials.append(name)
+        elif _LIKE_CHUNK.fullmatch(name):
+            strays.append(name)
+    return Listing(
+        chunks=tuple(sorted(data & meta)),
+        data_only=tuple(sorted(data - meta)),
+        meta_only=tuple(sorted(meta - data)),
+        partials=tuple(sorted(partials)),
+        strays=tuple(sorted(strays)),
+    )

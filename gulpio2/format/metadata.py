@@ -1,0 +1,90 @@
+"""Users' metadata, as JSON can hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gulpio2.errors import AdapterContractError
+
+__all__ = ["plain_metadata"]
+
+# Nesting that no metadata needs; keeps a circular structure from exhausting the stack.
+_MAX_DEPTH = 100
+
+
+def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
+    """Copy an item's metadata into what JSON can hold.
+
+    Parameters
+    ----------
+    meta : mapping
+        Values may be None, bool, int, float, str, lists, tuples, mappings, and numpy
+        scalars and arrays of bools, integers, floats and strings, which become the
+        Python values and (nested) lists that they stand for.
+    id_ : str
+        The item, for the message.
+
+    Returns
+    -------
+    dict
+        Plain Python values, key order kept.
+
+    Raises
+    ------
+    AdapterContractError
+        Something that JSON cannot hold; the message gives its place.
+    """
+    if not isinstance(meta, Mapping):
+        raise AdapterContractError(
+            f"the metadata of item {id_!r} is {meta!r}, a {type(meta).__name__}; "
+            "it must be a dict (an empty one where there is none)"
+        )
+    plain = _plain(meta, id_, "$", 0)
+    return dict(plain)
+
+
+def _plain(value: Any, id_: str, place: str, depth: int) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if depth > _MAX_DEPTH:
+        raise _cannot_hold(value, id_, place, "nested too deeply, or in itself")
+    if isinstance(value, Mapping):
+        return {
+            _key(key, id_, place): _plain(item, id_, f"{place}.{key}", depth + 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [
+            _plain(item, id_, f"{place}[{index}]", depth + 1)
+            for index, item in enumerate(value)
+        ]
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
+        return value.tolist()
+    if isinstance(value, (bool, int, float, str)):
+        # Subclasses (enumerations among them) would be written by their own repr.
+        for kind in (int, float, str):
+            if isinstance(value, kind):
+                return kind(value)
+    raise _cannot_hold(value, id_, place, f"a {type(value).__name__}")
+
+
+def _key(key: Any, id_: str, place: str) -> Any:
+    """Let through the keys that JSON turns into strings."""
+    if isinstance(key, np.generic):
+        key = key.item()
+    if key is None or isinstance(key, (bool, int, float, str)):
+        return key
+    raise _cannot_hold(key, id_, place, f"a {type(key).__name__} as a key")
+
+
+def _cannot_hold(value: Any, id_: str, place: str, what: str) -> AdapterContractError:
+    shown = repr(value)
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    return AdapterContractError(
+        f"the metadata of item {id_!r} cannot be stored as JSON: {shown} is {what} "
+        f"(at `{place}`). Convert it to a number, a string or a list"
+    )

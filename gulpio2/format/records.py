@@ -1,0 +1,46 @@
+"""Where a frame is in a data file, and its padding."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["ALIGNMENT", "FrameInfo", "pad_length", "record_of"]
+
+# Bytes. Of GulpIO2: every record starts at a multiple of four.
+ALIGNMENT = 4
+
+
+class FrameInfo(NamedTuple):
+    """One record: a complete JPEG and 0 to 3 zero bytes. Equal to the plain triplet."""
+
+    loc: int
+    """Offset of the first byte in the data file."""
+    pad: int
+    """Zero bytes after the JPEG, 0 to 3."""
+    length: int
+    """Bytes of the record, padding included."""
+
+
+def pad_length(num_bytes: int) -> int:
+    """Count the zero bytes that bring a length to a multiple of four.
+
+    Examples
+    --------
+    >>> [pad_length(n) for n in range(5)]
+    [0, 3, 2, 1, 0]
+    """
+    return -num_bytes % ALIGNMENT
+
+
+def record_of(jpeg: bytes | memoryview, loc: int) -> tuple[FrameInfo, bytes]:
+    """Make the record of a JPEG that goes to offset `loc`.
+
+    Returns
+    -------
+    info : FrameInfo
+        Where the record lies.
+    padding : bytes
+        The zeros to write after the JPEG.
+    """
+    pad = pad_length(len(jpeg))
+    return FrameInfo(loc, pad, len(jpeg) + pad), b"\0" * pad
