@@ -1,0 +1,155 @@
+"""What every sampler returns, and what stands in for frames that an item lacks."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = [
+    "BORDERS",
+    "NO_FRAME",
+    "Border",
+    "ClipIndices",
+    "apply_border",
+    "at_least",
+]
+
+Border: TypeAlias = Literal["clamp", "loop", "mask", "repeat"]
+IndexArray: TypeAlias = npt.NDArray[np.int64]
+ValidArray: TypeAlias = npt.NDArray[np.bool_]
+
+NO_FRAME = -1
+"""Index of a place for which nothing is to be read (border ``"mask"`` only)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipIndices:
+    """The frames of one clip, or of several, by their index in the item.
+
+    Examples
+    --------
+    >>> clip = ClipIndices(np.array([0, 2, 4]), np.array([True, True, True]))
+    >>> clip.indices.tolist(), clip.valid.all().item()
+    ([0, 2, 4], True)
+    """
+
+    indices: IndexArray
+    """``(frames,)`` for one clip, ``(clips, frames)`` for several; int64, each in
+    ``[0, num_frames)``, or `NO_FRAME` where the border is ``"mask"``."""
+    valid: ValidArray
+    """Same shape: False where another frame, or none, stands for the wanted one."""
+
+    def __post_init__(self) -> None:
+        """Check that both arrays have one shape, and that it is a clip's."""
+        if self.indices.shape != self.valid.shape or self.indices.ndim not in (1, 2):
+            raise ValueError(
+                f"indices of shape {self.indices.shape} with a mask of shape "
+                f"{self.valid.shape}: both must be (frames,) or (clips, frames)"
+            )
+
+    def __repr__(self) -> str:
+        """Show the shape and how many places have no frame of their own."""
+        missing = int(self.valid.size - np.count_nonzero(self.valid))
+        return f"ClipIndices(shape={self.indices.shape}, missing={missing})"
+
+
+def _clamp(wanted: IndexArray, valid: ValidArray, num_frames: int) -> IndexArray:
+    """Take the first frame before the beginning and the last one past the end."""
+    return np.clip(wanted, 0, num_frames - 1)
+
+
+def _loop(wanted: IndexArray, valid: ValidArray, num_frames: int) -> IndexArray:
+    """Start over: the frame after the last is the first again."""
+    return wanted % num_frames
+
+
+def _mask(wanted: IndexArray, valid: ValidArray, num_frames: int) -> IndexArray:
+    """Take nothing."""
+    return np.where(valid, wanted, NO_FRAME)
+
+
+def _repeat(wanted: IndexArray, valid: ValidArray, num_frames: int) -> IndexArray:
+    """Repeat the clip's own last frame before the gap, else its first one after it."""
+    places = np.broadcast_to(np.arange(wanted.shape[-1]), wanted.shape)
+    before = np.maximum.accumulate(np.where(valid, places, -1), axis=-1)
+    first = np.argmax(valid, axis=-1)[..., np.newaxis]
+    source = np.where(before >= 0, before, first)
+    taken = np.take_along_axis(wanted, source, axis=-1)
+    # A clip without a single frame of the item has nothing of its own to repeat.
+    return np.clip(taken, 0, num_frames - 1)
+
+
+BORDERS: Mapping[Border, Callable[[IndexArray, ValidArray, int], IndexArray]] = (
+    MappingProxyType({"clamp": _clamp, "loop": _loop, "mask": _mask, "repeat": _repeat})
+)
+"""What stands in for a frame outside of the item.
+
+``clamp``: the item's first or last frame. ``loop``: the item starts over.
+``mask``: nothing, the index is `NO_FRAME`. ``repeat``: the nearest frame that the clip
+does have, so that its frames stay on one grid of strides.
+"""
+
+
+def apply_border(
+    wanted: npt.ArrayLike,
+    num_frames: int,
+    border: Border,
+    *,
+    valid: ValidArray | None = None,
+) -> ClipIndices:
+    """Put frames of the item where a clip reaches over its borders.
+
+    Parameters
+    ----------
+    wanted : array_like of int
+        ``(frames,)`` or ``(clips, frames)``; may lie outside of the item.
+    num_frames : int
+        Frames of the item, at least one.
+    border : {"clamp", "loop", "mask", "repeat"}
+        What stands in, see `BORDERS`.
+    valid : numpy.ndarray of bool, optional
+        Places that count as found; only those inside of the item can. Default: all
+        of these.
+
+    Returns
+    -------
+    ClipIndices
+        Indices that can be read, and where they are the wanted ones.
+
+    Raises
+    ------
+    ValueError
+        The item has no frames, or there is no such border.
+    """
+    at_least("num_frames", num_frames, 1)
+    if border not in BORDERS:
+        raise ValueError(f"border is {border!r}, expected one of {get_args(Border)}")
+    indices = np.asarray(wanted, dtype=np.int64)
+    inside = (indices >= 0) & (indices < num_frames)
+    if valid is not None:
+        inside &= valid
+    return ClipIndices(BORDERS[border](indices, inside, num_frames), inside)
+
+
+def at_least(name: str, value: int, smallest: int) -> int:
+    """Check a whole number, and give it as an int.
+
+    Raises
+    ------
+    TypeError
+        It is not a whole number.
+    ValueError
+        It is below `smallest`.
+    """
+    number = operator.index(value)
+    if number < smallest:
+        raise ValueError(f"{name} is {number}, expected at least {smallest}")
+    return number

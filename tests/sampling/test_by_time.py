@@ -1,0 +1,235 @@
+"""Clips by seconds: on plain lists, and against those by frame number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.sampling import (
+    dense_windows,
+    dense_windows_by_time,
+    frames_at,
+    sample_segments,
+    sample_segments_by_time,
+    sample_window,
+    sample_window_by_time,
+    spaced_windows,
+    spaced_windows_by_time,
+    window_around,
+    window_around_time,
+)
+
+UNEVEN = [0.0, 0.1, 0.2, 1.0, 1.1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options", "indices", "valid"),
+    [
+        ([0.0, 0.04, 0.06, 1.1], {}, [0, 0, 1, 4], [True] * 4),
+        ([0.6], {}, [2], [True]),
+        ([0.15], {}, [1], [True]),
+        ([0.999], {}, [3], [True]),
+        ([0.999], {"mode": "shown"}, [2], [True]),
+        ([1.0], {"mode": "shown"}, [3], [True]),
+        ([1.15], {}, [4], [True]),
+        ([1.16], {}, [4], [False]),
+        ([1.19], {"mode": "shown"}, [4], [True]),
+        ([1.21], {"mode": "shown"}, [4], [False]),
+        ([-0.05], {}, [0], [True]),
+        ([-0.06], {}, [0], [False]),
+        ([-0.01], {"mode": "shown"}, [0], [False]),
+        ([0.6], {"tolerance_seconds": 0.2}, [2], [False]),
+        ([0.3], {"tolerance_seconds": 0.1}, [2], [True]),
+        ([0.6], {"tolerance_seconds": 0.2, "border": "mask"}, [-1], [False]),
+        ([0.1, 9.0], {"border": "repeat"}, [1, 1], [True, False]),
+        ([-0.1, 1.2, 1.3], {"border": "loop"}, [4, 0, 1], [False] * 3),
+        ([[0.0], [1.0]], {}, [[0], [3]], [[True], [True]]),
+    ],
+)
+def test_the_frame_at_a_time_is_found(seconds, options, indices, valid):
+    clip = frames_at(UNEVEN, seconds, **options)
+    assert clip.indices.tolist() == indices
+    assert clip.valid.tolist() == valid
+
+
+def test_a_single_frame_is_valid_at_its_own_time_only():
+    clip = frames_at([2.0], [1.0, 2.0, 3.0])
+    assert clip.indices.tolist() == [0, 0, 0]
+    assert clip.valid.tolist() == [False, True, False]
+
+
+@given(
+    times=st.lists(st.integers(0, 40), min_size=1, max_size=12).map(sorted),
+    seconds=st.integers(-10, 60),
+)
+def test_no_other_frame_is_nearer_than_the_one_found(times, seconds):
+    index = int(frames_at(times, [seconds]).indices[0])
+    assert abs(times[index] - seconds) == min(abs(time - seconds) for time in times)
+
+
+@given(
+    times=st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True).map(
+        sorted
+    ),
+    seconds=st.integers(-10, 60),
+)
+def test_the_frame_shown_is_the_last_that_began(times, seconds):
+    index = int(frames_at(times, [seconds], mode="shown").indices[0])
+    begun = [place for place, time in enumerate(times) if time <= seconds]
+    assert index == (begun[-1] if begun else 0)
+
+
+# ---------------------------------------------------------------- at a constant rate
+COUNTS = st.integers(1, 40)
+LENGTHS = st.integers(1, 8)
+STRIDES = st.integers(1, 4)
+RATES = st.sampled_from([1.0, 10.0, 25.0, 30000 / 1001, 59.94])
+STARTS = st.sampled_from([0.0, 3.3, 1.6e9])
+
+
+def clock(num_frames, rate, start):
+    return start + np.arange(num_frames) / rate
+
+
+@given(num_frames=COUNTS, length=LENGTHS, stride=STRIDES, rate=RATES, start=STARTS)
+def test_a_window_by_time_is_one_by_index(num_frames, length, stride, rate, start):
+    times = clock(num_frames, rate, start)
+    period = stride / rate
+    by_time = sample_window_by_time(times, length, period_seconds=period)
+    by_index = sample_window(num_frames, length, stride=stride)
+    if num_frames > 1:  # one frame has no rate, and so no second place
+        assert by_time.indices.tolist() == by_index.indices.tolist()
+        assert by_time.valid.tolist() == by_index.valid.tolist()
+
+
+@given(num_frames=st.integers(2, 40), segments=LENGTHS, rate=RATES, start=STARTS)
+def test_segments_by_time_are_segments_by_index(num_frames, segments, rate, start):
+    by_time = sample_segments_by_time(clock(num_frames, rate, start), segments)
+    assert (
+        by_time.indices.tolist()
+        == sample_segments(num_frames, segments).indices.tolist()
+    )
+    assert by_time.valid.all()
+
+
+@given(
+    num_frames=st.integers(2, 40),
+    length=LENGTHS,
+    stride=STRIDES,
+    rate=RATES,
+    start=STARTS,
+    partial=st.booleans(),
+    step=st.integers(1, 6),
+)
+def test_dense_windows_by_time_are_those_by_index(
+    num_frames, length, stride, rate, start, partial, step
+):
+    by_time = dense_windows_by_time(
+        clock(num_frames, rate, start),
+        length,
+        period_seconds=stride / rate,
+        step_seconds=step / rate,
+        partial=partial,
+    )
+    by_index = dense_windows(
+        num_frames, length, stride=stride, step=step, partial=partial
+    )
+    assert by_time.indices.tolist() == by_index.indices.tolist()
+    assert by_time.valid.tolist() == by_index.valid.tolist()
+
+
+@given(
+    num_frames=st.integers(2, 40),
+    data=st.data(),
+    history=st.integers(0, 4),
+    future=st.integers(0, 4),
+    stride=STRIDES,
+    rate=RATES,
+    border=st.sampled_from(["clamp", "loop", "mask", "repeat"]),
+)
+def test_a_window_around_a_time_is_one_around_an_index(
+    num_frames, data, history, future, stride, rate, border
+):
+    index = data.draw(st.integers(0, num_frames - 1))
+    times = clock(num_frames, rate, 5.0)
+    by_time = window_around_time(
+        times,
+        times[index],
+        period_seconds=stride / rate,
+        history=history,
+        future=future,
+        border=border,
+    )
+    by_index = window_around(
+        num_frames, index, history=history, future=future, stride=stride, border=border
+    )
+    assert by_time.indices.tolist() == by_index.indices.tolist()
+    assert by_time.valid.tolist() == by_index.valid.tolist()
+
+
+def test_spaced_windows_by_time_touch_both_ends():
+    clips = spaced_windows_by_time(clock(11, 10.0, 0.0), 3, 3, period_seconds=0.1)
+    assert clips.indices.tolist() == [[0, 1, 2], [4, 5, 6], [8, 9, 10]]
+    assert clips.indices.tolist() == spaced_windows(11, 3, 3).indices.tolist()
+
+
+# ---------------------------------------------------------------- random choices
+@given(seed=st.integers(0, 2**32), length=st.integers(1, 5))
+def test_random_windows_by_time_stay_inside_of_the_item(seed, length):
+    rng = np.random.default_rng(seed)
+    times = clock(30, 25.0, 100.0)
+    clip = sample_window_by_time(times, length, period_seconds=0.1, rng=rng)
+    clips = spaced_windows_by_time(times, length, 4, period_seconds=0.1, rng=rng)
+    assert clip.valid.all()
+    assert clips.valid.all()
+    assert clips.indices.shape == (4, length)
+
+
+def test_a_random_segment_moment_follows_time_and_not_the_number_of_frames():
+    # Half of the time belongs to the third frame, so half of the clips have it.
+    rng = np.random.default_rng(3)
+    times = [0.0, 1.0, 2.0, 7.0, 8.0, 9.0]
+    drawn = [
+        int(sample_segments_by_time(times, 1, rng=rng).indices[0]) for _ in range(2000)
+    ]
+    assert 900 < drawn.count(2) < 1100
+
+
+def test_several_times_give_a_clip_each():
+    clips = window_around_time(
+        clock(5, 10.0, 0.0), [0.0, 0.4], period_seconds=0.1, history=1, border="mask"
+    )
+    assert clips.indices.tolist() == [[-1, 0], [3, 4]]
+
+
+# ---------------------------------------------------------------- refusals
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: frames_at([], [0.0]), r"times of shape \(0,\)"),
+        (lambda: frames_at([[0.0]], [0.0]), r"times of shape \(1, 1\)"),
+        (lambda: frames_at([0.0, np.nan], [0.0]), "finite and in ascending order"),
+        (lambda: frames_at([1.0, 0.0], [0.0]), "finite and in ascending order"),
+        # the type checker refuses it too
+        (lambda: frames_at([0.0], [0.0], mode="last"), "mode is 'last'"),  # type: ignore[arg-type]
+        (
+            lambda: sample_window_by_time([0.0], 1, period_seconds=0),
+            "period_seconds is 0",
+        ),
+        (
+            lambda: dense_windows_by_time(
+                [0.0], 1, period_seconds=1.0, step_seconds=0.0
+            ),
+            "step_seconds is 0.0",
+        ),
+        (
+            lambda: window_around_time([0.0], np.nan, period_seconds=1.0),
+            "expected finite times",
+        ),
+    ],
+)
+def test_times_that_make_no_sense_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
