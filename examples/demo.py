@@ -1,0 +1,237 @@
+"""Gulp some videos, check them, read random clips, and look at the result.
+
+Run it with ``bin/demo``, or with any Python that has the package installed. It uses
+what every user has: the ``gulp2`` command and `gulpio2.GulpDirectory`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import av
+import cv2
+import numpy as np
+
+from gulpio2 import GulpDirectory
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Image = npt.NDArray[np.uint8]
+
+CLIP_FRAMES = 8
+READ_SECONDS = 3.0
+MARK = ".made-by-demo"  # a folder with this file may be replaced by the next run
+
+
+class Recipe(NamedTuple):
+    """How one video is made."""
+
+    name: str
+    """File name below the folder of videos, with the class as its folder."""
+    codec: str
+    rate: int
+    """Frames per second."""
+    frames: int
+    pixel_format: str = "yuv420p"
+
+
+RECIPES = [
+    Recipe("circle/h264_30fps.mp4", "libx264", 30, 150),
+    Recipe("circle/vp9_24fps.webm", "libvpx-vp9", 24, 96),
+    Recipe("square/mpeg4_25fps.mp4", "mpeg4", 25, 125),
+    Recipe("square/h264_444_60fps.mp4", "libx264", 60, 180, "yuv444p"),
+    Recipe("triangle/h264_12fps.mp4", "libx264", 12, 60),
+    Recipe("triangle/vp8_30fps.webm", "libvpx", 30, 120),
+]
+SIZE = (340, 256)  # width and height that video models are commonly trained on
+
+
+def draw(shape: str, index: int, count: int) -> Image:
+    """Draw one frame: a shape that crosses a coloured slope, and the frame's number."""
+    width, height = SIZE
+    across = np.linspace(40, 200, width, dtype=np.uint8)
+    down = np.linspace(30, 180, height, dtype=np.uint8)[:, None]
+    image = np.empty((height, width, 3), np.uint8)
+    image[..., 0] = across
+    image[..., 1] = down
+    image[..., 2] = 110
+    x = int(50 + (width - 100) * index / max(count - 1, 1))
+    y = int(height / 2 + 60 * np.sin(index / 12))
+    colour = (250, 220, 60)
+    if shape == "circle":
+        cv2.circle(image, (x, y), 34, colour, -1, cv2.LINE_AA)
+    elif shape == "square":
+        cv2.rectangle(image, (x - 30, y - 30), (x + 30, y + 30), colour, -1)
+    else:
+        corners = np.array([[x, y - 36], [x - 34, y + 28], [x + 34, y + 28]], np.int32)
+        cv2.fillPoly(image, [corners], colour, cv2.LINE_AA)
+    cv2.putText(image, str(index), (8, 26), 0, 0.8, (255, 255, 255), 2, cv2.LINE_AA)
+    return image
+
+
+def make_videos(folder: Path) -> None:
+    """Encode every recipe into a file below the folder."""
+    for recipe in RECIPES:
+        path = folder / recipe.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with av.open(str(path), "w") as container:
+            stream = cast(
+                "av.VideoStream", container.add_stream(recipe.codec, rate=recipe.rate)
+            )
+            stream.width, stream.height = SIZE
+            stream.pix_fmt = recipe.pixel_format
+            stream.bit_rate = 1_000_000
+            stream.time_base = Fraction(1, recipe.rate)
+            for index in range(recipe.frames):
+                image = draw(path.parent.name, index, recipe.frames)
+                frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode())
+
+
+def gulp2(*arguments: str | Path) -> int:
+    """Run the ``gulp2`` command beside this interpreter, and show it."""
+    program = Path(sys.executable).with_name("gulp2")
+    print(f"\n$ gulp2 {' '.join(map(str, arguments))}", flush=True)
+    return subprocess.run([program, *map(str, arguments)], check=False).returncode
+
+
+def ids_and_lengths(directory: GulpDirectory) -> dict[str, int]:
+    """Count the stored frames of each item."""
+    entries = directory.merged_meta_dict.items()
+    return {id_: len(entry["frame_info"]) for id_, entry in entries}
+
+
+def read_for_a_while(directory: GulpDirectory, lengths: dict[str, int]) -> float:
+    """Read random clips as arrays and give the frames per second."""
+    rng = random.Random(0)
+    ids = list(lengths)
+    frames = 0
+    start = time.perf_counter()
+    while time.perf_counter() - start < READ_SECONDS:
+        id_ = rng.choice(ids)
+        first = rng.randrange(max(lengths[id_] - CLIP_FRAMES, 0) + 1)
+        clip = directory.read_clip(id_, slice(first, first + CLIP_FRAMES))
+        frames += len(clip)
+    return frames / (time.perf_counter() - start)
+
+
+def decode_for_a_while(videos: list[Path]) -> float:
+    """Read random clips out of the videos themselves, by seeking, as a comparison."""
+    rng = random.Random(0)
+    frames = 0
+    start = time.perf_counter()
+    while time.perf_counter() - start < READ_SECONDS:
+        with av.open(str(rng.choice(videos))) as container:
+            stream = container.streams.video[0]
+            stream.thread_type = "AUTO"
+            seconds = (container.duration or 0) / av.time_base
+            first = rng.random() * max(seconds - 1, 0)
+            container.seek(int(first * av.time_base))
+            taken = 0
+            for frame in container.decode(stream):
+                if (frame.time or 0.0) < first:
+                    continue
+                frame.to_ndarray(format="rgb24")
+                taken += 1
+                if taken == CLIP_FRAMES:
+                    break
+            frames += taken
+    return frames / (time.perf_counter() - start)
+
+
+def contact_sheet(directory: GulpDirectory, lengths: dict[str, int]) -> Image:
+    """Lay frames of the first items side by side, an item to a row."""
+    width, height, columns = 170, 128, 6
+    rows = []
+    for id_, length in list(lengths.items())[:12]:
+        chosen = np.linspace(0, max(length - 1, 0), min(columns, length), dtype=int)
+        frames, meta = directory[id_, chosen]
+        row = np.full((height + 18, width * columns, 3), 24, np.uint8)
+        label = f"{id_}: {length} frames, {meta.get('label', 'no label')}"
+        cv2.putText(row, label, (4, 13), 0, 0.42, (230, 230, 230), 1, cv2.LINE_AA)
+        for place, frame in enumerate(frames):
+            image = frame if frame.ndim == 3 else np.dstack([frame] * 3)
+            scale = min(width / image.shape[1], height / image.shape[0])
+            size = (int(image.shape[1] * scale), int(image.shape[0] * scale))
+            small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+            left = place * width
+            row[18 : 18 + size[1], left : left + size[0]] = small
+        rows.append(row)
+    return np.concatenate(rows)
+
+
+def prepare(output: Path) -> None:
+    """Make the output folder, replacing what an earlier run of the demo left."""
+    if output.exists() and any(output.iterdir()) and not (output / MARK).exists():
+        raise SystemExit(
+            f"{output} holds something that the demo did not make. "
+            "Name another folder with --output."
+        )
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    (output / MARK).touch()
+
+
+def main() -> int:
+    """Run the demo and give its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("videos", nargs="?", type=Path, help="FOLDER/<class>/<video>")
+    parser.add_argument("--output", type=Path, default=Path("demo-output"))
+    arguments = parser.parse_args()
+    output = arguments.output.resolve()
+    prepare(output)
+
+    videos = arguments.videos
+    if videos is None:
+        videos = output / "videos"
+        start = time.perf_counter()
+        make_videos(videos)
+        seconds = time.perf_counter() - start
+        print(f"made {len(RECIPES)} videos in {videos} ({seconds:.1f} s)")
+
+    gulped = output / "gulped"
+    start = time.perf_counter()
+    ingested = gulp2("ingest", "video-folder", videos, gulped)
+    ingest_seconds = time.perf_counter() - start
+    if not any(gulped.glob("data_*.gulp")):
+        print(f"nothing was gulped out of {videos}", file=sys.stderr)
+        return 1
+    checked = gulp2("check", "--deep", gulped)
+    described = gulp2("info", gulped)
+
+    with GulpDirectory(str(gulped)) as directory:
+        lengths = ids_and_lengths(directory)
+        total = sum(lengths.values())
+        stored = read_for_a_while(directory, lengths)
+        sheet = contact_sheet(directory, lengths)
+    sources = [
+        file
+        for file in videos.rglob("*")
+        if f"{file.parent.name}-{file.name}" in lengths
+    ]
+    picture = output / "contact_sheet.png"
+    cv2.imwrite(str(picture), cv2.cvtColor(sheet, cv2.COLOR_RGB2BGR))
+
+    print(f"\ngulped   {len(lengths)} items, {total} frames in {ingest_seconds:.1f} s,")
+    print(f"         {total / ingest_seconds:,.0f} frames/s with the program's start")
+    print(f"read     random clips of {CLIP_FRAMES} frames: {stored:,.0f} frames/s")
+    if sources:
+        decoded = decode_for_a_while(sources)
+        print(f"compare  such clips out of the videos: {decoded:,.0f} frames/s")
+    print(f"look at  {picture}")
+    failed = [ingested, checked, described]
+    return 1 if any(failed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
