@@ -27,6 +27,7 @@ LAYERS = {
     "format": 1,
     "codecs": 2,
     "sampling": 2,
+    "order": 2,
     "media": 2,
     "storage": 3,
     "index": 3,
@@ -114,7 +115,9 @@ def part_of(target: str, package: Path) -> str:
     """Give the part of the package that an imported name belongs to."""
     names = target.split(".")
     if len(names) > 1 and (
-        (package / names[1]).is_dir() or (package / f"{names[1]}.py").is_file()
+        names[1] in LAYERS
+        or (package / names[1]).is_dir()
+        or (package / f"{names[1]}.py").is_file()
     ):
         return names[1]
     return "__init__"
