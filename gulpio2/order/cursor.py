@@ -1,0 +1,254 @@
+"""An order shared out among ranks, and where in it a run stands.
+
+What has been consumed is always a beginning of the global order, the same for all
+ranks, so the whole state is one position, which any number of ranks can take up.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from gulpio2.order.seeds import Purpose, derive_seed, derive_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gulpio2.order.orders import Order
+
+__all__ = ["Draw", "OrderCursor", "augmentation_seeds", "rank_positions"]
+
+_STATE_VERSION = 1
+_CHUNK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One sample to be made."""
+
+    index: int
+    """Item of the data set."""
+    epoch: int
+    """From 0."""
+    position: int
+    """Place in the epoch's global order; past its end for padding."""
+    seed: int
+    """For all that is random about this sample."""
+
+
+def rank_positions(
+    start: int, epoch_length: int, rank: int, num_ranks: int, *, drop_last: bool
+) -> range:
+    """Give the positions of one rank in the rest of an epoch.
+
+    Parameters
+    ----------
+    start : int
+        Positions of the epoch that all ranks together have behind them.
+    epoch_length : int
+        Positions of the epoch.
+    rank, num_ranks : int
+        Which share, of how many.
+    drop_last : bool
+        What to do where the rest cannot be shared out evenly: True leaves the last
+        ones out, False goes on past the end, where the epoch's first ones come again.
+
+    Returns
+    -------
+    range
+        Every ``num_ranks``-th position; equally many for every rank.
+
+    Examples
+    --------
+    >>> [list(rank_positions(0, 5, rank, 2, drop_last=False)) for rank in (0, 1)]
+    [[0, 2, 4], [1, 3, 5]]
+    """
+    if not 0 <= rank < num_ranks:
+        raise ValueError(
+            f"rank is {rank} of {num_ranks}, expected 0 to {num_ranks - 1}"
+        )
+    rest = max(0, epoch_length - start)
+    each = rest // num_ranks if drop_last else -(-rest // num_ranks)
+    return range(start + rank, start + rank + each * num_ranks, num_ranks)
+
+
+def augmentation_seeds(
+    seed: int, epoch: int, positions: npt.ArrayLike
+) -> npt.NDArray[np.uint64]:
+    """Give a seed for each position of an epoch, for all that is random about it.
+
+    Parameters
+    ----------
+    seed, epoch : int
+        Of the run.
+    positions : array_like of int
+        Places in the global order of the epoch.
+
+    Returns
+    -------
+    numpy.ndarray of uint64
+        Of the shape of `positions`.
+    """
+    base = derive_seed(seed, Purpose.AUGMENTATION, epoch)
+    return derive_seeds(base, np.asarray(positions, dtype=np.int64).astype(np.uint64))
+
+
+class OrderCursor:
+    """One rank's way along an order, which can be saved and taken up elsewhere.
+
+    Parameters
+    ----------
+    order : Order
+        The global order, the same on every rank.
+    rank, num_ranks : int
+        This process's share.
+    drop_last : bool, default False
+        Whether positions that cannot be shared out evenly are left out; otherwise
+        the epoch is padded with its own first ones.
+
+    Examples
+    --------
+    >>> from gulpio2.order import PlainOrder
+    >>> cursor = OrderCursor(PlainOrder(5, shuffle=False), rank=1, num_ranks=2)
+    >>> [draw.index for draw in cursor.pending()]
+    [1, 3, 0]
+    >>> cursor.advance(2)
+    >>> state = cursor.state_dict()
+    >>> alone = OrderCursor(PlainOrder(5, shuffle=False))
+    >>> alone.load_state_dict(state)
+    >>> [draw.index for draw in alone.pending()]
+    [4]
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        *,
+        rank: int = 0,
+        num_ranks: int = 1,
+        drop_last: bool = False,
+    ) -> None:
+        rank_positions(0, 0, rank, num_ranks, drop_last=drop_last)  # checks the rank
+        self.order = order
+        self.rank = rank
+        self.num_ranks = num_ranks
+        self.drop_last = drop_last
+        self.epoch = 0
+        self.position = 0
+
+    def __len__(self) -> int:
+        """Count the samples that this rank still has in this epoch."""
+        return len(self._positions())
+
+    def pending(self) -> Iterator[Draw]:
+        """Give what this rank has to do in the rest of this epoch.
+
+        It runs ahead of what is consumed as far as anyone likes: only `advance` moves
+        the cursor.
+
+        Yields
+        ------
+        Draw
+            In order; computed in portions, so that an epoch of any length costs little.
+        """
+        epoch, positions = self.epoch, self._positions()
+        for begin in range(0, len(positions), _CHUNK):
+            chunk = np.array(positions[begin : begin + _CHUNK], dtype=np.int64)
+            indices = self.order.indices(epoch, chunk % self.order.epoch_length)
+            seeds = augmentation_seeds(self.order.seed, epoch, chunk)
+            for index, position, seed in zip(
+                indices.tolist(), chunk.tolist(), seeds.tolist(), strict=True
+            ):
+                yield Draw(index, epoch, position, seed)
+
+    def advance(self, num_samples: int) -> None:
+        """Note that this rank, and so every other, has consumed some more samples.
+
+        Parameters
+        ----------
+        num_samples : int
+            Of this rank; at most ``len(self)``.
+        """
+        count = operator.index(num_samples)
+        if not 0 <= count <= len(self):
+            raise ValueError(
+                f"{count} samples consumed of {len(self)} that this rank had left"
+            )
+        self.position += count * self.num_ranks
+
+    def next_epoch(self) -> None:
+        """Go to the beginning of the next epoch."""
+        self.set_epoch(self.epoch + 1)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the beginning of an epoch."""
+        if operator.index(epoch) < 0:
+            raise ValueError(f"epoch is {epoch}, expected at least 0")
+        self.epoch, self.position = operator.index(epoch), 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Give the state as a few integers; the same from every rank.
+
+        Returns
+        -------
+        dict
+            Knows nothing of ranks, workers, batches or prefetching.
+        """
+        return {
+            "version": _STATE_VERSION,
+            "seed": self.order.seed,
+            "epoch": self.epoch,
+            "position": min(self.position, self.order.epoch_length),
+            "epoch_length": self.order.epoch_length,
+            "fingerprint": self.order.fingerprint,
+        }
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go to where a state was saved, with this cursor's own number of ranks.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state_dict` gave. At the end of an epoch it leads to the next one.
+
+        Raises
+        ------
+        ValueError
+            It was saved along another order.
+        """
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                f"state of version {state.get('version')!r}, expected {_STATE_VERSION}"
+            )
+        for name in ("seed", "epoch_length", "fingerprint"):
+            own = getattr(self.order, name)
+            if state[name] != own:
+                raise ValueError(
+                    f"the state was saved along another order: {name} {state[name]}, "
+                    f"here {own}. Build the order from the same items and seed."
+                )
+        self.set_epoch(state["epoch"])
+        if state["position"] >= self.order.epoch_length:
+            self.next_epoch()
+        else:
+            self.position = operator.index(state["position"])
+
+    def _positions(self) -> range:
+        return rank_positions(
+            self.position,
+            self.order.epoch_length,
+            self.rank,
+            self.num_ranks,
+            drop_last=self.drop_last,
+        )
+
+    def __repr__(self) -> str:
+        """Show the order and where it stands."""
+        return (
+            f"OrderCursor({self.order!r}, rank={self.rank} of {self.num_ranks}, "
+            f"epoch={self.epoch}, position={self.position})"
+        )

@@ -1,0 +1,45 @@
+"""The repeat factor rule on the worked case of the dataset interface."""
+
+from __future__ import annotations
+
+import pytest
+
+from gulpio2.order import RepeatedOrder, repeat_counts, repeat_factors
+
+CATEGORIES = [[0], [0], [0], [0], [1], [], [0, 1, 1], [2]]
+
+WORKED = [
+    (0.1, [1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5, 6, 7]),
+    (0.3, [1, 1.095, 1, 1.095, 1.549], [0, 1, 2, 3, 4, 4, 5, 6, 6, 7, 7]),
+    (0.5, [1, 1.414, 1, 1.414, 2.0], [0, 1, 2, 3, 4, 4, 5, 6, 6, 7, 7]),
+    (
+        1,
+        [1.265, 2.0, 1, 2.0, 2.828],
+        [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 7, 7],
+    ),
+    (
+        2.0,
+        [1.789, 2.828, 1, 2.828, 4.0],
+        [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6, 6, 7, 7, 7, 7],
+    ),
+]
+
+
+@pytest.mark.parametrize(("threshold", "factors", "indices"), WORKED)
+def test_the_worked_case(threshold, factors, indices):
+    first, *rest = factors
+    found = repeat_factors(CATEGORIES, threshold)
+    assert found == pytest.approx([first] * 4 + rest, abs=5e-4)
+    counts = repeat_counts(CATEGORIES, threshold)
+    order = RepeatedOrder(counts, shuffle=False)
+    assert order.indices(0, range(order.epoch_length)).tolist() == indices
+
+
+def test_no_items_have_no_factors():
+    assert repeat_factors([], 0.5) == []
+
+
+@pytest.mark.parametrize("threshold", [0, -1.0, float("nan")])
+def test_a_threshold_that_is_not_above_zero_is_refused(threshold):
+    with pytest.raises(ValueError, match="threshold is"):
+        repeat_factors([[0]], threshold)
