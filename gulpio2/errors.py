@@ -15,7 +15,7 @@
         DuplicateIdError               two items have one id
         SourceReadError                a source file cannot be read
         ImageNotFoundError             an image file is missing or is no image
-        AdapterContractError           an adapter gave something it must not give
+        AdapterContractError (ValueError)  an adapter gave something it must not give
         IngestSettingError (ValueError)    no workers, empty chunks, nothing to ingest
       StorageError (OSError)           the storage refused
         ReadRangeError                 bytes outside of a file were asked for
@@ -126,8 +126,12 @@ class ImageNotFoundError(SourceReadError, FileNotFoundError):
         return str(self.args[0]) if self.args else ""
 
 
-class AdapterContractError(IngestError):
-    """An adapter gave something that it must not give."""
+class AdapterContractError(IngestError, ValueError):
+    """An adapter gave something that it must not give.
+
+    Also a ``ValueError``, which is what GulpIO2 0.0.4 raised for a frame of a wrong
+    shape.
+    """
 
 
 class IngestSettingError(IngestError, ValueError, AssertionError):

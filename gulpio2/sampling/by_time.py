@@ -25,7 +25,7 @@ __all__ = [
     "window_around_time",
 ]
 
-TimeMode: TypeAlias = Literal["nearest", "shown"]
+TimeMode: TypeAlias = Literal["before", "nearest"]
 Times: TypeAlias = npt.NDArray[np.float64]
 
 # Two times that differ by less are one: below the tick of every usual time base
@@ -83,7 +83,7 @@ def frames_at(
         ``(num_frames,)`` seconds of the item's frames, ascending.
     seconds : array_like of float
         ``(frames,)`` or ``(clips, frames)`` wanted times, on the same clock.
-    mode : {"nearest", "shown"}, default "nearest"
+    mode : {"before", "nearest"}, default "nearest"
         The frame whose time is nearest (the earlier one of two), or the one that is
         on the screen: the last that began.
     tolerance_seconds : float, optional
@@ -148,7 +148,7 @@ def sample_segments_by_time(
     at_least("num_segments", num_segments, 1)
     inside = np.full(num_segments, 0.5) if rng is None else rng.random(num_segments)
     moments = (np.arange(num_segments) + inside) * (line.seconds / num_segments)
-    return _frames_at(line, line.first + moments, "shown", None, "clamp")
+    return _frames_at(line, line.first + moments, "before", None, "clamp")
 
 
 def sample_window_by_time(
@@ -170,7 +170,7 @@ def sample_window_by_time(
         Frames of the clip.
     period_seconds : float
         Seconds between two frames of the clip; ``1 / 8`` for eight a second.
-    mode : {"nearest", "shown"}, default "nearest"
+    mode : {"before", "nearest"}, default "nearest"
         Which frame is at a time, see `frames_at`.
     border : {"clamp", "loop", "mask", "repeat"}, default "repeat"
         What stands in where the item is too short, see `BORDERS`.
@@ -346,7 +346,7 @@ def _frames_at(
         before = after = line.gap / 2
         middles = (times[1:] + times[:-1]) / 2
         found = np.searchsorted(middles, wanted - _SAME_TIME_SECONDS, side="left")
-    elif mode == "shown":
+    elif mode == "before":
         before, after = 0.0, line.gap
         found = np.searchsorted(times, wanted + _SAME_TIME_SECONDS, side="right") - 1
     else:

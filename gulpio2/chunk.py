@@ -1,0 +1,458 @@
+"""One chunk: a data file and its map."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.codecs.jpeg import EncoderSettings, jpeg_bytes_to_img
+from gulpio2.errors import ItemNotFoundError, MetaFileError, StorageError
+from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.layout import partial_name
+from gulpio2.item import StoredItem
+from gulpio2.request import split_request
+from gulpio2.serializers import JSONSerializer, json_serializer
+from gulpio2.staging import ChunkSession
+from gulpio2.storage.handles import HandlePool
+from gulpio2.storage.local import LocalStore, new_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from typing import BinaryIO
+
+    import numpy.typing as npt
+
+    from gulpio2.format.times import TimeMode
+    from gulpio2.item import Seconds
+    from gulpio2.serializers import AbstractSerializer
+    from gulpio2.storage.base import StoreWriter
+    from gulpio2.types import FrameSelection, Meta, StrPath
+
+__all__ = ["GulpChunk"]
+
+
+class GulpChunk:
+    """A data file and its map: reads any frames of its items, appends new ones.
+
+    Parameters
+    ----------
+    data_file_path, meta_file_path : str or path
+        ``data_N.gulp`` and ``meta_N.gmeta``. The map is read at once if it exists.
+    serializer : AbstractSerializer, optional
+        Reads and writes the map. Default: JSON, the only one that others can read.
+    jpeg_decoder : callable, optional
+        Bytes of a JPEG to anything; see `read_frames`.
+    handles : HandlePool, optional
+        Open files shared with other chunks.
+
+    Attributes
+    ----------
+    meta_dict : OrderedDict
+        Id to ``{"frame_info": [...], "meta_data": [...]}``.
+    fp : file or None
+        The open file inside of `open`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chunk = GulpChunk("data_0.gulp", "meta_0.gmeta")
+    >>> with chunk.open("wb"):
+    ...     chunk.append("clip", {"label": 3}, [np.zeros((4, 6, 3), np.uint8)] * 5)
+    >>> frames, meta = chunk["clip", 1:3]
+    >>> len(frames), frames[0].shape, meta
+    (2, (4, 6, 3), {'label': 3})
+
+    Notes
+    -----
+    Reading is safe from many threads at once, in nested loops, and in processes that
+    were forked or to which the chunk was pickled; ``open("rb")`` is not needed for it.
+    """
+
+    def __init__(
+        self,
+        data_file_path: StrPath,
+        meta_file_path: StrPath,
+        serializer: AbstractSerializer = json_serializer,
+        jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
+        *,
+        handles: HandlePool | None = None,
+    ) -> None:
+        self.data_file_path = data_file_path
+        self.meta_file_path = meta_file_path
+        self.serializer = serializer
+        self.jpeg_decoder = jpeg_decoder
+        self.fp: BinaryIO | StoreWriter | None = None
+        self.meta_dict: OrderedDict[str, Any] = self._get_or_create_dict()
+        self._handles = HandlePool() if handles is None else handles
+        self._session: ChunkSession | None = None
+        self._open_depth = 0
+        self._lock = threading.Lock()
+
+    # --- reading ---------------------------------------------------------------
+
+    def __contains__(self, id_: object) -> bool:
+        """Tell whether an item has this id; 7 and "7" are the same."""
+        return str(id_) in self.meta_dict
+
+    def __getitem__(self, element: Any) -> tuple[list[Any], Meta]:
+        """Read ``chunk[id]`` or ``chunk[id, selection]``; see `read_frames`."""
+        return self.read_frames(*split_request(element))
+
+    def __iter__(self) -> Iterator[tuple[list[Any], Meta]]:
+        """Read every item, in order."""
+        return self.iter_all()
+
+    def read_frames(
+        self, id_: Any, slice_: FrameSelection = None
+    ) -> tuple[list[Any], Meta]:
+        """Decode the chosen frames of one item.
+
+        Parameters
+        ----------
+        id_ : str or int
+            The item.
+        slice_ : slice, int, sequence of int or array, optional
+            See `gulpio2.format.selection.select_frames`. Default: all frames.
+
+        Returns
+        -------
+        frames : list
+            What ``jpeg_decoder`` makes of each frame, in the order asked for. By
+            default ``(H, W, 3)`` uint8 RGB in [0, 255], ``(H, W)`` for grey records.
+        meta : dict
+            A copy: changing its keys does not change the chunk.
+
+        Raises
+        ------
+        ItemNotFoundError
+            No item has this id.
+        FrameIndexError
+            A position is outside of the item.
+        CorruptFrameError
+            A record is not a JPEG; the message gives item, frame, file and offset.
+
+        Notes
+        -----
+        Neighbouring records come with one read. `read_clip` gives one array instead,
+        and is faster.
+        """
+        item = self.item(id_)
+        return item.read_frames(slice_), item.meta
+
+    def read_clip(
+        self,
+        id_: Any,
+        slice_: FrameSelection = None,
+        *,
+        out: npt.NDArray[np.uint8] | None = None,
+    ) -> npt.NDArray[np.uint8]:
+        """Decode the chosen frames of one item into one array.
+
+        Parameters
+        ----------
+        id_ : str or int
+            The item.
+        slice_ : slice, int, sequence of int or array, optional
+            See `gulpio2.format.selection.select_frames`. Default: all frames.
+        out : numpy.ndarray, optional
+            ``(T, H, W, C)`` uint8, C-contiguous, to decode into.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(T, H, W, 3)`` uint8 RGB, or ``(T, H, W, 1)`` for grey records; T is 0
+            where nothing is selected. It is `out` where that was given. With a
+            ``jpeg_decoder`` of one's own: its results, stacked.
+
+        Raises
+        ------
+        ItemNotFoundError, FrameIndexError, CorruptFrameError
+            As `read_frames`.
+        FormatError
+            The frames differ in shape, or do not fit `out`.
+        """
+        return self.item(id_).read_clip(slice_, out)
+
+    def read_jpegs(self, id_: Any, slice_: FrameSelection = None) -> list[bytes]:
+        """Read the chosen frames of one item as they are stored, without decoding.
+
+        Parameters
+        ----------
+        id_ : str or int
+            The item.
+        slice_ : slice, int, sequence of int or array, optional
+            Default: all frames.
+
+        Returns
+        -------
+        list of bytes
+            One complete JPEG per frame, padding left out.
+        """
+        return self.item(id_).read_jpegs(slice_)
+
+    def read_frames_at(
+        self,
+        id_: Any,
+        seconds: Seconds,
+        *,
+        mode: TimeMode = "nearest",
+    ) -> tuple[list[Any], Meta]:
+        """Decode the frames at these times.
+
+        Parameters
+        ----------
+        id_ : str or int
+            The item.
+        seconds : number or iterable of numbers
+            Times on the source's own timeline.
+        mode : {"at", "before", "nearest"}
+            Which frame a time stands for; see `gulpio2.format.times.index_at`.
+
+        Returns
+        -------
+        frames : list
+            One per time, as `read_frames` gives them.
+        meta : dict
+            A copy of the item's metadata.
+
+        Raises
+        ------
+        FrameTimeError
+            No frame is there, or the item has no times.
+        """
+        item = self.item(id_)
+        return item.read_frames(item.frame_indices_at(seconds, mode)), item.meta
+
+    def item(self, id_: Any) -> StoredItem:
+        """Find an item, without reading any of its frames.
+
+        Raises
+        ------
+        ItemNotFoundError
+            No item has this id.
+        """
+        id_ = str(id_)
+        try:
+            entry = self.meta_dict[id_]
+        except KeyError:
+            raise ItemNotFoundError(
+                f"no item {id_!r} in {self.data_file_path}"
+            ) from None
+        return StoredItem(
+            id_, entry, self.data_file_path, self._read_at, self.jpeg_decoder
+        )
+
+    def iter_all(
+        self,
+        accepted_ids: Collection[str] | None = None,
+        shuffle: bool = False,  # noqa: FBT001, FBT002  # signature of 0.0.4
+        *,
+        seed: int | None = None,
+    ) -> Iterator[tuple[list[Any], Meta]]:
+        """Read item after item.
+
+        Parameters
+        ----------
+        accepted_ids : collection of str, optional
+            Only these; the chunk's order is kept and unknown ids are ignored.
+        shuffle : bool, optional
+            In random order, drawn from numpy's global generator.
+        seed : int, optional
+            In a random order of its own, the same for the same seed; implies
+            `shuffle`.
+
+        Yields
+        ------
+        frames : list
+            All frames of the item.
+        meta : dict
+            A copy of its metadata.
+        """
+        ids = list(self.meta_dict)
+        if accepted_ids is not None:
+            ids = [id_ for id_ in ids if id_ in accepted_ids]
+        if seed is not None:
+            np.random.default_rng(seed).shuffle(ids)
+        elif shuffle:
+            np.random.shuffle(ids)  # noqa: NPY002  # contract of 0.0.4
+        for id_ in ids:
+            yield self.read_frames(id_)
+
+    def _read_at(self, offset: int, length: int) -> bytes:
+        """Read through the pool's handles, which no other reader can close."""
+        if self._session is not None:
+            raise StorageError(
+                None,
+                f"{self.data_file_path} is open for writing; leave the `with` block "
+                "before reading",
+            )
+        if isinstance(self.fp, io.BytesIO):  # put there by a test
+            with self._lock:
+                self.fp.seek(offset)
+                return self.fp.read(length)
+        return self._handles.read_at(str(self.data_file_path), offset, length)
+
+    # --- opening and writing -----------------------------------------------------
+
+    @contextmanager
+    def open(self, flag: str = "rb") -> Iterator[None]:
+        """Open the chunk for the length of a ``with`` block.
+
+        Parameters
+        ----------
+        flag : {"rb", "wb", "ab"}
+            "wb" starts from nothing, "ab" adds to what is there. Readers see the old
+            chunk until the block ends; when it ends with an error, nothing of it is
+            kept.
+
+        Raises
+        ------
+        NotImplementedError
+            Another flag.
+        StorageError
+            A file cannot be opened, written or synced.
+        """
+        if flag == "rb":
+            with self._opened_for_reading():
+                yield
+        elif flag in ("wb", "ab"):
+            with self._opened_for_writing(extend=flag == "ab"):
+                yield
+        else:
+            raise NotImplementedError(
+                f"a chunk cannot be opened with {flag!r}; use 'rb', 'wb' or 'ab'"
+            )
+
+    @contextmanager
+    def _opened_for_reading(self) -> Iterator[None]:
+        with self._lock:
+            if self._open_depth == 0:
+                self.fp = open(self.data_file_path, "rb")  # noqa: SIM115, PTH123  # closed below, patched by clients
+            self._open_depth += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open_depth -= 1
+                if self._open_depth == 0 and self.fp is not None:
+                    self.fp.close()
+                    self.fp = None
+
+    @contextmanager
+    def _opened_for_writing(self, *, extend: bool) -> Iterator[None]:
+        if self.fp is not None:
+            raise StorageError(None, f"{self.data_file_path} is open already")
+        path = Path(self.data_file_path)
+        before = self.meta_dict
+        extend = extend and path.exists()
+        meta_dict = self._get_or_create_dict() if extend else OrderedDict()
+        session = ChunkSession(
+            LocalStore(path.parent),
+            path.name,
+            meta_dict,
+            EncoderSettings(),
+            extend=extend,
+        )
+        self.meta_dict = meta_dict
+        self._session, self.fp = session, session.writer
+        try:
+            yield
+            self.flush()
+        except BaseException:
+            session.abort()
+            self.meta_dict = before
+            raise
+        finally:
+            session.close()
+            self._session = self.fp = None
+            self._handles.close()
+
+    def append(self, id_: Any, meta_data: Meta, frames: Iterable[Any]) -> None:
+        """Append an item, or frames to an item that is there; inside of `open`.
+
+        Parameters
+        ----------
+        id_ : str or int
+            Stored as a string.
+        meta_data : dict
+            Kept by reference until the chunk is closed. A second call with the same
+            id adds to a list of which readers see the first.
+        frames : iterable
+            Arrays, PIL images, planes, bytes of JPEGs, or a
+            `gulpio2.types.FrameSource`; taken one at a time.
+
+        Raises
+        ------
+        AdapterContractError
+            A frame or metadata that cannot be stored. The chunk is as before the call.
+        """
+        self._writing_session().append(str(id_), meta_data, frames)
+
+    def flush(self) -> None:
+        """Make what was appended so far durable and visible to readers."""
+        self._writing_session().commit(
+            put_map=self._put_map,
+            # It does not fit the new data.
+            drop_map=lambda: Path(self.meta_file_path).unlink(missing_ok=True),
+        )
+
+    def _writing_session(self) -> ChunkSession:
+        if self._session is None:
+            raise StorageError(
+                None,
+                f"{self.data_file_path} is not open for writing; append inside of "
+                "`with chunk.open('wb'):` or 'ab'",
+            )
+        return self._session
+
+    def _put_map(self, content: bytes) -> None:
+        path = Path(self.meta_file_path)
+        store = LocalStore(path.parent)
+        if isinstance(self.serializer, JSONSerializer):
+            store.write_atomically(path.name, content)
+            return
+        partial = partial_name(path.name, new_token())
+        self.serializer.dump(self.meta_dict, store.path(partial))
+        store.rename(partial, path.name)
+        store.sync_names()
+
+    def _get_or_create_dict(self) -> OrderedDict[str, Any]:
+        """Read the map, or begin one where there is none."""
+        if not Path(self.meta_file_path).exists():
+            return OrderedDict()
+        loaded = self.serializer.load(str(self.meta_file_path))
+        if not isinstance(loaded, dict):
+            raise MetaFileError(
+                f"{self.meta_file_path}: holds no object. Run `gulp2 check` on its "
+                "directory"
+            )
+        for id_, entry in loaded.items():
+            if fault := validate_entry(entry):
+                raise MetaFileError(
+                    f"{self.meta_file_path}: item {id_!r}: {fault}. Run `gulp2 check` "
+                    "on its directory for a full list"
+                )
+        return OrderedDict(loaded)
+
+    def __repr__(self) -> str:
+        """Show the file and the number of items."""
+        return f"GulpChunk({str(self.data_file_path)!r}, {len(self.meta_dict)} items)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without open files; reading reopens."""
+        if self._session is not None:
+            raise TypeError(f"{self!r} is open for writing and cannot be pickled")
+        state = self.__dict__.copy()
+        del state["_lock"]
+        return {**state, "fp": None, "_open_depth": 0}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a chunk that is not open."""
+        self.__dict__.update(state)
+        self._lock = threading.Lock()

@@ -1,0 +1,340 @@
+"""Frames as JPEG: libjpeg-turbo through simplejpeg."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+import simplejpeg
+
+from gulpio2.codecs.pixels import resample_plane, to_storable
+from gulpio2.errors import AdapterContractError, CorruptFrameError
+from gulpio2.types import YuvFrame
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from gulpio2.types import EncodableFrame, JsonValue
+
+__all__ = [
+    "MAX_PIXELS",
+    "EncoderSettings",
+    "JpegHeader",
+    "Subsampling",
+    "check_jpeg",
+    "decode_frame",
+    "decode_into",
+    "encode_frame",
+    "img_to_jpeg_bytes",
+    "jpeg_bytes_to_img",
+    "read_header",
+]
+
+Subsampling = Literal["source", "444", "422", "420"]
+
+# The quality of GulpIO2. `gulpio2.utils._JPEG_WRITE_QUALITY` is another name for it.
+DEFAULT_QUALITY = 90
+# Pixels. A frame that declares more is refused before memory is set aside for it: a
+# header of 20 bytes can declare 65535 x 65535, which is 12 GB of RGB.
+MAX_PIXELS = 2**27
+
+_SOI = b"\xff\xd8"
+_EOI = b"\xff\xd9"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSettings:
+    """How frames are encoded.
+
+    Raises
+    ------
+    ValueError
+        A quality outside of 1 to 100, or a subsampling that does not exist.
+    """
+
+    quality: int = field(default_factory=lambda: DEFAULT_QUALITY)
+    """JPEG quality, 1 to 100."""
+    subsampling: Subsampling = "source"
+    """Chroma of stored frames: that of the source (4:4:4 for arrays and images), or
+    one for all."""
+
+    def __post_init__(self) -> None:
+        """Refuse what the encoder cannot do."""
+        if not 1 <= self.quality <= 100:
+            raise ValueError(f"quality is {self.quality!r}; it must be 1 to 100")
+        if self.subsampling not in get_args(Subsampling):
+            raise ValueError(
+                f"subsampling is {self.subsampling!r}; it must be one of "
+                f"{', '.join(get_args(Subsampling))}"
+            )
+
+    def describe(self) -> dict[str, JsonValue]:
+        """Give the settings as they go into the manifest."""
+        return {
+            "codec": "jpeg",
+            "quality": self.quality,
+            "subsampling": self.subsampling,
+            "simplejpeg": simplejpeg.__version__,
+        }
+
+
+class JpegHeader(NamedTuple):
+    """What the header of a JPEG says."""
+
+    height: int
+    """Rows of the full image."""
+    width: int
+    """Columns of the full image."""
+    colorspace: str
+    """'YCbCr', 'RGB', 'Gray', 'CMYK' or 'YCCK'."""
+    subsampling: str
+    """'444', '422', '420', '440', '411', '441' or 'Gray'."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the decoded frame: ``(H, W)`` for grey, ``(H, W, 3)`` otherwise."""
+        size = (self.height, self.width)
+        return size if self.colorspace == "Gray" else (*size, 3)
+
+
+def read_header(data: bytes | memoryview) -> JpegHeader:
+    """Read sizes and colour space without decoding.
+
+    Raises
+    ------
+    CorruptFrameError
+        Not a JPEG, or one that the codec cannot read.
+    """
+    try:
+        return JpegHeader(*simplejpeg.decode_jpeg_header(data))
+    except ValueError as cause:
+        raise CorruptFrameError(f"not a readable JPEG: {cause}") from cause
+
+
+def check_jpeg(data: bytes | memoryview) -> JpegHeader:
+    """Check that bytes can be stored as a frame: one whole JPEG, by its markers.
+
+    Raises
+    ------
+    CorruptFrameError
+        They do not begin and end as a JPEG does, or the header cannot be read.
+    """
+    if bytes(data[:2]) != _SOI:
+        raise CorruptFrameError("not a JPEG: it does not begin with FF D8")
+    if bytes(data[-2:]) != _EOI:
+        raise CorruptFrameError("a cut JPEG: it does not end with FF D9")
+    return read_header(data)
+
+
+def decode_frame(
+    data: bytes | memoryview, *, max_pixels: int = MAX_PIXELS
+) -> npt.NDArray[np.uint8]:
+    """Decode a JPEG.
+
+    Parameters
+    ----------
+    data : bytes-like
+        One JPEG; bytes after its end are ignored.
+    max_pixels : int, optional
+        A header that declares more is refused.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(H, W, 3)`` uint8 RGB, or ``(H, W)`` for a grey JPEG; C-contiguous, writable,
+        owning its memory.
+
+    Raises
+    ------
+    CorruptFrameError
+        Not a JPEG, a damaged or cut one, or one above `max_pixels`.
+
+    Notes
+    -----
+    The fast DCT and the fast chroma upsampling are used, as in GulpIO2: values differ
+    from an exact decoder's by a few levels.
+    """
+    header = read_header(data)
+    _refuse_above(max_pixels, header)
+    out = np.empty(header.shape, np.uint8)
+    _decode(data, header, out)
+    return out
+
+
+def decode_into(
+    data: bytes | memoryview,
+    out: npt.NDArray[np.uint8],
+    *,
+    max_pixels: int = MAX_PIXELS,
+) -> None:
+    """Decode a JPEG into memory that is already there.
+
+    Parameters
+    ----------
+    data : bytes-like
+        One JPEG.
+    out : numpy.ndarray
+        C-contiguous uint8 of the frame's own shape, as `JpegHeader.shape` gives it.
+    max_pixels : int, optional
+        A header that declares more is refused.
+
+    Raises
+    ------
+    CorruptFrameError
+        As `decode_frame`.
+    ValueError
+        `out` has another shape; the message gives both.
+    """
+    header = read_header(data)
+    _refuse_above(max_pixels, header)
+    if out.shape != header.shape:
+        raise ValueError(
+            f"a frame of shape {header.shape} does not fit into {out.shape}"
+        )
+    _decode(data, header, out)
+
+
+def _refuse_above(max_pixels: int, header: JpegHeader) -> None:
+    if header.height * header.width > max_pixels:
+        raise CorruptFrameError(
+            f"a frame of {header.width}x{header.height} pixels is above the limit of "
+            f"{max_pixels}; raise max_pixels if it is meant to be that large"
+        )
+
+
+def _decode(
+    data: bytes | memoryview, header: JpegHeader, out: npt.NDArray[np.uint8]
+) -> None:
+    """Decode into `out`, which has the right shape."""
+    try:
+        if header.colorspace in ("CMYK", "YCCK"):
+            _decode_cmyk(data, out)
+            return
+        simplejpeg.decode_jpeg(
+            data,
+            "GRAY" if header.colorspace == "Gray" else "RGB",
+            fastdct=True,
+            fastupsample=True,
+            buffer=out,
+        )
+    except ValueError as cause:
+        raise CorruptFrameError(f"a damaged or cut JPEG: {cause}") from cause
+
+
+def _decode_cmyk(data: bytes | memoryview, out: npt.NDArray[np.uint8]) -> None:
+    """Turn Adobe's inverted CMYK, the only kind that occurs, into RGB.
+
+    Each of the four values is 255 for no ink, so a colour is its value times black's.
+    """
+    cmyk = simplejpeg.decode_jpeg(data, "CMYK", fastdct=True, fastupsample=True)
+    out[...] = (cmyk[..., :3].astype(np.uint16) * cmyk[..., 3:] + 127) // 255
+
+
+def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
+    """Encode a frame, or take the bytes of a JPEG as they are.
+
+    Parameters
+    ----------
+    frame : numpy.ndarray, PIL image, YuvFrame or bytes
+        ``(H, W)`` or ``(H, W, 1)`` is stored grey, ``(H, W, 3)`` as YCbCr.
+    settings : EncoderSettings
+        Not applied to bytes.
+
+    Returns
+    -------
+    bytes
+        One complete JPEG.
+
+    Raises
+    ------
+    AdapterContractError
+        Something that is no image, or bytes that are no whole JPEG.
+    """
+    if isinstance(frame, (bytes, bytearray, memoryview)):
+        data = bytes(frame)
+        try:
+            check_jpeg(data)
+        except CorruptFrameError as cause:
+            raise AdapterContractError(
+                f"a frame given as {len(data)} bytes cannot be stored: {cause}"
+            ) from cause
+        return data
+    if isinstance(frame, YuvFrame):
+        return _encode_planes(frame, settings)
+    pixels = to_storable(frame)
+    if pixels.ndim == 2:
+        encoded = simplejpeg.encode_jpeg(
+            pixels[..., np.newaxis],
+            quality=settings.quality,
+            colorspace="GRAY",
+            colorsubsampling="Gray",
+        )
+    else:
+        encoded = simplejpeg.encode_jpeg(
+            pixels,
+            quality=settings.quality,
+            colorspace="RGB",
+            colorsubsampling=(
+                "444" if settings.subsampling == "source" else settings.subsampling
+            ),
+        )
+    return bytes(encoded)
+
+
+def _encode_planes(frame: YuvFrame, settings: EncoderSettings) -> bytes:
+    """Encode planes; chroma is resampled only where another subsampling is asked."""
+    height, width = frame.y.shape
+    u, v = frame.u, frame.v
+    if settings.subsampling not in ("source", frame.subsampling):
+        shape = {
+            "444": (height, width),
+            "422": (height, (width + 1) // 2),
+            "420": ((height + 1) // 2, (width + 1) // 2),
+        }[settings.subsampling]
+        u, v = resample_plane(u, shape), resample_plane(v, shape)
+    return bytes(
+        simplejpeg.encode_jpeg_yuv_planes(frame.y, u, v, quality=settings.quality)
+    )
+
+
+def img_to_jpeg_bytes(img: EncodableFrame) -> bytes:
+    """Encode an image with the default settings.
+
+    Parameters
+    ----------
+    img : numpy.ndarray or PIL image
+        ``(H, W)`` grey or ``(H, W, 3)`` RGB, uint8 or bool.
+
+    Returns
+    -------
+    bytes
+        A JPEG of quality `gulpio2.utils._JPEG_WRITE_QUALITY`.
+
+    Raises
+    ------
+    ValueError
+        An array that is no image.
+    """
+    return encode_frame(img, EncoderSettings())
+
+
+def jpeg_bytes_to_img(jpeg_bytes: bytes | memoryview) -> npt.NDArray[np.uint8]:
+    """Decode a JPEG: `decode_frame` under its name in GulpIO2.
+
+    Parameters
+    ----------
+    jpeg_bytes : bytes-like
+        One JPEG.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(H, W, 3)`` uint8 RGB, or ``(H, W)`` for a grey JPEG.
+
+    Raises
+    ------
+    CorruptFrameError
+        A ``ValueError``: not a JPEG, or a damaged one.
+    """
+    return decode_frame(jpeg_bytes)

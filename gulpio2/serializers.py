@@ -1,0 +1,74 @@
+"""How a map is written to a file and read from it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.format.gmeta import load_ordered_json
+
+if TYPE_CHECKING:
+    from gulpio2.types import StrPath
+
+__all__ = [
+    "AbstractSerializer",
+    "JSONSerializer",
+    "PickleSerializer",
+    "json_serializer",
+    "pickle_serializer",
+]
+
+
+class AbstractSerializer(ABC):
+    """Writes a thing to a file, and reads it back."""
+
+    @abstractmethod
+    def load(self, file_name: StrPath) -> Any:
+        """Read what `dump` wrote."""
+
+    @abstractmethod
+    def dump(self, thing: Any, file_name: StrPath) -> None:
+        """Write a thing, replacing the file."""
+
+
+class JSONSerializer(AbstractSerializer):
+    """JSON with the defaults of ``json.dump``: what a gulp directory holds."""
+
+    def load(self, file_name: StrPath) -> Any:
+        """Read JSON; mappings are ``OrderedDict`` at every level.
+
+        Raises
+        ------
+        MetaFileError
+            A ``ValueError``: the file is not JSON.
+        """
+        return load_ordered_json(Path(file_name).read_bytes(), where=str(file_name))
+
+    def dump(self, thing: Any, file_name: StrPath) -> None:
+        """Write JSON on one line, ASCII only."""
+        Path(file_name).write_text(json.dumps(thing), encoding="ascii")
+
+
+class PickleSerializer(AbstractSerializer):
+    """Binary pickle.
+
+    Kept for programs that use it. It is never chosen for anybody: loading a pickle
+    runs whatever code the file asks for, so use it only on files of your own.
+    """
+
+    def load(self, file_name: StrPath) -> Any:
+        """Unpickle, which runs code from the file."""
+        with Path(file_name).open("rb") as file:
+            return pickle.load(file)  # noqa: S301  # the caller chose this class
+
+    def dump(self, thing: Any, file_name: StrPath) -> None:
+        """Pickle."""
+        with Path(file_name).open("wb") as file:
+            pickle.dump(thing, file)
+
+
+json_serializer = JSONSerializer()
+pickle_serializer = PickleSerializer()

@@ -1,0 +1,358 @@
+"""Writing one chunk: under partial names until all of it is on the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.errors import AdapterContractError, GulpError
+from gulpio2.format.entry import (
+    EXTRAS_KEY,
+    dump_extras,
+    entry_check,
+    frame_crc32,
+    load_extras,
+)
+from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.format.layout import partial_name
+from gulpio2.format.metadata import plain_metadata
+from gulpio2.format.records import FrameInfo, record_of
+from gulpio2.storage.local import new_token
+from gulpio2.types import StoredFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+    from fractions import Fraction
+
+    from gulpio2.storage.base import Store, StoreWriter
+    from gulpio2.types import FrameSource, JsonValue
+
+__all__ = ["ChunkAppender", "ChunkSession", "StagedChunk", "stored_frames"]
+
+
+@dataclass(slots=True)
+class _Growth:
+    """What is gathered for an item's extras while its frames are written."""
+
+    crc32: list[int] = field(default_factory=list)
+    pts: list[int] = field(default_factory=list)
+    time_base: Fraction | None = None
+    source: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+def _is_source(frames: Any) -> TypeGuard[FrameSource]:
+    """Tell a frame source by its class: asking the object could open its file."""
+    return callable(getattr(type(frames), "stored", None))
+
+
+def stored_frames(frames: Iterable[Any]) -> Iterator[StoredFrame]:
+    """Give frames one at a time in the form in which they are stored."""
+    if _is_source(frames):
+        yield from frames.stored()
+        return
+    for frame in frames:
+        yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)
+
+
+class ChunkAppender:
+    """Appends items to a data file and to the map in memory.
+
+    An item is appended whole or not at all: whatever goes wrong on the way, data
+    file and map are as before.
+
+    Parameters
+    ----------
+    writer : StoreWriter
+        The data file.
+    meta_dict : mutable mapping
+        The map; entries are added to it as items come.
+    encoder : EncoderSettings
+        For frames that are not JPEG bytes already.
+    on_frame : callable, optional
+        Called with the stored bytes of each frame.
+    """
+
+    def __init__(
+        self,
+        writer: StoreWriter,
+        meta_dict: MutableMapping[str, Any],
+        encoder: EncoderSettings,
+        *,
+        on_frame: Callable[[int], None] | None = None,
+    ) -> None:
+        self.writer = writer
+        self.meta_dict = meta_dict
+        self.encoder = encoder
+        self.on_frame = on_frame
+        self._growth: dict[str, _Growth | None] = {}
+
+    def append(self, id_: str, meta_data: Any, frames: Iterable[Any]) -> int:
+        """Write an item.
+
+        Parameters
+        ----------
+        id_ : str
+            Frames of an id that is there already are added to it.
+        meta_data : dict
+            Kept by reference until the map is written.
+        frames : iterable
+            A `FrameSource`, or arrays, images, planes or JPEG bytes.
+
+        Returns
+        -------
+        int
+            Frames written.
+        """
+        plain_metadata(meta_data, id_)  # refuse before anything is written
+        old_entry = self.meta_dict.get(id_)
+        old_lengths = old_entry and {
+            key: len(old_entry[key]) for key in ("frame_info", "meta_data")
+        }
+        growth = self._growth_of(id_)
+        num_before = len(growth.crc32) if growth else 0
+        start = self.writer.tell()
+        entry = self.meta_dict.setdefault(id_, {"frame_info": [], "meta_data": []})
+        infos: list[FrameInfo] = []
+        try:
+            times = self._write_frames(id_, frames, infos, growth)
+        except BaseException:
+            self.writer.truncate(start)
+            if old_lengths is None:
+                del self.meta_dict[id_]
+                self._growth.pop(id_, None)
+            elif growth:
+                del growth.crc32[num_before:]
+            raise
+        entry["frame_info"].extend(infos)
+        entry["meta_data"].append(meta_data)
+        if growth:
+            self._add_times(growth, frames, times, num_before)
+        return len(infos)
+
+    def _growth_of(self, id_: str) -> _Growth | None:
+        """Go on with an item's extras; None where earlier frames have no checksums."""
+        if id_ not in self._growth:
+            growth: _Growth | None = _Growth()
+            entry = self.meta_dict.get(id_)
+            if entry is not None:
+                extras = load_extras(entry, where=f"item {id_!r}")
+                growth = None
+                if len(extras.crc32) == len(entry["frame_info"]):
+                    growth = _Growth(
+                        crc32=[int(crc) for crc in extras.crc32],
+                        pts=list(extras.pts),
+                        time_base=extras.time_base,
+                        source=extras.source,
+                    )
+            self._growth[id_] = growth
+        return self._growth[id_]
+
+    def _write_frames(
+        self,
+        id_: str,
+        frames: Iterable[Any],
+        infos: list[FrameInfo],
+        growth: _Growth | None,
+    ) -> list[int | None]:
+        times: list[int | None] = []
+        for index, frame in enumerate(stored_frames(frames)):
+            try:
+                jpeg = encode_frame(frame.image, self.encoder)
+            except AdapterContractError as cause:
+                raise AdapterContractError(
+                    f"item {id_!r}, frame {index}: {cause}"
+                ) from cause
+            info, padding = record_of(jpeg, self.writer.tell())
+            self.writer.write(jpeg + padding)
+            infos.append(info)
+            times.append(frame.pts)
+            if growth:
+                growth.crc32.append(frame_crc32(jpeg))
+            if self.on_frame is not None:
+                self.on_frame(info.length)
+        return times
+
+    @staticmethod
+    def _add_times(
+        growth: _Growth, frames: Iterable[Any], times: list[int | None], num_before: int
+    ) -> None:
+        """Keep times only where every frame of the item has one, on one time base."""
+        ticks = [tick for tick in times if tick is not None]
+        time_base = frames.time_base if _is_source(frames) else None
+        if _is_source(frames) and not num_before:
+            growth.source = frames.source_info()
+        if (
+            len(ticks) == len(times)
+            and time_base is not None
+            and (not num_before or growth.time_base == time_base)
+            and len(growth.pts) == num_before
+        ):
+            growth.pts.extend(ticks)
+            growth.time_base = time_base
+        else:
+            growth.pts.clear()
+
+    def finished_map(self) -> dict[str, Any]:
+        """Give the map as it is to be stored, and complete the entries in memory.
+
+        Raises
+        ------
+        AdapterContractError
+            Metadata that changed, since it was appended, into what JSON cannot hold.
+        """
+        finished: dict[str, Any] = {}
+        for id_, entry in self.meta_dict.items():
+            plain = {
+                **entry,
+                "meta_data": [
+                    {} if meta is None else plain_metadata(meta, id_)
+                    for meta in entry["meta_data"]
+                ],
+            }
+            if id_ in self._growth:
+                growth = self._growth[id_]
+                entry.pop(EXTRAS_KEY, None)
+                plain.pop(EXTRAS_KEY, None)
+                if growth:
+                    plain[EXTRAS_KEY] = dump_extras(
+                        crc32=growth.crc32,
+                        time_base=growth.time_base,
+                        pts=growth.pts,
+                        source=growth.source,
+                    )
+                    plain[EXTRAS_KEY]["check"] = entry_check(id_, plain)
+                    entry[EXTRAS_KEY] = plain[EXTRAS_KEY]
+            finished[id_] = plain
+        return finished
+
+    def dump_map(self) -> bytes:
+        """Give the bytes of the map."""
+        try:
+            return dump_gmeta(self.finished_map())
+        except (TypeError, ValueError, RecursionError) as cause:
+            if isinstance(cause, GulpError):
+                raise
+            raise AdapterContractError(
+                f"the map cannot be written as JSON: {cause}"
+            ) from cause
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChunk:
+    """A chunk that is whole and on the disk, under names that no reader looks at."""
+
+    data: str
+    """Partial name of the data file."""
+    meta: str
+    """Partial name of the map."""
+
+    def publish(self, store: Store, data_name: str, meta_name: str) -> None:
+        """Give both files their names; the map's appearance is the commit."""
+        store.rename(self.data, data_name)
+        store.sync_names()
+        store.rename(self.meta, meta_name)
+        store.sync_names()
+
+    def discard(self, store: Store) -> None:
+        """Remove both files."""
+        store.remove(self.data)
+        store.remove(self.meta)
+
+
+class ChunkSession:
+    """One data file being written, from the first byte to its commit.
+
+    Parameters
+    ----------
+    store : Store
+        Where the data file is.
+    data_name : str
+        Its final name.
+    meta_dict : mutable mapping
+        The map in memory: empty, or what is stored already if `extend`.
+    encoder : EncoderSettings
+        For frames that are not JPEG bytes already.
+    extend : bool, optional
+        Go on at the end of the data file. What is appended stays invisible until
+        `commit`, because the map on the disk does not speak of it.
+    on_frame : callable, optional
+        Called with the stored bytes of each frame.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        data_name: str,
+        meta_dict: MutableMapping[str, Any],
+        encoder: EncoderSettings,
+        *,
+        extend: bool = False,
+        on_frame: Callable[[int], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.data_name = data_name
+        self.token = new_token()
+        # None once the data file has its final name.
+        self.partial = None if extend else partial_name(data_name, self.token)
+        self.writer = (
+            store.extend(data_name)
+            if self.partial is None
+            else store.create(self.partial)
+        )
+        self._start = self.writer.tell()
+        self._appender = ChunkAppender(
+            self.writer, meta_dict, encoder, on_frame=on_frame
+        )
+        self.append = self._appender.append
+
+    def commit(
+        self, put_map: Callable[[bytes], None], drop_map: Callable[[], None]
+    ) -> None:
+        """Make what was appended so far durable and visible; more may follow.
+
+        Parameters
+        ----------
+        put_map : callable
+            Puts the bytes of the map in place, atomically and durably.
+        drop_map : callable
+            Removes the map of the data file that is about to be replaced.
+        """
+        content = self._appender.dump_map()
+        self.writer.sync()
+        if self.partial is not None:
+            drop_map()
+            self.store.rename(self.partial, self.data_name)
+            self.partial = None
+            self.store.sync_names()
+        put_map(content)
+        self._start = self.writer.tell()
+
+    def stage(self, meta_name: str) -> StagedChunk:
+        """Make everything durable under partial names, for another to publish."""
+        if self.partial is None:
+            raise ValueError(f"{self.data_name} is published already")
+        staged = StagedChunk(self.partial, partial_name(meta_name, self.token))
+        content = self._appender.dump_map()
+        self.writer.sync()
+        map_writer = self.store.create(staged.meta)
+        try:
+            map_writer.write(content)
+            map_writer.sync()
+        except BaseException:
+            self.store.remove(staged.meta)
+            raise
+        finally:
+            map_writer.close()
+        return staged
+
+    def abort(self) -> None:
+        """Undo everything since the last commit."""
+        if self.partial is None:
+            self.writer.truncate(self._start)
+        else:
+            self.store.remove(self.partial)
+
+    def close(self) -> None:
+        """Close the data file."""
+        self.writer.close()

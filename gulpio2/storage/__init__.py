@@ -1,0 +1,11 @@
+"""The only place that opens, lists, locks or replaces files.
+
+* `base`: what a store offers, as contracts.
+* `local`: a folder of this machine, written so that a crash leaves old or new.
+* `handles`: open files for reading, few at a time, safe under threads and forks.
+* `locks`: one writer per folder.
+"""
+
+from gulpio2.storage.local import open_store
+
+__all__ = ["open_store"]

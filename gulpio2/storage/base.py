@@ -1,0 +1,98 @@
+"""What a store offers: named files that are read by position and written once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+__all__ = ["Store", "StoreWriter"]
+
+
+class StoreWriter(Protocol):
+    """A file that is being written. Nothing is promised before `sync` returned."""
+
+    def tell(self) -> int:
+        """Count the bytes written so far."""
+        ...
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append bytes, all of them or an error."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Drop everything after the first `size` bytes, and go on from there."""
+        ...
+
+    def sync(self) -> None:
+        """Return once the content is on the disk itself."""
+        ...
+
+    def close(self) -> None:
+        """Close; a second time is harmless."""
+        ...
+
+
+class Store(Protocol):
+    """A flat set of named files.
+
+    Every error is a `gulpio2.errors.StorageError`, except that reading what does not
+    exist raises ``FileNotFoundError``.
+    """
+
+    def names(self) -> list[str]:
+        """List the files, in no particular order; none if the folder is missing."""
+        ...
+
+    def path(self, name: str) -> str:
+        """Say where a name lies, for messages."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Count the bytes of a file."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """Read a whole file."""
+        ...
+
+    def read_at(self, name: str, offset: int, length: int) -> bytes:
+        """Read exactly this many bytes from this position, in one request."""
+        ...
+
+    def make(self) -> None:
+        """Create the folder, with its parents, if it is missing."""
+        ...
+
+    def create(self, name: str) -> StoreWriter:
+        """Begin a new file under a name that no reader looks at; it must not exist."""
+        ...
+
+    def extend(self, name: str) -> StoreWriter:
+        """Go on at the end of a file."""
+        ...
+
+    def write_atomically(self, name: str, data: bytes) -> None:
+        """Put a whole small file in place, durably: readers see the old or the new."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a synced file its final name, replacing what had it."""
+        ...
+
+    def sync_names(self) -> None:
+        """Return once renames and removals are on the disk itself."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        ...
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Be the only writer, or raise `gulpio2.errors.LockedError`."""
+        ...
+
+    def close(self) -> None:
+        """Close what was opened for reading; it reopens when needed."""
+        ...

@@ -1,0 +1,132 @@
+"""Open files for reading: few at a time, safe under threads, forks and pickling."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+from gulpio2.errors import ReadRangeError, StorageError
+
+__all__ = ["HandlePool", "read_fully"]
+
+# Files. A directory of Kinetics-400 has some 2,400 chunks and the usual limit of a
+# process is 1,024 open files, which the training script needs as well.
+DEFAULT_MAX_OPEN = 64
+
+
+# A lock that another thread holds at the moment of a fork stays locked in the child
+# for ever, so the child gets new ones.
+_pools: weakref.WeakSet[HandlePool] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for pool in _pools:
+        pool._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
+class _Handle:
+    """A file descriptor that closes with the last reference to it.
+
+    A reader keeps a reference while it reads, so that dropping a handle from the pool
+    never closes a file under a reading thread.
+    """
+
+    __slots__ = ("fd",)
+
+    def __init__(self, path: str) -> None:
+        self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+
+    def __del__(self) -> None:
+        # Without fd where opening failed.
+        if hasattr(self, "fd"):
+            os.close(self.fd)
+
+
+class HandlePool:
+    """Descriptors by path, the least recently used closed first.
+
+    Positional reads share no file offset, so one descriptor serves all threads, and
+    also a forked child.
+    """
+
+    def __init__(self, max_open: int = DEFAULT_MAX_OPEN) -> None:
+        self.max_open = max_open
+        self._handles: OrderedDict[str, _Handle] = OrderedDict()
+        self._lock = threading.Lock()
+        _pools.add(self)
+
+    def read_at(self, path: str, offset: int, length: int) -> bytes:
+        """Read exactly `length` bytes from `offset`.
+
+        Raises
+        ------
+        ReadRangeError
+            The file ends before.
+        FileNotFoundError
+            It is not there.
+        StorageError
+            The system refuses to open or read it.
+        """
+        handle = self._handle(path)
+        return read_fully(handle.fd, path, offset, length)
+
+    def _handle(self, path: str) -> _Handle:
+        with self._lock:
+            handle = self._handles.get(path)
+            if handle is not None:
+                self._handles.move_to_end(path)
+                return handle
+            try:
+                handle = _Handle(path)
+            except FileNotFoundError:
+                raise
+            except OSError as cause:
+                raise StorageError(
+                    cause.errno, f"cannot open {path}: {cause.strerror}"
+                ) from cause
+            self._handles[path] = handle
+            if len(self._handles) > self.max_open:
+                self._handles.popitem(last=False)
+            return handle
+
+    def close(self) -> None:
+        """Let go of every file; reading again reopens."""
+        with self._lock:
+            self._handles.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the settings alone: files are reopened where they are needed."""
+        return {"max_open": self.max_open}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start without open files."""
+        self.__init__(**state)  # type: ignore[misc]  # a fresh pool is what is wanted
+
+
+def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
+    """Read exactly `length` bytes; a short read of the system is gone on with."""
+    try:
+        data = os.pread(fd, length, offset)
+        while len(data) < length:
+            more = os.pread(fd, length - len(data), offset + len(data))
+            if not more:
+                raise ReadRangeError(
+                    None,
+                    f"{path} ends at byte {offset + len(data)}, but bytes {offset} to "
+                    f"{offset + length} are wanted: it was cut. Run `gulp2 check` on "
+                    "its directory",
+                )
+            data += more
+    except OSError as cause:
+        if isinstance(cause, StorageError):
+            raise
+        raise StorageError(
+            cause.errno, f"cannot read {path} at byte {offset}: {cause.strerror}"
+        ) from cause
+    return data

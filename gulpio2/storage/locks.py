@@ -1,0 +1,76 @@
+"""One writer per folder, by a lock that dies with its owner."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import LockedError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["lock_folder"]
+
+# Descriptors of locks that this process holds. A forked child closes its copies, for
+# a lock lives as long as any copy of its descriptor: workers that outlive a killed
+# parent for a moment must not keep the folder locked.
+_held: set[int] = set()
+
+
+def _drop_inherited() -> None:
+    for fd in _held:
+        os.close(fd)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_drop_inherited)
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Hold the folder's writer lock.
+
+    Notes
+    -----
+    An advisory ``flock`` on the folder itself: no lock file is left behind, and the
+    system releases it when the process ends, however it ends.
+
+    Raises
+    ------
+    LockedError
+        Another writer holds it.
+    """
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as cause:
+        raise StorageError(
+            cause.errno, f"cannot open the folder {folder}: {cause.strerror}"
+        ) from cause
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as cause:
+        os.close(fd)
+        if cause.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise LockedError(
+                cause.errno,
+                f"another process is writing to {folder}. Wait for it to end, or "
+                "write to another folder",
+            ) from cause
+        raise StorageError(
+            cause.errno,
+            f"cannot lock the folder {folder}: {cause.strerror}. The file system must "
+            "support flock",
+        ) from cause
+    _held.add(fd)
+    try:
+        yield
+    finally:
+        # Not held any more where a fork in between has closed this copy.
+        if fd in _held:
+            _held.discard(fd)
+            os.close(fd)

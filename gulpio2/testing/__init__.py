@@ -1,0 +1,9 @@
+"""Helpers for tests of programs that use this package.
+
+* `directories`: small gulp directories, made at once.
+* `adapters`: a suite that shows that an adapter keeps its contract.
+"""
+
+from gulpio2.testing.directories import make_frames, make_gulp_directory
+
+__all__ = ["make_frames", "make_gulp_directory"]
