@@ -1,0 +1,85 @@
+"""Frames by presentation time, exactly."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, get_args
+
+from gulpio2.errors import FrameTimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["TimeMode", "index_at"]
+
+TimeMode = Literal["at", "before", "nearest"]
+
+
+def index_at(
+    pts: Sequence[int],
+    time_base: Fraction,
+    seconds: float | Fraction,
+    mode: TimeMode = "nearest",
+) -> int:
+    """Find the frame at a time.
+
+    Parameters
+    ----------
+    pts : sequence of int
+        Presentation times in ticks, ascending; at least one.
+    time_base : Fraction
+        Seconds per tick.
+    seconds : float or Fraction
+        On the source's own timeline. Compared as the exact number that it is.
+    mode : {"at", "before", "nearest"}
+        "before": the last frame whose time is not after `seconds`, that is the one
+        on the screen then. "nearest": the frame whose time is closest, the earlier
+        one of two equally close. "at": the frame whose time is `seconds` rounded to
+        a whole tick (halves up).
+
+    Returns
+    -------
+    int
+        Frame index; the first one of several with the same time for "at" and
+        "nearest", the last one for "before".
+
+    Raises
+    ------
+    FrameTimeError
+        "before" a first frame, or no frame "at" that time.
+    ValueError
+        An unknown mode, or a time that is no finite number.
+
+    Examples
+    --------
+    >>> tick = Fraction(1, 1000)
+    >>> [index_at([0, 40, 80], tick, t, "before") for t in (0.0, 0.039, 0.04, 9.0)]
+    [0, 0, 1, 2]
+    """
+    if mode not in get_args(TimeMode):
+        raise ValueError(
+            f"mode is {mode!r}; it must be one of {', '.join(get_args(TimeMode))}"
+        )
+    try:
+        wanted = Fraction(seconds) / time_base
+    except (OverflowError, ValueError) as cause:
+        raise ValueError(f"{seconds!r} seconds is no time") from cause
+    last_before = bisect_right(pts, wanted) - 1
+    if mode == "before":
+        if last_before < 0:
+            raise FrameTimeError(
+                f"no frame is before {float(seconds)} s: the first one is at "
+                f"{float(pts[0] * time_base)} s"
+            )
+        return last_before
+    candidates = [i for i in (last_before, last_before + 1) if 0 <= i < len(pts)]
+    nearest = min(candidates, key=lambda i: abs(pts[i] - wanted))
+    while nearest > 0 and pts[nearest - 1] == pts[nearest]:
+        nearest -= 1
+    if mode == "at" and pts[nearest] != (wanted + Fraction(1, 2)).__floor__():
+        raise FrameTimeError(
+            f"no frame is at {float(seconds)} s; the nearest one is at "
+            f"{float(pts[nearest] * time_base)} s (mode 'nearest' takes it)"
+        )
+    return nearest
