@@ -1,0 +1,472 @@
+"""What real programs rely on, run as they do it (``client_code.py``)."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import operator
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import ModuleType
+
+HAS_FORK = "fork" in multiprocessing.get_all_start_methods()
+needs_fork = pytest.mark.skipif(not HAS_FORK, reason="this system cannot fork")
+# Python >= 3.12 warns of a fork with threads running; the client chose to fork.
+threads_and_fork = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+@pytest.fixture
+def rgb(make_directory: Any, frame: Any) -> Path:
+    """Make a directory of two chunks with colour frames."""
+    folder: Path = make_directory(
+        {"P01_103_96": [frame(k) for k in range(6)], 7: [frame(k) for k in range(4)]},
+        {"brush_hair/clip1": [frame(k + 20) for k in range(3)]},
+    )
+    return folder
+
+
+@pytest.fixture
+def flow(make_directory: Any, grey: Any) -> Path:
+    """Make a directory of flow: u frames even, v frames odd."""
+    folder: Path = make_directory({"P01_103_96": [grey(k) for k in range(10)]})
+    return folder
+
+
+# ------------------------------------------------------------------ opening
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        lambda path: str(path.absolute()),
+        lambda path: str(path),
+        lambda path: f"{path}{os.sep}",
+        lambda path: path,
+        lambda path: os.path.relpath(path),
+    ],
+    ids=["absolute", "text", "trailing slash", "path", "relative"],
+)
+def test_a_directory_opens_however_its_path_is_spelled(
+    rgb: Path,
+    spelled: Callable[[Path], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(rgb.parent)
+    directory = GulpDirectory(spelled(rgb))
+    assert len(directory.merged_meta_dict) == 3
+    assert directory["7"][0][0].shape == (24, 32, 3)
+
+
+def test_a_missing_or_empty_directory_opens_empty_and_is_not_made(
+    tmp_path: Path,
+) -> None:
+    missing = GulpDirectory(str(tmp_path / "missing"))
+    assert (missing.num_chunks, missing.merged_meta_dict) == (0, {})
+    assert list(missing) == []
+    assert not (tmp_path / "missing").exists()
+    assert GulpDirectory(str(tmp_path)).num_chunks == 0
+
+
+# ------------------------------------------------------------------ enumerating
+def test_metadata_is_enumerated_edited_and_the_edits_stick(
+    client_code: ModuleType, tmp_path: Path, grey: Any
+) -> None:
+    meta = {
+        "label": "a",
+        "nothing": None,
+        "nan": math.nan,
+        "list": [1],
+        "count": 3,
+    }
+    adapter = client_code.ArrayAdapter([("x", meta, [grey(1), grey(2)])])
+    GulpIngestor(adapter, str(tmp_path / "gulp"), 1, 1)()
+    dataset = client_code.RgbDataset(tmp_path / "gulp")
+    assert len(dataset) == 1
+    expected = {"label": "a", "nan": "none", "count": 3}
+    assert dataset.gulp_dir.merged_meta_dict["x"]["meta_data"][0] == expected
+    assert dataset.gulp_dir["x"][1] == expected
+    assert dataset.gulp_dir["x", slice(0, 1)][1] == expected
+    assert next(iter(next(dataset.gulp_dir.chunks())))[1] == expected
+
+
+def test_the_inner_mappings_are_shared_objects(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    for chunk, meta_dict in zip(directory, directory.all_meta_dicts, strict=True):
+        assert chunk.meta_dict is meta_dict
+        for id_, entry in meta_dict.items():
+            assert directory.merged_meta_dict[id_] is entry
+
+
+def test_metadata_read_with_frames_is_a_fresh_dict_each_time(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    _, meta = directory["7"]
+    meta["of"] = "changed by the caller"
+    meta["new"] = 1
+    assert directory["7"][1] == {"of": "7"}
+
+
+def test_edits_travel_to_a_worker_with_the_directory(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    directory.merged_meta_dict["7"]["meta_data"][0]["edited"] = True
+    copy = pickle.loads(pickle.dumps(directory))
+    assert copy["7"][1] == {"of": "7", "edited": True}
+    assert copy.merged_meta_dict["7"] is copy.chunk_objs_lookup[0].meta_dict["7"]
+
+
+# ------------------------------------------------------------------ reading
+def test_one_colour_frame_becomes_a_pil_image(
+    rgb: Path, client_code: ModuleType, frame: Any
+) -> None:
+    pytest.importorskip("PIL")
+    image = client_code.RgbDataset(rgb).load_frame("P01_103_96", 3)
+    assert (image.mode, image.size) == ("RGB", (32, 24))
+    difference = np.abs(np.asarray(image).astype(int) - frame(3).astype(int))
+    assert difference.mean() < 6
+
+
+def test_flow_frames_are_grey_and_come_in_pairs(
+    flow: Path, client_code: ModuleType, grey: Any
+) -> None:
+    pytest.importorskip("PIL")
+    dataset = client_code.FlowDataset(flow)
+    u, v = dataset.load_flow("P01_103_96", 2)
+    assert (u.mode, v.mode) == ("L", "L")
+    for image, seed in ((u, 4), (v, 5)):
+        difference = np.asarray(image).astype(int) - grey(seed).astype(int)
+        assert np.abs(difference).mean() < 6
+    us, vs = dataset.load_pairs("P01_103_96", 1, 3)
+    assert (type(us), len(us), len(vs)) == (list, 3, 3)
+    every = dataset.gulp_dir["P01_103_96"][0]
+    for k in range(3):
+        np.testing.assert_array_equal(us[k], every[2 + 2 * k])
+        np.testing.assert_array_equal(vs[k], every[3 + 2 * k])
+
+
+def test_frames_are_chosen_by_a_list_of_numpy_integers_with_repeats(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    every = directory["P01_103_96"][0]
+    choices: list[Any] = [
+        [0, 0, 5, 2],
+        list(np.linspace(0, 5, 4).astype(int)),
+        np.array([5, 1, 1]),
+        [np.int32(3), 0],
+    ]
+    for chosen in choices:
+        stacked = np.stack(directory["P01_103_96", chosen][0])
+        np.testing.assert_array_equal(
+            stacked, np.stack([every[int(i)] for i in chosen])
+        )
+
+
+def test_a_whole_item_is_a_pair_of_frames_and_metadata(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    frames, meta = directory["P01_103_96"]
+    assert (len(frames), meta) == (6, {"of": "P01_103_96"})
+    assert len(directory["P01_103_96"]) == 2
+    assert isinstance(directory["P01_103_96"], tuple)
+
+
+@pytest.mark.parametrize("id_", [7, "7", np.int64(7), np.int32(7)])
+def test_an_id_may_be_a_number_from_a_table(rgb: Path, id_: Any) -> None:
+    directory = GulpDirectory(str(rgb))
+    assert len(directory[id_, slice(0, 4)][0]) == 4
+    assert directory[id_][1] == {"of": "7"}
+    assert directory.merged_meta_dict[str(id_)]["meta_data"][0]["of"] == "7"
+    assert id_ in directory
+    assert id_ in directory.chunk_objs_lookup[0]
+
+
+def test_an_id_may_hold_a_slash(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    assert directory.chunk_lookup["brush_hair/clip1"] == 1
+    assert len(directory["brush_hair/clip1", 1:][0]) == 2
+
+
+def test_an_unknown_id_is_a_key_error_with_the_id_in_it(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    for id_ in ("nobody", 99):
+        with pytest.raises(KeyError, match=str(id_)):
+            directory[id_]
+        with pytest.raises(KeyError, match=str(id_)):
+            directory[id_, 0:1]
+
+
+def test_a_decoder_of_the_client_may_give_anything(rgb: Path) -> None:
+    seen: list[bytes] = []
+
+    def decoder(data: bytes) -> tuple[str, int]:
+        seen.append(data)
+        return ("decoded", len(seen))
+
+    directory = GulpDirectory(str(rgb), jpeg_decoder=decoder)
+    assert directory["7", [2, 0, 2]][0] == [("decoded", k) for k in (1, 2, 3)]
+    assert all(bytes(data[:2]) == b"\xff\xd8" for data in seen)
+    assert bytes(seen[0]) == bytes(seen[2]) != bytes(seen[1])
+    assert next(directory.chunks()).jpeg_decoder is decoder
+    assert next(directory.new_chunks(1)).jpeg_decoder is decoder
+
+
+# ------------------------------------------------------------------ iterating
+def test_chunks_and_their_items_are_iterated(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    read = [meta["of"] for chunk in directory for _, meta in chunk]
+    assert read == ["P01_103_96", "7", "brush_hair/clip1"]
+    first, second = directory.chunks(), directory.chunks()
+    assert next(first) is next(second)
+    assert len(list(first)) == 1
+
+
+def test_iteration_filters_by_ids_and_keeps_the_order_of_the_chunk(rgb: Path) -> None:
+    chunk = GulpDirectory(str(rgb)).chunk_objs_lookup[0]
+
+    def ids(**options: Any) -> list[str]:
+        return [meta["of"] for _, meta in chunk.iter_all(**options)]
+
+    assert ids(accepted_ids=["7", "P01_103_96", "unknown"]) == ["P01_103_96", "7"]
+    assert ids(accepted_ids={"7"}) == ["7"]
+    assert ids(accepted_ids=[]) == []
+
+
+def test_shuffling_follows_the_global_numpy_seed(
+    make_directory: Any, grey: Any
+) -> None:
+    folder = make_directory({k: [grey(k)] for k in range(20)})
+    (chunk,) = GulpDirectory(str(folder))
+
+    def order(seed: int) -> list[str]:
+        np.random.seed(seed)  # noqa: NPY002  what clients do
+        return [meta["of"] for _, meta in chunk.iter_all(shuffle=True)]
+
+    expected = [str(k) for k in range(20)]
+    np.random.seed(5)  # noqa: NPY002
+    np.random.shuffle(expected)  # noqa: NPY002
+    assert order(5) == expected == order(5)
+    assert order(6) != expected
+    assert list(chunk.meta_dict) == [str(k) for k in range(20)]
+
+
+def test_a_chunk_is_iterated_inside_of_an_open_block(rgb: Path) -> None:
+    (chunk, _) = GulpDirectory(str(rgb))
+    with chunk.open("rb"):
+        assert [meta["of"] for _, meta in chunk] == ["P01_103_96", "7"]
+        assert len(chunk.read_frames("7")[0]) == 4
+
+
+# ------------------------------------------------------------------ workers
+def read_in_child(directory: GulpDirectory, pipe: Any) -> None:
+    """Read in a forked child, and send back what was read."""
+    frames, meta = directory["P01_103_96", [4, 1]]
+    pipe.send((np.stack(frames), meta))
+    pipe.close()
+
+
+@needs_fork
+@threads_and_fork
+@pytest.mark.parametrize("read_first", [False, True])
+def test_a_forked_worker_reads_before_and_after_the_parent(
+    rgb: Path, read_first: bool
+) -> None:
+    directory = GulpDirectory(str(rgb))
+    expected = np.stack(GulpDirectory(str(rgb))["P01_103_96", [4, 1]][0])
+    if read_first:
+        directory["P01_103_96"]
+    context = multiprocessing.get_context("fork")
+    ends = [context.Pipe() for _ in range(3)]
+    workers = [
+        context.Process(target=read_in_child, args=(directory, child))
+        for _, child in ends
+    ]
+    for worker in workers:
+        worker.start()
+    for _ in range(20):  # the parent reads through the same object meanwhile
+        np.testing.assert_array_equal(
+            np.stack(directory["P01_103_96", [4, 1]][0]), expected
+        )
+    for parent, _ in ends:
+        assert parent.poll(60), "a worker hangs"
+        read, meta = parent.recv()
+        np.testing.assert_array_equal(read, expected)
+        assert meta == {"of": "P01_103_96"}
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+
+
+@pytest.mark.parametrize("read_first", [False, True])
+def test_a_spawned_worker_gets_the_directory_and_reads(
+    rgb: Path, read_first: bool
+) -> None:
+    directory = GulpDirectory(str(rgb))
+    if read_first:
+        directory["P01_103_96"]
+        next(iter(next(directory.chunks())))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        frames, meta = pool.apply(operator.getitem, (directory, ("7", [3, 0])))
+    for sent, here in zip(frames, directory["7", [3, 0]][0], strict=True):
+        np.testing.assert_array_equal(sent, here)
+    assert meta == {"of": "7"}
+
+
+@pytest.mark.torch
+@threads_and_fork
+@pytest.mark.parametrize("read_first", [False, True])
+@pytest.mark.parametrize("method", [pytest.param("fork", marks=needs_fork), "spawn"])
+def test_a_torch_loader_reads_in_its_workers(
+    rgb: Path, client_code: ModuleType, method: str, read_first: bool
+) -> None:
+    from torch.utils.data import DataLoader
+
+    dataset = client_code.RgbDataset(rgb)
+    if read_first:
+        dataset[0]
+    loader = DataLoader(
+        dataset, batch_size=3, num_workers=2, multiprocessing_context=method
+    )
+    ((clips, meta),) = list(loader)
+    assert tuple(clips.shape) == (3, 2, 24, 32, 3)
+    assert meta["of"] == ["P01_103_96", "7", "brush_hair/clip1"]
+    for k in range(3):
+        np.testing.assert_array_equal(clips[k].numpy(), dataset[k][0])
+
+
+def test_threads_share_a_directory(rgb: Path) -> None:
+    directory = GulpDirectory(str(rgb))
+    expected = {id_: np.stack(directory[id_][0]) for id_ in directory.merged_meta_dict}
+    asked = list(expected) * 60
+
+    with ThreadPoolExecutor(4) as pool:
+        for id_, (frames, _) in zip(
+            asked, pool.map(directory.__getitem__, asked), strict=False
+        ):
+            np.testing.assert_array_equal(np.stack(frames), expected[id_])
+
+
+# ------------------------------------------------------------------ own adapters
+@pytest.fixture
+def segments(tmp_path: Path, frame: Any) -> tuple[Path, list[dict[str, Any]]]:
+    """Make folders of images, and a table of them as it comes from a data frame."""
+    pil = pytest.importorskip("PIL.Image")
+    table = []
+    for uid in range(5):
+        folder = tmp_path / "frames" / f"P01_{uid:02d}"
+        folder.mkdir(parents=True)
+        for k in range(uid + 1):
+            pil.fromarray(frame(uid + k)).save(folder / f"frame_{k:010d}.jpg")
+        table.append(
+            {
+                "uid": np.int64(uid),
+                "folder": folder.name,
+                "start": np.float32(0.5),
+                "verb_class": np.int32(3),
+                "is_test": np.bool_(True),
+                "narration": math.nan,
+                "nouns": ["a", "b"],
+                "counts": np.array([1, 2]),
+            }
+        )
+    return tmp_path / "frames", table
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_an_adapter_of_the_client_is_ingested_with_its_table(
+    client_code: ModuleType,
+    segments: tuple[Path, list[dict[str, Any]]],
+    tmp_path: Path,
+    num_workers: int,
+) -> None:
+    root, table = segments
+    adapter = client_code.SegmentAdapter(str(root), table, frame_size=12)
+    assert GulpIngestor(adapter, str(tmp_path / "out"), 2, num_workers)() is None
+    directory = GulpDirectory(str(tmp_path / "out"))
+    assert list(directory.merged_meta_dict) == ["0", "1", "2", "3", "4"]
+    assert directory.num_chunks == 3
+    for uid in range(5):
+        frames, meta = directory[uid]
+        assert meta["num_frames"] == len(frames) == uid + 1
+        assert meta["frame_size"] == [12, 16, 3] == list(frames[0].shape)
+        assert (meta["uid"], meta["start"], meta["verb_class"]) == (uid, 0.5, 3)
+        assert {type(meta[key]) for key in ("uid", "verb_class")} == {int}
+        assert type(meta["start"]) is float
+        assert meta["is_test"] is True
+        assert math.isnan(meta["narration"])
+        assert (meta["nouns"], meta["counts"]) == (["a", "b"], [1, 2])
+
+
+def test_what_an_adapter_notes_after_the_yield_is_stored(
+    client_code: ModuleType, tmp_path: Path, grey: Any
+) -> None:
+    items: list[Any] = [(k, {"k": k}, [grey(k)]) for k in range(3)]
+    adapter = client_code.ArrayAdapter(items, note_afterwards=True)
+    GulpIngestor(adapter, str(tmp_path / "out"), 2, 1)()
+    directory = GulpDirectory(str(tmp_path / "out"))
+    for k in range(3):
+        assert directory[k][1] == {"k": k, "noted_after_the_yield": True}
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_an_exception_of_the_adapter_reaches_the_caller(
+    client_code: ModuleType, tmp_path: Path, grey: Any, num_workers: int
+) -> None:
+    items: list[Any] = [(k, {}, [grey(k)]) for k in range(6)]
+    adapter = client_code.FailingAdapter(items, fails_at=3)
+    with pytest.raises(client_code.MissingFramesError, match="folder3") as caught:
+        GulpIngestor(adapter, str(tmp_path / "out"), 2, num_workers)()
+    assert caught.value.folder == "folder3" or caught.value.folder.endswith("folder3")
+    stored = GulpDirectory(str(tmp_path / "out")).merged_meta_dict
+    assert {"0", "1", "2", "4", "5"} >= set(stored) >= {"0", "1", "4", "5"}
+
+
+def test_worker_counts_of_the_machine_and_text_are_taken(
+    client_code: ModuleType, tmp_path: Path, grey: Any
+) -> None:
+    adapter = client_code.ArrayAdapter([("a", {}, [grey()])])
+    workers = str(multiprocessing.cpu_count())
+    GulpIngestor(adapter, str(tmp_path / "deep" / "out"), "100", workers)()
+    assert list(GulpDirectory(tmp_path / "deep" / "out").merged_meta_dict) == ["a"]
+
+
+def test_a_second_ingest_continues_the_chunk_numbers(
+    client_code: ModuleType, tmp_path: Path, grey: Any
+) -> None:
+    for start in (0, 3):
+        items = [(f"i{k}", {}, [grey(k)]) for k in range(start, start + 3)]
+        GulpIngestor(client_code.ArrayAdapter(items), str(tmp_path / "out"), 2, 1)()
+    directory = GulpDirectory(str(tmp_path / "out"))
+    assert list(directory.chunk_objs_lookup) == [0, 1, 2, 3]
+    assert list(directory.merged_meta_dict) == [f"i{k}" for k in range(6)]
+
+
+def test_an_item_without_frames_is_named_and_not_stored(
+    client_code: ModuleType, tmp_path: Path, grey: Any
+) -> None:
+    from gulpio2 import ChunkWriter
+
+    adapter = client_code.ArrayAdapter([("none", {}, []), ("one", {}, [grey()])])
+    (chunk,) = GulpDirectory(str(tmp_path)).new_chunks(1)
+    ChunkWriter(adapter).write_chunk(chunk, slice(0, 2))
+    stored = json.loads((tmp_path / "meta_0.gmeta").read_text())
+    assert list(stored) == ["one"]
+
+
+def test_an_item_without_frames_is_printed_as_the_original_prints_it(
+    client_code: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gulpio2 import ChunkWriter
+
+    adapter = client_code.ArrayAdapter([("none", {}, [])])
+    (chunk,) = GulpDirectory(str(tmp_path)).new_chunks(1)
+    ChunkWriter(adapter).write_chunk(chunk, slice(0, 1))
+    expected = "Failed to write video with id: none; no frames"
+    assert expected in capsys.readouterr().out
+    assert (tmp_path / "meta_0.gmeta").read_bytes() == b"{}"
+    assert (tmp_path / "data_0.gulp").read_bytes() == b""

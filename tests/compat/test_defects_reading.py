@@ -1,0 +1,482 @@
+"""Defects 14 to 22 of GulpIO2 0.0.4, reading and lifetime: each shown gone.
+
+The numbers are those of ``docs/compatibility.md``. Nothing here needs the original.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+has_proc = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="needs /proc to see open files"
+)
+
+
+def open_files(folder: Path) -> list[str]:
+    """Name the files below a folder that this process holds open."""
+    gc.collect()
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            target = os.readlink(link)  # noqa: PTH115  the link may be no path
+        except OSError:
+            continue
+        if target.startswith(str(folder)):
+            found.append(target)
+    return found
+
+
+def is_closed(chunk: Any) -> bool:
+    """Tell whether a chunk's own file is closed."""
+    return chunk.fp is None or bool(chunk.fp.closed)
+
+
+@pytest.fixture
+def folder(make_directory: Any, frame: Any) -> Path:
+    """Make a directory of two chunks, frames of two and three items."""
+    path: Path = make_directory(
+        {"a": [frame(k) for k in range(8)], "b": [frame(k + 9) for k in range(3)]},
+        {k: [frame(k + 30), frame(k + 50)] for k in range(3)},
+    )
+    return path
+
+
+@pytest.fixture
+def chunk(folder: Path) -> GulpChunk:
+    """Give the first chunk, not opened."""
+    return GulpChunk(str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
+
+
+# ------------------------------------------------------------------ 14
+def test_defect_14_a_read_inside_an_iteration_and_nested_opens_are_fine(
+    folder: Path,
+) -> None:
+    directory = GulpDirectory(folder)
+    seen = []
+    for one in directory:
+        for frames, meta in one:
+            again, _ = directory[meta["of"]]
+            np.testing.assert_array_equal(np.stack(again), np.stack(frames))
+            for _, inner in one:
+                seen.append((meta["of"], inner["of"]))
+    assert len(seen) == 2 * 2 + 3 * 3
+    first = directory.chunk_objs_lookup[0]
+    with first.open("rb"):
+        with first.open("rb"):
+            assert len(first.read_frames("a")[0]) == 8
+        assert len(first.read_frames("b")[0]) == 3
+        assert len(list(first)) == 2
+        assert len(first["a", 2:4][0]) == 2
+
+
+def test_defect_14_threads_read_through_one_object(folder: Path) -> None:
+    directory = GulpDirectory(folder)
+    expected = {i: [f.copy() for f in directory[i][0]] for i in ("a", "b", "0", "1")}
+
+    def read(number: int) -> bool:
+        id_ = list(expected)[number % 4]
+        positions = [number % 2, -1, 0]
+        frames, _ = directory[id_, positions]
+        wanted = [expected[id_][p] for p in positions]
+        return all(map(np.array_equal, frames, wanted))
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(read, range(800)))
+    assert results == [True] * 800
+
+
+def test_defect_14_threads_share_an_open_chunk(chunk: GulpChunk) -> None:
+    with chunk.open("rb"):
+        expected = [frame.copy() for frame in chunk.read_frames("a")[0]]
+        with ThreadPoolExecutor(4) as pool:
+            read = pool.map(lambda k: chunk["a", [k % 8]][0][0], range(200))
+            for k, frame in enumerate(read):
+                np.testing.assert_array_equal(frame, expected[k % 8])
+
+
+# ------------------------------------------------------------------ 15
+@has_proc
+def test_defect_15_a_chunk_is_closed_after_an_exception_in_its_body(
+    folder: Path, chunk: GulpChunk
+) -> None:
+    with pytest.raises(RuntimeError, match="mine"), chunk.open("rb"):  # noqa: PT012
+        chunk.read_frames("a")
+        raise RuntimeError("mine")
+    assert is_closed(chunk)
+    del chunk
+    assert open_files(folder) == []
+
+
+@has_proc
+@pytest.mark.parametrize("selector", [[99], [0, -9], np.array([8])])
+def test_defect_15_no_file_stays_open_after_a_failed_read(
+    folder: Path, selector: Any
+) -> None:
+    with GulpDirectory(folder) as directory:
+        with pytest.raises(IndexError):
+            directory["a", selector]
+        with pytest.raises(KeyError):
+            directory["nobody"]
+    assert open_files(folder) == []
+
+
+@has_proc
+def test_defect_15_an_abandoned_iteration_closes_its_file(
+    folder: Path, chunk: GulpChunk
+) -> None:
+    iterator: Any = chunk.iter_all()
+    next(iterator)
+    iterator.close()
+    abandoned = iter(chunk)
+    next(abandoned)
+    del abandoned, iterator
+    assert is_closed(chunk)
+    del chunk
+    assert open_files(folder) == []
+
+
+@has_proc
+def test_defect_15_nothing_stays_open_when_a_directory_is_dropped(folder: Path) -> None:
+    directory = GulpDirectory(folder)
+    directory["a"]
+    directory[0]
+    del directory
+    assert open_files(folder) == []
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+@pytest.mark.parametrize("fault", ["body", "frame"])
+def test_defect_15_a_failed_write_publishes_nothing(
+    folder: Path, chunk: GulpChunk, grey: Any, flag: str, fault: str
+) -> None:
+    index = (folder / "meta_0.gmeta").read_bytes()
+    before = np.stack(GulpDirectory(folder)["a"][0])
+    refused = pytest.raises((RuntimeError, ValueError, TypeError, errors.GulpError))
+    with refused, chunk.open(flag):
+        chunk.append("new", {}, [grey(1)])
+        if fault == "body":
+            raise RuntimeError("mine")
+        chunk.append("worse", {}, ["no frame"])
+    assert (folder / "meta_0.gmeta").read_bytes() == index
+    after = GulpDirectory(folder)
+    assert list(after.merged_meta_dict) == ["a", "b", "0", "1", "2"]
+    np.testing.assert_array_equal(np.stack(after["a"][0]), before)
+    assert [n for n in os.listdir(folder) if "partial" in n] == []  # noqa: PTH208
+    with chunk.open("ab"):
+        chunk.append("later", {}, [grey(2)])
+    assert len(GulpDirectory(folder)["later"][0]) == 1
+    np.testing.assert_array_equal(np.stack(GulpDirectory(folder)["a"][0]), before)
+
+
+# ------------------------------------------------------------------ 16
+READS: dict[str, Callable[[GulpDirectory], Any]] = {
+    "nothing": lambda directory: None,
+    "an item": lambda directory: directory["a"],
+    "a clip": lambda directory: directory.read_clip("a"),
+    "a chunk": lambda directory: list(next(directory.chunks())),
+    "half a chunk": lambda directory: next(iter(next(directory.chunks()))),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_defect_16_a_directory_is_pickled_after_any_read(
+    folder: Path, read: str
+) -> None:
+    directory = GulpDirectory(folder)
+    kept = READS[read](directory)
+    for copy in (
+        pickle.loads(pickle.dumps(directory)),
+        pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(directory)))),
+    ):
+        assert list(copy.merged_meta_dict) == list(directory.merged_meta_dict)
+        for id_ in copy.merged_meta_dict:
+            for ours, theirs in zip(copy[id_][0], directory[id_][0], strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+    del kept
+
+
+def test_defect_16_a_chunk_is_pickled_while_it_is_open(chunk: GulpChunk) -> None:
+    with chunk.open("rb"):
+        expected = np.stack(chunk["a"][0])
+        copy = pickle.loads(pickle.dumps(chunk))
+    with copy.open("rb"):
+        np.testing.assert_array_equal(np.stack(copy["a"][0]), expected)
+
+
+def test_defect_16_a_pickle_does_not_hold_frames(make_directory: Any) -> None:
+    noise = np.random.default_rng(0).integers(255, size=(128, 128, 3), dtype=np.uint8)
+    folder = make_directory({"a": [noise] * 20})
+    directory = GulpDirectory(folder)
+    directory.read_clip("a")
+    directory["a"]
+    assert len(pickle.dumps(directory)) < 10_000
+
+
+# ------------------------------------------------------------------ 17
+def test_defect_17_frames_appended_after_a_read_are_seen(
+    folder: Path, chunk: GulpChunk, frame: Any
+) -> None:
+    with chunk.open("rb"):
+        assert len(chunk.read_frames("b")[0]) == 3
+    with chunk.open("ab"):
+        chunk.append("b", {"of": "second"}, [frame(77)])
+    with chunk.open("rb"):
+        frames, meta = chunk.read_frames("b")
+        assert (len(frames), meta) == (4, {"of": "b"})
+        assert len(chunk["b", -1:][0]) == 1
+    directory = GulpDirectory(folder)
+    assert len(directory["b"][0]) == 4
+    np.testing.assert_array_equal(directory["b"][0][3], frames[3])
+
+
+# ------------------------------------------------------------------ 18
+def test_defect_18_chunks_are_ordered_by_number(make_directory: Any, grey: Any) -> None:
+    folder = make_directory(*({f"i{k}": [grey(k, 8, 8)]} for k in range(12)))
+    directory = GulpDirectory(folder)
+    ids = [f"i{k}" for k in range(12)]
+    assert list(directory.chunk_objs_lookup) == list(range(12))
+    assert list(directory.merged_meta_dict) == ids
+    assert [meta["of"] for one in directory for _, meta in one] == ids
+    assert [next(iter(meta_dict)) for meta_dict in directory.all_meta_dicts] == ids
+    (new,) = directory.new_chunks(1)
+    assert new.data_file_path == str(folder / "data_12.gulp")
+
+
+# ------------------------------------------------------------------ 19
+def test_defect_19_an_unknown_id_is_a_key_error(chunk: GulpChunk) -> None:
+    with chunk.open("rb"):
+        for ask in (
+            lambda: chunk.read_frames("nobody"),
+            lambda: chunk["nobody"],
+            lambda: chunk["nobody", 0:1],
+            lambda: chunk.read_frames("nobody", []),
+        ):
+            with pytest.raises(KeyError, match="nobody") as caught:
+                ask()
+            assert isinstance(caught.value, errors.ItemNotFoundError)
+
+
+def test_defect_19_a_chunk_that_is_not_open_reads_or_says_so(chunk: GulpChunk) -> None:
+    for _ in range(2):
+        try:
+            frames, _meta = chunk.read_frames("a")
+        except errors.GulpError as error:
+            assert "open" in str(error)  # noqa: PT017  either answer is right
+        else:
+            assert len(frames) == 8
+        with chunk.open("rb"):
+            assert len(chunk.read_frames("a")[0]) == 8
+
+
+# ------------------------------------------------------------------ 20
+def test_defect_20_every_sensible_subscript_selects(folder: Path) -> None:
+    directory = GulpDirectory(folder)
+    every = directory["a"][0]
+    mask = np.array([True, False] * 4)
+    cases: list[tuple[Any, list[int]]] = [
+        (3, [3]),
+        (-1, [7]),
+        (np.int64(2), [2]),
+        (np.uint8(2), [2]),
+        (range(1, 7, 2), [1, 3, 5]),
+        ((4, 0), [4, 0]),
+        (mask, [0, 2, 4, 6]),
+        (mask.tolist(), [0, 2, 4, 6]),
+        (np.zeros(8, bool), []),
+        (np.array([], np.int64), []),
+        (slice(np.int64(1), np.int64(3)), [1, 2]),
+    ]
+    with directory.chunk_objs_lookup[0].open("rb"):
+        for selector, expected in cases:
+            for source in (directory, directory.chunk_objs_lookup[0]):
+                frames, meta = source["a", selector]
+                assert type(frames) is list, selector
+                assert len(frames) == len(expected), selector
+                for frame, position in zip(frames, expected, strict=True):
+                    np.testing.assert_array_equal(frame, every[position])
+                assert meta == {"of": "a"}
+
+
+@pytest.mark.parametrize(
+    "selector", [8, -9, [8], [0, -9], range(7, 9), np.int64(8)], ids=repr
+)
+def test_defect_20_a_position_outside_is_an_index_error_with_the_number_of_frames(
+    folder: Path, selector: Any
+) -> None:
+    with pytest.raises(IndexError, match="8") as caught:
+        GulpDirectory(folder)["a", selector]
+    assert isinstance(caught.value, errors.FrameIndexError)
+    assert "a" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "selector", [np.ones(7, bool), np.ones(9, bool), [True] * 3], ids=["7", "9", "list"]
+)
+def test_defect_20_a_mask_of_another_length_is_refused(
+    folder: Path, selector: Any
+) -> None:
+    with pytest.raises(IndexError, match="8"):
+        GulpDirectory(folder)["a", selector]
+
+
+@pytest.mark.parametrize(
+    "selector", [1.0, [0.5], "0", b"0", {0}, np.array([[0, 1]]), np.array([0.0])]
+)
+def test_defect_20_what_selects_nothing_sensible_is_a_type_error(
+    folder: Path, selector: Any
+) -> None:
+    with pytest.raises((TypeError, IndexError, ValueError)):
+        GulpDirectory(folder)["a", selector]
+
+
+@pytest.mark.parametrize("element", [1.5, b"a", ("a", 0, 1), ["a"], None, ("a",)])
+def test_defect_20_a_subscript_without_an_id_is_a_type_error(
+    folder: Path, element: Any
+) -> None:
+    with pytest.raises(TypeError):
+        GulpDirectory(folder)[element]
+
+
+# ------------------------------------------------------------------ 21
+@pytest.mark.parametrize(
+    "stray",
+    [
+        "data.gulp",
+        "meta.gmeta",
+        "data_x.gulp",
+        "data_1.gulp.bak",
+        "xdata_1.gulp",
+        "data_-1.gulp",
+        "data_1_2.gulp",
+        "data_1.gulp~",
+        "notes.txt",
+        "meta_5.gmeta.tmp",
+    ],
+)
+def test_defect_21_files_of_other_names_are_left_alone(
+    folder: Path, stray: str, grey: Any
+) -> None:
+    (folder / stray).write_bytes(b"not ours")
+    directory = GulpDirectory(folder)
+    assert list(directory.chunk_objs_lookup) == [0, 1]
+    (new,) = directory.new_chunks(1)
+    with new.open("wb"):
+        new.append("new", {}, [grey()])
+    assert (folder / stray).read_bytes() == b"not ours"
+    assert list(GulpDirectory(folder).chunk_objs_lookup) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("flags", [(), ("-O",)])
+def test_defect_21_files_are_paired_by_number_and_the_orphan_is_named(
+    folder: Path, fresh_python: Any, flags: tuple[str, ...]
+) -> None:
+    (folder / "meta_1.gmeta").rename(folder / "meta_2.gmeta")
+    code = "import sys, gulpio2; gulpio2.GulpDirectory(sys.argv[1])"
+    result = fresh_python(code, folder, flags=flags)
+    assert result.code == 1
+    assert "ChunkMismatchError" in result.err
+    assert "meta_2.gmeta" in result.err
+    with pytest.raises(AssertionError):
+        GulpDirectory(folder)
+
+
+def test_defect_21_a_number_written_twice_is_not_mixed_up(folder: Path) -> None:
+    """``data_00`` is no second chunk 0: it is left alone, or named in an error."""
+    expected = np.stack(GulpDirectory(folder)["a"][0])
+    for name, twin in (
+        ("data_1.gulp", "data_00.gulp"),
+        ("meta_1.gmeta", "meta_00.gmeta"),
+    ):
+        (folder / twin).write_bytes((folder / name).read_bytes())
+    try:
+        directory = GulpDirectory(folder)
+    except errors.FormatError as error:
+        assert "_00." in str(error)  # noqa: PT017  either answer is right
+    else:
+        assert list(directory.chunk_objs_lookup) == [0, 1]
+        np.testing.assert_array_equal(np.stack(directory["a"][0]), expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "meta_1"),
+        (b"{", "meta_1"),
+        (b"[]", "meta_1"),
+        (b'{"x": 1}', "meta_1"),
+        (b'{"x": {"frame_info": [[0, 0]], "meta_data": [{}]}}', "meta_1"),
+        (b'{"x": {"frame_info": [["0", 0, 4]], "meta_data": [{}]}}', "meta_1"),
+        (b'{"x": {"frame_info": []}}', "meta_1"),
+    ],
+)
+def test_defect_21_a_broken_index_is_an_error_that_names_it(
+    folder: Path, content: bytes, what: str
+) -> None:
+    (folder / "meta_1.gmeta").write_bytes(content)
+    with pytest.raises(errors.MetaFileError, match=what):
+        GulpDirectory(folder)
+
+
+# ------------------------------------------------------------------ 22
+COUNT_OPENS = """
+import json, sys
+opened = []
+def note(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(".gulp"):
+        opened.append(str(arguments[0]))
+sys.addaudithook(note)
+import gulpio2
+directory = gulpio2.GulpDirectory(sys.argv[1])
+at_construction = len(opened)
+for _ in range(25):
+    directory["a", 1:3]
+    directory["b"]
+print(json.dumps([at_construction, len(opened)]))
+"""
+
+
+def test_defect_22_a_data_file_is_not_opened_anew_for_every_read(
+    folder: Path, fresh_python: Any
+) -> None:
+    result = fresh_python(COUNT_OPENS, folder)
+    assert result.code == 0, result.err
+    at_construction, after = json.loads(result.out)
+    assert at_construction == 0, "construction opens no data file"
+    assert after <= 2
+
+
+COUNT_READS = """
+import json, os, sys
+import gulpio2
+reads = []
+for name in ("pread", "preadv", "read"):
+    real = getattr(os, name)
+    setattr(os, name, lambda *a, _real=real: reads.append(a[1:]) or _real(*a))
+directory = gulpio2.GulpDirectory(sys.argv[1])
+directory["a"]
+print(json.dumps(len(reads)))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="reads by position are POSIX")
+def test_defect_22_neighbouring_frames_are_fetched_in_one_read(
+    folder: Path, fresh_python: Any
+) -> None:
+    result = fresh_python(COUNT_READS, folder)
+    assert result.code == 0, result.err
+    assert json.loads(result.out) == 1, "8 neighbours, one read"

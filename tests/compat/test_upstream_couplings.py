@@ -1,0 +1,335 @@
+"""What the unit tests of GulpIO2 reach into, where it is kept.
+
+Programs with their own tests patch the same names. Patches of `unittest.mock` are the
+thing under test here, which is why they are used.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import gulpio2.fileio
+import numpy as np
+import pytest
+from gulpio2.fileio import ImgInfo
+
+from gulpio2 import ChunkWriter, GulpChunk, GulpDirectory, GulpIngestor, utils
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+@pytest.fixture
+def chunk(tmp_path: Path) -> GulpChunk:
+    """Give a chunk that has no files."""
+    return GulpChunk(str(tmp_path / "data_0.gulp"), str(tmp_path / "meta_0.gmeta"))
+
+
+# ------------------------------------------------------------------ quality
+def test_four_frames_of_one_pixel_width_at_quality_100_have_the_known_sizes(
+    chunk: GulpChunk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 100)
+    frames = [np.full((1, 1, 3), value, np.uint8) for value in (1, 2, 254, 255)]
+    with chunk.open("wb"):
+        chunk.append(0, {"meta": "ANY"}, frames)
+    expected = [(632 * k, 3, 632) for k in range(4)]
+    assert chunk.meta_dict["0"]["frame_info"] == expected
+    assert Path(chunk.data_file_path).stat().st_size == 4 * 632
+
+
+def test_the_quality_is_consulted_at_every_encode(
+    monkeypatch: pytest.MonkeyPatch, frame: Any
+) -> None:
+    sizes = []
+    for quality in (100, 50, 90):
+        monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", quality)
+        sizes.append(len(utils.img_to_jpeg_bytes(frame())))
+    assert sizes[0] > sizes[2] > sizes[1]
+
+
+def test_ten_videos_of_forty_black_and_white_frames_have_the_known_size(
+    tmp_path: Path, client_code: ModuleType
+) -> None:
+    clip = [np.full((100, 100, 3), 255 * (k % 2), np.uint8) for k in range(40)]
+    adapter = client_code.ArrayAdapter([(k, {}, clip) for k in range(10)])
+    GulpIngestor(adapter, str(tmp_path / "out"), 100, 1)()
+    # Measured with 0.0.4 and simplejpeg 1.9.0 on the same clip.
+    assert (tmp_path / "out" / "data_0.gulp").stat().st_size == 369600
+
+
+# ------------------------------------------------------------------ helpers
+@pytest.mark.parametrize(("number", "pad"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0)])
+def test_padding_is_computed_by_a_private_helper(
+    chunk: GulpChunk, number: int, pad: int
+) -> None:
+    assert chunk._pad_image(number) == pad
+    assert GulpChunk._pad_image(number) == pad
+
+
+def test_an_index_that_is_not_there_is_an_empty_ordered_mapping(
+    chunk: GulpChunk,
+) -> None:
+    assert chunk._get_or_create_dict() == OrderedDict()
+    assert isinstance(chunk._get_or_create_dict(), OrderedDict)
+
+
+def test_an_index_that_is_there_is_loaded_in_its_order(chunk: GulpChunk) -> None:
+    content: dict[str, Any] = {
+        "b": {"meta_data": [{}], "frame_info": []},
+        "a": {"meta_data": [{}], "frame_info": []},
+    }
+    Path(chunk.meta_file_path).write_text(json.dumps(content))
+    loaded = chunk._get_or_create_dict()
+    assert list(loaded) == ["b", "a"]
+    assert list(loaded["b"]) == ["meta_data", "frame_info"]
+
+
+def test_a_new_entry_has_two_empty_lists_in_order() -> None:
+    entry = GulpChunk._default_factory()
+    assert list(entry.items()) == [("frame_info", []), ("meta_data", [])]
+
+
+def test_metadata_is_appended_under_the_text_of_the_id(chunk: GulpChunk) -> None:
+    chunk._append_meta(3, {"meta": "1"})
+    chunk._append_meta("3", {"meta": "2"})
+    assert chunk.meta_dict["3"]["meta_data"] == [{"meta": "1"}, {"meta": "2"}]
+
+
+def test_one_frame_is_written_by_a_private_helper(chunk: GulpChunk, grey: Any) -> None:
+    with chunk.open("wb"):
+        chunk._write_frame("0", grey(1))
+        chunk._append_meta("0", {"meta": "ANY"})
+    length = Path(chunk.data_file_path).stat().st_size
+    (info,) = chunk.meta_dict["0"]["frame_info"]
+    assert isinstance(info, ImgInfo)
+    assert info == (0, info.pad, length)
+    assert len(GulpDirectory(Path(chunk.data_file_path).parent)[0][0]) == 1
+
+
+def test_spans_and_metadata_of_an_item_are_given_by_a_private_helper(
+    chunk: GulpChunk, grey: Any
+) -> None:
+    with chunk.open("wb"):
+        chunk.append("0", {"m": 1}, [grey(1), grey(2)])
+    infos, meta = chunk._get_frame_infos("0")
+    assert [tuple(info) for info in infos] == [
+        tuple(info) for info in chunk.meta_dict["0"]["frame_info"]
+    ]
+    assert meta == {"m": 1}
+
+
+def test_repeats_in_a_list_of_metadata_are_dropped_by_a_private_helper(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    metas = [{"id": 1}, {"id": 2}, {"id": 1}, {"id": "1"}]
+    kept = utils._remove_duplicates_in_metadict(metas)
+    assert kept == [{"id": 1}, {"id": 2}, {"id": "1"}]
+    expected = "Id 1 more than once in json file, I skip it!\n"
+    assert capsys.readouterr().out == expected
+
+
+# ------------------------------------------------------------------ reading
+def test_reads_go_through_fp_where_a_client_puts_a_file_there(
+    chunk: GulpChunk, grey: Any
+) -> None:
+    jpeg = utils.img_to_jpeg_bytes(grey(1))
+    pad = -len(jpeg) % 4
+    chunk.meta_dict["0"] = {
+        "frame_info": [[4, pad, len(jpeg) + pad]],
+        "meta_data": [{"m": 1}],
+    }
+    chunk.fp = io.BytesIO(b"junk" + jpeg + b"\0" * pad)
+    frames, meta = chunk.read_frames("0")
+    np.testing.assert_array_equal(frames[0], utils.jpeg_bytes_to_img(jpeg))
+    assert meta == {"m": 1}
+
+
+def test_writes_go_through_fp_where_a_client_puts_a_file_there(
+    chunk: GulpChunk, grey: Any
+) -> None:
+    chunk.fp = io.BytesIO()
+    chunk.append("0", {"m": 1}, [grey(1)])
+    (info,) = chunk.meta_dict["0"]["frame_info"]
+    assert info == (0, info.pad, len(chunk.fp.getvalue()))
+    jpeg = utils.img_to_jpeg_bytes(grey(1))
+    assert chunk.fp.getvalue() == jpeg + b"\0" * info.pad
+
+
+@pytest.mark.parametrize("flag", ["rb", "wb", "ab"])
+def test_opening_gives_fp_and_closes_it(chunk: GulpChunk, grey: Any, flag: str) -> None:
+    with chunk.open("wb"):
+        chunk.append("0", {}, [grey(1)])
+    with chunk.open(flag) as given:
+        assert given is None
+        opened: Any = chunk.fp
+    assert opened.closed
+
+
+def test_another_flag_is_not_implemented(chunk: GulpChunk) -> None:
+    for flag in ("r", "w", "rw", "xb", "r+b", ""):
+        with pytest.raises(NotImplementedError), chunk.open(flag):
+            pass
+
+
+def test_flushing_dumps_the_index_through_the_serializer(
+    tmp_path: Path, grey: Any
+) -> None:
+    dumped: list[tuple[Any, Any]] = []
+
+    class Serializer(gulpio2.fileio.AbstractSerializer):
+        def load(self, file_name: Any) -> Any:
+            raise AssertionError(file_name)
+
+        def dump(self, thing: Any, file_name: Any) -> None:
+            dumped.append((dict(thing), file_name))
+            Path(file_name).write_text("mine")
+
+    path = str(tmp_path / "meta_0.gmeta")
+    chunk = GulpChunk(str(tmp_path / "data_0.gulp"), path, serializer=Serializer())
+    with chunk.open("wb"):
+        chunk.append("0", {"m": 1}, [grey(1)])
+    assert Path(path).read_text() == "mine"
+    assert list(dumped[-1][0]) == ["0"]
+
+
+def test_iteration_opens_the_chunk_and_reads_each_id_through_its_methods(
+    chunk: GulpChunk, grey: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with chunk.open("wb"):
+        for k in range(3):
+            chunk.append(k, {}, [grey(k)])
+    calls: list[Any] = []
+
+    def read_frames(id_: str) -> tuple[list[str], dict[str, str]]:
+        calls.append(id_)
+        return [f"frame of {id_}"], {"id": id_}
+
+    monkeypatch.setattr(chunk, "read_frames", read_frames)
+    expected = [([f"frame of {k}"], {"id": k}) for k in "012"]
+    assert list(chunk.iter_all()) == expected
+    assert calls == ["0", "1", "2"]
+
+
+def test_shuffling_goes_through_the_global_shuffle_of_numpy(
+    chunk: GulpChunk, grey: Any
+) -> None:
+    with chunk.open("wb"):
+        for k in range(3):
+            chunk.append(k, {"k": k}, [grey(k)])
+    with mock.patch("numpy.random.shuffle") as shuffle:
+        shuffle.side_effect = lambda ids: ids.reverse()
+        read = [meta["k"] for _, meta in chunk.iter_all(shuffle=True)]
+    assert read == [2, 1, 0]
+    shuffle.assert_called_once()
+
+
+# ------------------------------------------------------------------ patched names
+@pytest.mark.parametrize(
+    "target",
+    [
+        "gulpio2.fileio.img_to_jpeg_bytes",
+        "gulpio2.fileio.json_serializer",
+        "gulpio2.fileio.GulpChunk",
+        "gulpio2.fileio.ChunkWriter",
+        "gulpio2.fileio.ProcessPoolExecutor",
+        "gulpio2.utils.resize_by_short_edge",
+        "PIL.Image.open",
+        "os.system",
+        "numpy.random.shuffle",
+    ],
+)
+def test_a_name_that_upstream_patches_exists(target: str) -> None:
+    if target.startswith("PIL"):
+        pytest.importorskip("PIL.Image")
+    with mock.patch(target) as patched:
+        assert patched is not None
+
+
+def test_ffmpeg_is_looked_for_through_os_system() -> None:
+    for status, answer in ((0, True), (1, False)):
+        with mock.patch("os.system", return_value=status) as system:
+            assert utils.check_ffmpeg_exists() is answer
+        (command,) = system.call_args.args
+        assert command.startswith("ffmpeg -version")
+
+
+def test_a_missing_ffmpeg_is_the_exception_of_the_original(tmp_path: Path) -> None:
+    missing = pytest.raises(utils.FFMPEGNotFound)
+    with mock.patch("os.system", return_value=1), missing:
+        utils.burst_frames_to_shm("video.mp4", str(tmp_path))
+
+
+def test_a_writer_appends_items_to_any_chunk_like_object() -> None:
+    adapter = mock.MagicMock()
+    adapter.iter_data.return_value = iter(
+        [
+            {"meta": {"m": 1}, "frames": ["frame"], "id": 0},
+            {"meta": {"m": 2}, "frames": [], "id": 1},
+            {"meta": {"m": 3}, "frames": ["other"], "id": 2, "more": None},
+        ]
+    )
+    chunk = mock.MagicMock()
+    ChunkWriter(adapter).write_chunk(chunk, slice(0, 3))
+    adapter.iter_data.assert_called_once_with(slice(0, 3))
+    chunk.open.assert_called_once_with("wb")
+    assert chunk.append.call_args_list == [
+        mock.call(0, {"m": 1}, ["frame"]),
+        mock.call(2, {"m": 3}, ["other"]),
+    ]
+
+
+# ------------------------------------------------------------------ helpers of utils
+@pytest.mark.parametrize(
+    ("shape", "size", "expected"),
+    [
+        ((480, 640), 256, (256, 341)),
+        ((240, 427), 256, (256, 455)),
+        ((1000, 3), 1, (333, 1)),
+        ((3, 1000), 1, (1, 333)),
+        ((50, 50), 20, (20, 20)),
+        ((10, 20), 30, (30, 60)),
+        ((10, 20), 0, (10, 20)),
+        ((10, 20), -1, (10, 20)),
+    ],
+)
+def test_the_short_edge_is_computed_by_the_rule_of_the_original(
+    shape: tuple[int, int], size: int, expected: tuple[int, int], grey: Any
+) -> None:
+    assert utils.resize_by_short_edge(grey(1, *shape), size).shape == expected
+
+
+def test_images_are_resized_lazily_from_any_iterator(tmp_path: Path, grey: Any) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    paths = []
+    for k in range(2):
+        pil.fromarray(grey(k, 20, 30)).save(tmp_path / f"{k}.png")
+        paths.append(tmp_path / f"{k}.png")
+    lazy = utils.resize_images(map(str, [*paths, "missing.png"]), 10)
+    assert next(lazy).shape == (10, 15)
+    assert next(lazy).shape == (10, 15)
+    with pytest.raises(FileNotFoundError, match=r"missing\.png"):
+        next(lazy)
+    (same,) = utils.resize_images([paths[0]])
+    np.testing.assert_array_equal(same, grey(0, 20, 30))
+
+
+def test_ids_that_are_there_already_are_told_and_dropped(
+    make_directory: Any, grey: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_directory({1: [grey(1)], "b": [grey(2)]})
+    metas = [{"id": "1"}, {"id": 5}, {"id": 5}, {"id": "c"}]
+    kept = utils.remove_entries_with_duplicate_ids(str(folder), metas)
+    assert kept == [{"id": 5}, {"id": "c"}]
+    assert capsys.readouterr().out.splitlines() == [
+        "Id 5 more than once in json file, I skip it!",
+        "Id 1 already in GulpDirectory, I skip it!",
+    ]
+    with pytest.raises(utils.DuplicateIdException):
+        utils.remove_entries_with_duplicate_ids(str(folder), [{"id": "b"}])
+    assert "no items to add... Abort" in capsys.readouterr().out

@@ -1,0 +1,471 @@
+"""The names and signatures that a program written for GulpIO2 0.0.4 may use, and ours.
+
+A signature is written as in Python, without self: parameter names, their order, their
+kinds and their defaults. The 0.0.4 parameters come first and unchanged; whatever this
+package adds is keyword-only, so that no call written for 0.0.4 changes its meaning.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gulpio2
+from gulpio2 import adapters, errors, fileio, utils
+
+PACKAGE = Path(gulpio2.__file__).parent
+# Defaults that are objects, by the name they have in the tables.
+NAMED = {
+    id(fileio.json_serializer): "json_serializer",
+    id(utils.jpeg_bytes_to_img): "jpeg_bytes_to_img",
+}
+
+# "module:name" or "module:Class.method" -> the signature of 0.0.4, without self.
+ORIGINAL = {
+    "gulpio2.fileio:ImgInfo": "loc, pad, length",
+    "gulpio2.fileio:AbstractSerializer.load": "file_name",
+    "gulpio2.fileio:AbstractSerializer.dump": "thing, file_name",
+    "gulpio2.fileio:JSONSerializer": "",
+    "gulpio2.fileio:JSONSerializer.load": "file_name",
+    "gulpio2.fileio:JSONSerializer.dump": "thing, file_name",
+    "gulpio2.fileio:PickleSerializer": "",
+    "gulpio2.fileio:PickleSerializer.load": "file_name",
+    "gulpio2.fileio:PickleSerializer.dump": "thing, file_name",
+    "gulpio2.fileio:extract_input_for_getitem": "element",
+    "gulpio2.fileio:calculate_chunk_slices": "items_per_chunk, num_items",
+    "gulpio2:GulpDirectory": "output_dir, jpeg_decoder=jpeg_bytes_to_img",
+    "gulpio2:GulpDirectory.__getitem__": "element",
+    "gulpio2:GulpDirectory.__iter__": "",
+    "gulpio2:GulpDirectory.chunks": "",
+    "gulpio2:GulpDirectory.new_chunks": "total_new_chunks",
+    "gulpio2:GulpDirectory._load_label_dict": "",
+    "gulpio2:GulpChunk": (
+        "data_file_path, meta_file_path, serializer=json_serializer, "
+        "jpeg_decoder=jpeg_bytes_to_img"
+    ),
+    "gulpio2:GulpChunk.open": 'flag="rb"',
+    "gulpio2:GulpChunk.append": "id_, meta_data, frames",
+    "gulpio2:GulpChunk.flush": "",
+    "gulpio2:GulpChunk.read_frames": "id_, slice_=None",
+    "gulpio2:GulpChunk.iter_all": "accepted_ids=None, shuffle=False",
+    "gulpio2:GulpChunk.__getitem__": "element",
+    "gulpio2:GulpChunk.__contains__": "id_",
+    "gulpio2:GulpChunk.__iter__": "",
+    "gulpio2:ChunkWriter": "adapter",
+    "gulpio2:ChunkWriter.write_chunk": "output_chunk, input_slice",
+    "gulpio2:GulpIngestor": "adapter, output_folder, videos_per_chunk, num_workers",
+    "gulpio2:GulpIngestor.__call__": "",
+    "gulpio2.utils:img_to_jpeg_bytes": "img",
+    "gulpio2.utils:jpeg_bytes_to_img": "jpeg_bytes",
+    "gulpio2.utils:resize_by_short_edge": "img, size",
+    "gulpio2.utils:resize_images": "imgs, img_size=-1",
+    "gulpio2.utils:check_ffmpeg_exists": "",
+    "gulpio2.utils:burst_frames_to_shm": "vid_path, temp_burst_dir, frame_rate=None",
+    "gulpio2.utils:burst_video_into_frames": (
+        "vid_path, temp_burst_dir, frame_rate=None"
+    ),
+    "gulpio2.utils:temp_dir_for_bursting": 'shm_dir_path="/dev/shm"',
+    "gulpio2.utils:find_images_in_folder": 'folder, formats=["jpg"]',
+    "gulpio2.utils:get_single_video_path": 'folder_name, format_="mp4"',
+    "gulpio2.utils:remove_entries_with_duplicate_ids": "output_directory, meta_dict",
+    "gulpio2.sanity_utils:check_meta_file_size_larger_zero": "gulp_directory",
+    "gulpio2.sanity_utils:check_data_file_size_larger_zero": "gulp_directory",
+    "gulpio2.sanity_utils:check_data_file_size": "gulp_directory",
+    "gulpio2.sanity_utils:check_for_duplicate_ids": "gulp_directory",
+    "gulpio2.sanity_utils:extract_all_ids": "gulp_directory",
+    "gulpio2.sanity_utils:get_duplicate_entries": "list_",
+    "gulpio2.sanity_utils:check_for_failures": "result",
+    "gulpio2.adapters:AbstractDatasetAdapter.iter_data": "slice_element=None",
+    "gulpio2.adapters:AbstractDatasetAdapter.__len__": "",
+    "gulpio2.adapters:Custom20BNAdapterMixin.check_if_label2idx_exists": "",
+    "gulpio2.adapters:Custom20BNAdapterMixin.read_label2idx": "",
+    "gulpio2.adapters:Custom20BNAdapterMixin.create_label2idx_dict": "label_name",
+    "gulpio2.adapters:Custom20BNAdapterMixin.write_label2idx_dict": "",
+    "gulpio2.adapters:Custom20BNJsonVideoAdapter": (
+        "json_file, folder, output_folder, shuffle=False, frame_size=-1, "
+        'frame_rate=8, shm_dir_path="/dev/shm", label_name="template", '
+        "remove_duplicate_ids=False"
+    ),
+    "gulpio2.adapters:Custom20BNJsonVideoAdapter.read_json": "json_file",
+    "gulpio2.adapters:Custom20BNJsonVideoAdapter.read_gz_json": "gz_json_file",
+    "gulpio2.adapters:Custom20BNJsonVideoAdapter.get_meta": "",
+    "gulpio2.adapters:Custom20BNCsvWebmAdapter": (
+        "csv_file, folder, output_folder, shuffle=False, frame_size=-1, "
+        'frame_rate=12, shm_dir_path="/dev/shm", label_name="label", '
+        "remove_duplicate_ids=False"
+    ),
+    "gulpio2.adapters:Custom20BNCsvWebmAdapter.read_csv": "csv_file",
+    "gulpio2.adapters:Custom20BNCsvWebmAdapter.get_meta": "",
+    "gulpio2.adapters:Custom20BNCsvJpegAdapter": (
+        "csv_file, folder, output_folder, shuffle=False, frame_size=-1, "
+        'shm_dir_path="/dev/shm"'
+    ),
+    "gulpio2.adapters:Custom20BNCsvJpegAdapter.read_csv": "csv_file",
+    "gulpio2.adapters:Custom20BNCsvJpegAdapter.get_meta": "",
+    "gulpio2.adapters:ImageListAdapter": (
+        'input_file, output_folder, root_folder="", shuffle=False, img_size=-1'
+    ),
+    "gulpio2.adapters:ImageListAdapter.parse_paths": "input_file",
+    "gulpio2.adapters:ImageListAdapter.get_meta": "",
+    "gulpio2.adapters:ImageFolderAdapter": (
+        'folder, output_folder, file_extensions=[".jpg", ".png"], shuffle=False, '
+        "img_size=-1"
+    ),
+    "gulpio2.adapters:ImageFolderAdapter.parse_folder": "folder",
+    "gulpio2.adapters:ImageFolderAdapter.get_meta": "",
+    "gulpio2.adapters:VideoFolderAdapter": (
+        'folder, output_folder, file_extensions=[".mp4", ".webm"], shuffle=False, '
+        'frame_size=-1, shm_dir_path="/dev/shm"'
+    ),
+    "gulpio2.adapters:VideoFolderAdapter.parse_folder": "folder",
+    "gulpio2.adapters:VideoFolderAdapter.get_meta": "",
+    "gulpio2.adapters:VideoFolderAdapter.get_bursted_frames": "video_path",
+    "gulpio2.adapters:ActivitynetAdapter": (
+        'json_file, folder, shuffle=False, frame_size=-1, shm_dir_path="/dev/shm", '
+        'phase="training"'
+    ),
+    "gulpio2.adapters:ActivitynetAdapter.read_json": "json_file",
+    "gulpio2.adapters:ActivitynetAdapter.get_bursted_frames": "vid_file",
+    "gulpio2.adapters:KineticsAdapter": (
+        'json_file, folder, shuffle=False, frame_size=-1, shm_dir_path="/dev/shm"'
+    ),
+    "gulpio2.adapters:KineticsAdapter.read_json": "json_file",
+    "gulpio2.adapters:KineticsAdapter.get_bursted_frames": "vid_file",
+}
+
+# What is new, where its signature is promised; read the same way.
+NEW = {
+    "gulpio2:GulpDirectory.read_frames": "id_, slice_=None",
+    "gulpio2:GulpDirectory.read_clip": "id_, slice_=None, *, out=None",
+    "gulpio2:GulpDirectory.read_frames_at": 'id_, seconds, *, mode="nearest"',
+    "gulpio2:GulpDirectory.item_info": "id_",
+    "gulpio2:GulpDirectory.close": "",
+    "gulpio2:GulpDirectory.__len__": "",
+    "gulpio2:GulpDirectory.__contains__": "id_",
+    "gulpio2:GulpDirectory.__enter__": "",
+    "gulpio2:GulpChunk.read_clip": "id_, slice_=None, *, out=None",
+    "gulpio2:GulpChunk.read_frames_at": 'id_, seconds, *, mode="nearest"',
+    "gulpio2:GulpChunk.item_info": "id_",
+    "gulpio2:GulpChunk.close": "",
+    "gulpio2:GulpChunk.__len__": "",
+    "gulpio2:GulpChunk.__enter__": "",
+    "gulpio2:GulpIngestor.run": "",
+    "gulpio2.adapters:AbstractDatasetAdapter.item_ids": "",
+    "gulpio2.adapters:AbstractDatasetAdapter.label_mapping": "",
+    "gulpio2.adapters:AbstractDatasetAdapter.describe": "",
+}
+
+# What this package adds to a callable of 0.0.4, by keyword: parameter and default.
+ADDED: dict[str, dict[str, object]] = {
+    "gulpio2:GulpIngestor": {
+        "executor": None,
+        "chunk_bytes": None,
+        "encoder": ...,  # EncoderSettings(), compared below
+        "on_duplicate": "raise",
+        "allow_failures": False,
+        "progress": None,
+    },
+}
+
+EXPORTED = {
+    "gulpio2": [
+        "ChunkWriter",
+        "GulpChunk",
+        "GulpDirectory",
+        "GulpIngestor",
+        "__version__",
+    ],
+    "gulpio2.fileio": [
+        "AbstractSerializer",
+        "ChunkWriter",
+        "GulpChunk",
+        "GulpDirectory",
+        "GulpIngestor",
+        "ImgInfo",
+        "JSONSerializer",
+        "PickleSerializer",
+        "calculate_chunk_slices",
+        "extract_input_for_getitem",
+        "json_serializer",
+        "pickle_serializer",
+    ],
+    "gulpio2.utils": [
+        "DuplicateIdException",
+        "FFMPEGNotFound",
+        "ImageNotFound",
+        "_JPEG_WRITE_QUALITY",
+        "burst_frames_to_shm",
+        "burst_video_into_frames",
+        "check_ffmpeg_exists",
+        "find_images_in_folder",
+        "get_single_video_path",
+        "img_to_jpeg_bytes",
+        "jpeg_bytes_to_img",
+        "remove_entries_with_duplicate_ids",
+        "resize_by_short_edge",
+        "resize_images",
+        "temp_dir_for_bursting",
+    ],
+    "gulpio2.sanity_utils": [
+        "check_data_file_size",
+        "check_data_file_size_larger_zero",
+        "check_for_duplicate_ids",
+        "check_for_failures",
+        "check_meta_file_size_larger_zero",
+        "extract_all_ids",
+        "get_duplicate_entries",
+    ],
+    "gulpio2.adapters": [
+        "AbstractDatasetAdapter",
+        "ActivitynetAdapter",
+        "Custom20BNAdapterMixin",
+        "Custom20BNCsvJpegAdapter",
+        "Custom20BNCsvWebmAdapter",
+        "Custom20BNJsonVideoAdapter",
+        "ImageFolderAdapter",
+        "ImageListAdapter",
+        "KineticsAdapter",
+        "VideoFolderAdapter",
+    ],
+}
+
+
+def resolve(name: str) -> Any:
+    """Find "module:Class.method"."""
+    module, _, path = name.partition(":")
+    thing: Any = importlib.import_module(module)
+    for part in path.split("."):
+        thing = getattr(thing, part)
+    return thing
+
+
+def parameters_of(name: str) -> list[inspect.Parameter]:
+    """Give the parameters of a callable, without self."""
+    thing = resolve(name)
+    parameters = list(inspect.signature(thing).parameters.values())
+    if not inspect.isclass(thing) and parameters and parameters[0].name == "self":
+        return parameters[1:]
+    return parameters
+
+
+def written(parameters: list[inspect.Parameter]) -> str:
+    """Write parameters as the tables do; a tuple may stand for a list."""
+    texts = []
+    for p in parameters:
+        if p.kind == p.KEYWORD_ONLY and "*" not in texts:
+            texts.append("*")
+        default = list(p.default) if isinstance(p.default, tuple) else p.default
+        text = NAMED.get(id(default), repr(default).replace("'", '"'))
+        assert p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY), p
+        texts.append(p.name if default is p.empty else f"{p.name}={text}")
+    return ", ".join(texts)
+
+
+def assert_begins_with(name: str, expected: str) -> None:
+    """Check a signature; what follows is keyword-only and has a default."""
+    actual = parameters_of(name)
+    count = len([part for part in split(expected) if part != "*"])
+    assert written(actual[:count]) == expected
+    for new in actual[count:]:
+        assert new.kind in (new.KEYWORD_ONLY, new.VAR_KEYWORD), new
+        assert new.kind == new.VAR_KEYWORD or new.default is not new.empty, new
+
+
+def split(signature: str) -> list[str]:
+    """Split a signature into its parameters."""
+    return re.findall(r"[^,\[\s](?:\[[^\]]*\]|[^,\[])*", signature)
+
+
+@pytest.mark.parametrize("name", ORIGINAL)
+def test_a_signature_of_the_original_begins_as_there(name: str) -> None:
+    assert_begins_with(name, ORIGINAL[name])
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_new_name_has_the_promised_signature(name: str) -> None:
+    assert_begins_with(name, NEW[name])
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_what_is_added_to_the_original_is_keyword_only_with_its_default(
+    name: str,
+) -> None:
+    added = {p.name: p for p in parameters_of(name) if p.kind == p.KEYWORD_ONLY}
+    for parameter, default in ADDED[name].items():
+        assert parameter in added
+        if default is not ...:
+            assert added[parameter].default == default
+
+
+def test_the_default_encoder_is_quality_90_with_the_chroma_of_the_source() -> None:
+    from gulpio2.codecs.jpeg import EncoderSettings
+
+    (encoder,) = (
+        p for p in parameters_of("gulpio2:GulpIngestor") if p.name == "encoder"
+    )
+    assert encoder.default in (None, EncoderSettings())
+    assert EncoderSettings().quality == 90
+    assert EncoderSettings().subsampling == "source"
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(m, n) for m, names in EXPORTED.items() for n in names]
+)
+def test_a_name_of_the_original_imports_from_its_place(module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(module), name)
+
+
+def modules_of_the_package() -> list[str]:
+    """Name every module, without importing any that needs an extra."""
+    return [
+        info.name
+        for info in pkgutil.walk_packages(
+            [str(PACKAGE)], "gulpio2.", onerror=lambda _: None
+        )
+        if not info.name.startswith("gulpio2.torch")
+    ]
+
+
+@pytest.mark.parametrize("name", ["gulpio2", *modules_of_the_package()])
+def test_every_module_has_a_sorted_list_of_names_that_exist(name: str) -> None:
+    module = importlib.import_module(name)
+    names = module.__all__
+    assert list(names) == sorted(names)
+    assert len(set(names)) == len(names)
+    assert [n for n in names if not hasattr(module, n)] == []
+
+
+def test_the_package_exports_the_names_of_the_original_and_its_errors() -> None:
+    exported = set(gulpio2.__all__)
+    assert set(EXPORTED["gulpio2"]) <= exported
+    assert set(errors.__all__) & exported == {
+        n
+        for n in exported
+        if isinstance(getattr(gulpio2, n), type)
+        and issubclass(getattr(gulpio2, n), Exception)
+    }
+    public = {
+        n
+        for n, thing in vars(gulpio2).items()
+        if not n.startswith("_") and not inspect.ismodule(thing) and n != "annotations"
+    }
+    assert public <= exported, "public, and not in __all__"
+
+
+def test_the_version_is_text_with_three_numbers_that_setup_reads_too() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+([a-z.]+\d+)?", gulpio2.__version__)
+    tree = ast.parse((PACKAGE / "__version__.py").read_text("utf-8"))
+    values = [
+        node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    ]
+    assert gulpio2.__version__ in values
+
+
+def test_one_class_has_one_identity_in_every_place_it_imports_from() -> None:
+    for name in ("ChunkWriter", "GulpChunk", "GulpDirectory", "GulpIngestor"):
+        assert getattr(gulpio2, name) is getattr(fileio, name)
+
+
+def test_the_exceptions_of_the_original_are_names_of_ours() -> None:
+    for name in ("DuplicateIdException", "FFMPEGNotFound", "ImageNotFound"):
+        error = getattr(utils, name)
+        assert issubclass(error, Exception)
+        assert issubclass(error, errors.GulpError)
+    assert utils.DuplicateIdException is errors.DuplicateIdError
+    assert utils.FFMPEGNotFound is errors.FfmpegNotFoundError
+    assert utils.ImageNotFound is errors.ImageNotFoundError
+
+
+# An error of ours -> the built-in that 0.0.4 let through in its place.
+BUILT_IN = {
+    "ChunkMismatchError": AssertionError,
+    "CorruptFrameError": ValueError,
+    "DuplicateIdError": AssertionError,
+    "FfmpegNotFoundError": ImportError,
+    "FormatError": ValueError,
+    "FrameIndexError": IndexError,
+    "GulpLookupError": LookupError,
+    "ImageNotFoundError": FileNotFoundError,
+    "ItemNotFoundError": KeyError,
+    "LockedError": OSError,
+    "MetaFileError": ValueError,
+    "MissingDependencyError": ImportError,
+    "ReadRangeError": OSError,
+    "StorageError": OSError,
+}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_an_error_is_also_the_built_in_kind(name: str) -> None:
+    error = getattr(errors, name)
+    assert issubclass(error, BUILT_IN[name])
+    assert issubclass(error, errors.GulpError)
+
+
+def test_serializers_have_the_class_tree_of_the_original() -> None:
+    assert inspect.isabstract(fileio.AbstractSerializer)
+    assert issubclass(fileio.JSONSerializer, fileio.AbstractSerializer)
+    assert issubclass(fileio.PickleSerializer, fileio.AbstractSerializer)
+    assert isinstance(fileio.json_serializer, fileio.JSONSerializer)
+    assert isinstance(fileio.pickle_serializer, fileio.PickleSerializer)
+
+
+def test_adapters_have_the_class_tree_of_the_original() -> None:
+    base, mixin = adapters.AbstractDatasetAdapter, adapters.Custom20BNAdapterMixin
+    assert inspect.isabstract(base)
+    assert base.__abstractmethods__ == {"__len__", "iter_data"}
+    for name in EXPORTED["gulpio2.adapters"]:
+        if name not in ("AbstractDatasetAdapter", "Custom20BNAdapterMixin"):
+            assert issubclass(getattr(adapters, name), base)
+        if name.startswith("Custom20BN"):
+            assert issubclass(getattr(adapters, name), mixin)
+
+
+def test_a_directory_has_the_attributes_of_the_original(tmp_path: Path) -> None:
+    directory = gulpio2.GulpDirectory(tmp_path)
+    assert directory.output_dir is tmp_path
+    assert directory.jpeg_decoder is utils.jpeg_bytes_to_img
+    assert directory.chunk_objs_lookup == OrderedDict()
+    assert isinstance(directory.chunk_objs_lookup, OrderedDict)
+    assert directory.all_meta_dicts == []
+    assert directory.num_chunks == 0
+    assert dict(directory.chunk_lookup) == {}
+    assert directory.merged_meta_dict == {}
+
+
+def test_a_chunk_has_the_attributes_of_the_original(tmp_path: Path) -> None:
+    data, meta = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
+    chunk = gulpio2.GulpChunk(data, meta)
+    assert chunk.data_file_path is data
+    assert chunk.meta_file_path is meta
+    assert chunk.serializer is fileio.json_serializer
+    assert chunk.jpeg_decoder is utils.jpeg_bytes_to_img
+    assert chunk.meta_dict == OrderedDict()
+    assert isinstance(chunk.meta_dict, OrderedDict)
+    assert chunk.fp is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_ingestor_has_the_attributes_of_the_original() -> None:
+    adapter = object()
+    ingestor = gulpio2.GulpIngestor(adapter, "some/folder", "10", "2")
+    assert ingestor.adapter is adapter
+    assert ingestor.output_folder == "some/folder"
+    assert (ingestor.videos_per_chunk, ingestor.num_workers) == (10, 2)
+    assert gulpio2.ChunkWriter(adapter).adapter is adapter
+
+
+@pytest.mark.parametrize("num_workers", [0, -1, "0"])
+def test_an_ingestor_without_workers_is_refused(num_workers: object) -> None:
+    with pytest.raises(AssertionError, match="num_workers"):
+        gulpio2.GulpIngestor(object(), "some/folder", 1, num_workers)
