@@ -1,0 +1,171 @@
+"""Finding source files: literal paths, never patterns.
+
+A folder may be called ``g[1]`` or ``a*``; nothing here takes its name for a glob.
+Hidden files and folders (a leading dot) are left out, as GulpIO2 0.0.4 did. A link
+whose target is gone is listed: its item fails later, which is better than silence.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import SourceReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gulpio2.types import StrPath
+
+__all__ = [
+    "NotOneVideoError",
+    "find_files",
+    "find_images_in_folder",
+    "get_single_video_path",
+]
+
+
+class NotOneVideoError(SourceReadError, AssertionError):
+    """A folder that must hold exactly one video holds none, or several.
+
+    Also an ``AssertionError``, which is what GulpIO2 0.0.4 raised.
+    """
+
+
+def find_images_in_folder(
+    folder: StrPath, formats: Iterable[str] = ("jpg",)
+) -> list[str]:
+    """List the images that lie directly in a folder.
+
+    Parameters
+    ----------
+    folder : str or path object
+        Taken literally, whatever characters it holds. It may be missing.
+    formats : iterable of str
+        Endings without their dot, case-sensitive; a single str is one format.
+
+    Returns
+    -------
+    list of str
+        Sorted paths, each beginning with `folder`; empty for a missing folder.
+    """
+    endings = (formats,) if isinstance(formats, str) else tuple(formats)
+    return _files_in_folder(folder, tuple(f".{ending}" for ending in endings))
+
+
+def get_single_video_path(folder_name: StrPath, format_: str = "mp4") -> str:
+    """Find the only video of one format in a folder.
+
+    Parameters
+    ----------
+    folder_name : str or path object
+        Taken literally, whatever characters it holds.
+    format_ : str
+        Ending without its dot, case-sensitive.
+
+    Returns
+    -------
+    str
+        The path of the video, beginning with `folder_name`.
+
+    Raises
+    ------
+    NotOneVideoError
+        The folder is missing, or it holds no such file, or more than one. It is an
+        ``AssertionError`` too.
+    """
+    found = _files_in_folder(folder_name, (f".{format_}",))
+    if len(found) != 1:
+        folder = os.fspath(folder_name)
+        what = f"{len(found)} files *.{format_}" if found else f"no file *.{format_}"
+        where = "" if Path(folder).is_dir() else " (there is no such folder)"
+        raise NotOneVideoError(
+            f"{folder!r} holds {what}{where}; exactly one is expected. Put the one "
+            "video of the item there, or take it out of the list of items."
+        )
+    return found[0]
+
+
+def find_files(
+    folder: StrPath, endings: Iterable[str], *, max_depth: int | None = None
+) -> list[tuple[str, str]]:
+    """List the files in a folder and below it.
+
+    Parameters
+    ----------
+    folder : str or path object
+        Taken literally; a trailing slash makes no difference.
+    endings : iterable of str
+        What the names may end with, case-sensitive, usually ``".jpg"``.
+    max_depth : int, optional
+        How many folders down to look: 0 is the folder alone. Default: all.
+
+    Returns
+    -------
+    list of (str, str)
+        Parent folder as found and file name, sorted by the whole path. Names of
+        parents are shared strings, so that a long list stays small.
+
+    Raises
+    ------
+    SourceReadError
+        The folder, or one below it, is missing or cannot be listed.
+
+    Notes
+    -----
+    One listing per folder and no call per file on usual file systems. Links to
+    folders are followed, except to a folder that they lie in.
+    """
+    root = str(Path(folder))
+    found = _walk(root, tuple(endings), max_depth, ancestors=())
+    return sorted(found, key=lambda entry: _join(*entry))
+
+
+def _walk(
+    folder: str,
+    endings: tuple[str, ...],
+    max_depth: int | None,
+    ancestors: tuple[tuple[int, int], ...],
+) -> Iterator[tuple[str, str]]:
+    try:
+        status = Path(folder).stat()
+        with os.scandir(folder) as listing:
+            entries = [entry for entry in listing if not entry.name.startswith(".")]
+    except OSError as cause:
+        raise SourceReadError(
+            f"The folder {folder!r} cannot be listed ({cause.strerror}). "
+            "Give the path of an existing folder."
+        ) from cause
+    identity = (status.st_dev, status.st_ino)
+    if identity in ancestors:
+        return
+    path = (*ancestors, identity)
+    for entry in entries:
+        if not entry.is_dir():
+            if entry.name.endswith(endings):
+                yield folder, entry.name
+        elif max_depth is None or len(ancestors) < max_depth:
+            yield from _walk(_join(folder, entry.name), endings, max_depth, path)
+
+
+def _files_in_folder(folder: StrPath, endings: tuple[str, ...]) -> list[str]:
+    path = os.fspath(folder)
+    try:
+        with os.scandir(path or ".") as listing:
+            return sorted(
+                _join(path, entry.name)
+                for entry in listing
+                if entry.name.endswith(endings)
+                and not entry.name.startswith(".")
+                and not entry.is_dir()
+            )
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _join(folder: str, name: str) -> str:
+    """Join as ``os.path.join`` does, for names that are known to be relative."""
+    if not folder or folder.endswith(os.sep):
+        return folder + name
+    return f"{folder}{os.sep}{name}"
