@@ -1,0 +1,71 @@
+"""Source datasets, and how to bring one's own.
+
+Every class of GulpIO2 0.0.4 is here under its name, and what an adapter of one's own
+is made of. The modules, from the bottom:
+
+* `description`, `labels`, `tables`, `sources`, `duplicates`: what adapters share
+* `base`: the contract, `AbstractDatasetAdapter`
+* `trees`: folders as labels, which `images` and `videos` build on
+* `images`, `videos`, `twentybn`, `activitynet`, `kinetics`: the datasets of 0.0.4
+* `table`: any table with paths and ids
+
+Adapters for single datasets are in the folder ``adapters`` of the repository.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.adapters.activitynet import ActivitynetAdapter
+from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.images import ImageFolderAdapter, ImageListAdapter
+from gulpio2.adapters.kinetics import KineticsAdapter
+from gulpio2.adapters.labels import Custom20BNAdapterMixin, number_labels
+from gulpio2.adapters.sources import DeferredFrames
+from gulpio2.adapters.table import TableAdapter
+from gulpio2.adapters.tables import Table, parse_column, read_table
+from gulpio2.adapters.twentybn import (
+    Custom20BNCsvJpegAdapter,
+    Custom20BNCsvWebmAdapter,
+    Custom20BNJsonVideoAdapter,
+)
+from gulpio2.adapters.videos import VideoFolderAdapter
+
+if TYPE_CHECKING:
+    from gulpio2.media.images import ImageFrames
+    from gulpio2.media.video import VideoFrames
+
+__all__ = [
+    "AbstractDatasetAdapter",
+    "ActivitynetAdapter",
+    "Custom20BNAdapterMixin",
+    "Custom20BNCsvJpegAdapter",
+    "Custom20BNCsvWebmAdapter",
+    "Custom20BNJsonVideoAdapter",
+    "DeferredFrames",
+    "ImageFolderAdapter",
+    "ImageFrames",
+    "ImageListAdapter",
+    "KineticsAdapter",
+    "Table",
+    "TableAdapter",
+    "VideoFolderAdapter",
+    "VideoFrames",
+    "number_labels",
+    "parse_column",
+    "read_table",
+]
+
+# They bring the decoders, which listing a dataset does not need.
+_LATER = {
+    "ImageFrames": "gulpio2.media.images",
+    "VideoFrames": "gulpio2.media.video",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the frame sources when they are first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

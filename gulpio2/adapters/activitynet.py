@@ -1,0 +1,162 @@
+"""ActivityNet: videos named by their id, and one JSON database of all of them."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.sources import video_frames
+from gulpio2.adapters.tables import read_json_file
+from gulpio2.errors import SourceReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.types import FrameSource, Item, StrPath
+
+__all__ = ["ActivitynetAdapter"]
+
+
+class ActivitynetAdapter(AbstractDatasetAdapter):
+    """Videos of one phase of ActivityNet.
+
+    Parameters
+    ----------
+    json_file : str or path object
+        Its key ``database`` holds id to record; a record's ``subset`` is its phase.
+    folder : str or path object
+        Holds the videos, named by their id up to the first dot. Names that end in
+        ``part``, and videos of other phases or of no record, are left out.
+    shuffle : bool
+        Whether to permute the items, with the global `random` state.
+    frame_size : int
+        Length of the short edge in pixels; below 1: as it is.
+    shm_dir_path : str or path object
+        Accepted and without effect: frames go straight from the decoder to the store.
+    phase : str
+        ``training``, ``validation`` or ``testing``.
+    frame_rate : float or str, optional
+        Frames a second to resample to. Default: as they are.
+
+    Notes
+    -----
+    Metadata is the whole record. Videos come in the order of their names.
+    """
+
+    def __init__(
+        self,
+        json_file: StrPath,
+        folder: StrPath,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        shm_dir_path: StrPath = "/dev/shm",  # noqa: S108 - a default of 0.0.4, unused
+        phase: str = "training",
+        *,
+        frame_rate: float | str | None = None,
+    ) -> None:
+        self.json_file = json_file
+        self.json_storage = self._database(json_file)
+        self.folder = folder
+        self.frame_size = int(frame_size)
+        self.frame_rate = frame_rate
+        self.shm_dir_path = shm_dir_path
+        self.set_video_storage(phase)
+        if shuffle:
+            random.shuffle(self.vid_storage)
+
+    def read_json(self, json_file: StrPath) -> Any:
+        """Read the whole JSON file.
+
+        Parameters
+        ----------
+        json_file : str or path object
+            The file.
+        """
+        return read_json_file(json_file)
+
+    def set_video_storage(self, phase: str = "training") -> None:
+        """List the videos of a phase in ``vid_storage``, as sorted file names.
+
+        Parameters
+        ----------
+        phase : str
+            ``training``, ``validation`` or ``testing``.
+
+        Raises
+        ------
+        ValueError
+            The database has other phases, but not this one.
+        SourceReadError
+            The folder is missing.
+        """
+        phases = {record.get("subset") for record in self.json_storage.values()}
+        if phases and phase not in phases:
+            raise ValueError(
+                f"phase is {phase!r}, but {os.fspath(self.json_file)!r} has only "
+                f"{sorted(map(str, phases))}. Choose one of them."
+            )
+        try:
+            names = sorted(entry.name for entry in os.scandir(self.folder))
+        except OSError as cause:
+            raise SourceReadError(
+                f"The folder of videos {os.fspath(self.folder)!r} cannot be listed "
+                f"({cause.strerror}). Give the path of an existing folder."
+            ) from cause
+        self.vid_storage = [
+            name
+            for name in names
+            if not name.endswith("part")
+            and self.json_storage.get(_id_of(name), {}).get("subset") == phase
+        ]
+
+    def get_bursted_frames(self, vid_file: StrPath) -> FrameSource:
+        """Give the frames of a video, which is opened when they are iterated.
+
+        Parameters
+        ----------
+        vid_file : str or path object
+            The file.
+        """
+        return video_frames(
+            vid_file, frame_rate=self.frame_rate, frame_size=self.frame_size
+        )
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Yield the items at these positions; videos are opened when iterated."""
+        for name in self.vid_storage[slice_element or slice(None)]:
+            yield {
+                "meta": dict(self.json_storage[_id_of(name)]),
+                "frames": self.get_bursted_frames(Path(self.folder, name)),
+                "id": _id_of(name),
+            }
+
+    def __len__(self) -> int:
+        """Count the videos of the phase."""
+        return len(self.vid_storage)
+
+    def item_ids(self) -> list[Any]:
+        """List all ids in order."""
+        return [_id_of(name) for name in self.vid_storage]
+
+    def item_source(self, position: int) -> str:
+        """Give the path of the video."""
+        return str(Path(self.folder, self.vid_storage[position]))
+
+    def _database(self, json_file: StrPath) -> dict[str, dict[str, Any]]:
+        content = self.read_json(json_file)
+        database = content.get("database") if isinstance(content, dict) else None
+        if not isinstance(database, dict) or not all(
+            isinstance(record, dict) for record in database.values()
+        ):
+            raise SourceReadError(
+                f"{os.fspath(json_file)!r} has no key 'database' with an object of id "
+                "to record. Give ActivityNet's annotation file."
+            )
+        return database
+
+
+def _id_of(name: str) -> str:
+    return name.partition(".")[0]

@@ -1,0 +1,111 @@
+"""What an adapter was made with, as JSON values for the manifest."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gulpio2.types import JsonValue
+
+__all__ = ["constructor_arguments", "to_json_value"]
+
+# The manifest must not depend on where the directory was written.
+_LEFT_OUT = frozenset({"output_folder"})
+# Somebody may hand over a whole table; the manifest wants to know that, not the table.
+_MAX_ELEMENTS = 1000
+_MAX_CHARACTERS = 200
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def constructor_arguments(
+    init: Callable[..., None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, JsonValue]:
+    """Name the arguments of a constructor call, defaults included.
+
+    Parameters
+    ----------
+    init : callable
+        The ``__init__`` that is about to be called.
+    args, kwargs
+        What it is called with, without the instance.
+
+    Returns
+    -------
+    dict
+        Parameter name to JSON value, in the constructor's order. The folder that is
+        written to is left out. Empty where the call does not fit the constructor,
+        which will say so itself.
+    """
+    if init is object.__init__:
+        return {}
+    signature = inspect.signature(init)
+    try:
+        bound = signature.bind(None, *args, **kwargs)
+    except TypeError:
+        return {}
+    bound.apply_defaults()
+    arguments: dict[str, Any] = {}
+    for name, parameter in list(signature.parameters.items())[1:]:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            arguments.update(bound.arguments[name])
+        else:
+            arguments[name] = bound.arguments[name]
+    return {
+        name: to_json_value(value)
+        for name, value in arguments.items()
+        if name not in _LEFT_OUT
+    }
+
+
+def to_json_value(value: object) -> JsonValue:
+    """Give the JSON value that tells most about any value.
+
+    Parameters
+    ----------
+    value : object
+        Anything. Paths become strings, sequences and sets lists, numpy scalars
+        Python numbers, classes and functions their dotted names, all else its repr
+        without memory addresses: equal calls must give equal manifests.
+
+    Returns
+    -------
+    None, bool, int, float, str, list or dict
+        Containers longer than 1000 elements are only named, with their length.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    # An enumeration's member and numpy.float64 become the plain value that they are.
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    if isinstance(value, Mapping | list | tuple | AbstractSet):
+        return _container_to_json(value)
+    if isinstance(value, type) or inspect.isroutine(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return to_json_value(value.item())  # type: ignore[attr-defined]  # ndim
+    text = _ADDRESS.sub("", repr(value))
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
+
+
+def _container_to_json(
+    value: Mapping[Any, Any] | list[Any] | tuple[Any, ...] | AbstractSet[Any],
+) -> JsonValue:
+    if len(value) > _MAX_ELEMENTS:
+        return f"{type(value).__name__} of {len(value)} elements"
+    if isinstance(value, Mapping):
+        return {str(key): to_json_value(element) for key, element in value.items()}
+    elements = [to_json_value(element) for element in value]
+    return sorted(elements, key=repr) if isinstance(value, AbstractSet) else elements

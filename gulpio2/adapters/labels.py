@@ -1,0 +1,298 @@
+"""Labels to indices, and the ``label2idx.json`` that keeps them.
+
+The one place where labels get their numbers. A label that a directory has already
+numbered keeps its number for ever, since stored items hold it in their metadata.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.format.layout import LABELS_NAME
+from gulpio2.storage.local import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gulpio2.types import Meta, StrPath
+
+__all__ = [
+    "Custom20BNAdapterMixin",
+    "FolderLabelMixin",
+    "LabelFileMixin",
+    "label_key",
+    "merge_labels",
+    "number_labels",
+    "read_label_file",
+    "write_label_file",
+]
+
+
+def label_key(label: object) -> str:
+    """Give the name that a label has in ``label2idx.json``.
+
+    Parameters
+    ----------
+    label : None, bool, int, float or str
+        A label as it is in the metadata.
+
+    Returns
+    -------
+    str
+        What a JSON object's key becomes: a string is itself, ``3`` is ``"3"``,
+        ``True`` is ``"true"``, ``None`` is ``"null"``.
+
+    Raises
+    ------
+    IngestError
+        The label is a list or some other thing that is no name.
+    """
+    if isinstance(label, str):
+        return label
+    if label is None or isinstance(label, bool | int | float):
+        return json.dumps(label)
+    raise IngestError(
+        f"{label!r} is no label: a label is a string or a number. "
+        "Name another column as the one with the labels."
+    )
+
+
+def number_labels(
+    labels: Iterable[Any], existing: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Give every label an index.
+
+    Parameters
+    ----------
+    labels : iterable
+        Labels in any order, repeats allowed.
+    existing : mapping of str to int, optional
+        Labels that have their index already; they come first and keep it.
+
+    Returns
+    -------
+    dict of str to int
+        New labels in sorted order (numbers by value where all are numbers) from the
+        highest index so far plus one, or from 0.
+
+    Examples
+    --------
+    >>> number_labels(["b", "a", "b"])
+    {'a': 0, 'b': 1}
+    >>> number_labels(["b", "a"], {"x": 5, "b": 2})
+    {'x': 5, 'b': 2, 'a': 6}
+    """
+    mapping = dict(existing or {})
+    by_key = {label_key(label): label for label in labels}
+    new = [key for key in by_key if key not in mapping]
+    numbers = all(
+        isinstance(by_key[key], int | float) and by_key[key] == by_key[key]  # not NaN
+        for key in new
+    )
+    following = max(mapping.values(), default=-1) + 1
+    ordered = sorted(new, key=by_key.__getitem__ if numbers else None)
+    mapping.update((key, following + rank) for rank, key in enumerate(ordered))
+    return mapping
+
+
+def merge_labels(
+    existing: Mapping[str, int], mapping: Mapping[str, int], *, where: str
+) -> dict[str, int]:
+    """Join two mappings that must not contradict each other.
+
+    Parameters
+    ----------
+    existing, mapping : mapping of str to int
+        What is on disk, and what a run made.
+    where : str
+        Name of the file, for the message.
+
+    Returns
+    -------
+    dict of str to int
+        `existing` in its order, then what is new.
+
+    Raises
+    ------
+    IngestError
+        A label has two indices, or an index would get a second label.
+    """
+    merged = dict(existing)
+    owners = {index: label for label, index in existing.items()}
+    for label, index in mapping.items():
+        if merged.get(label, index) != index:
+            problem = f"has {label!r} as {merged[label]}, this run as {index}"
+        elif owners.get(index, label) != label:
+            problem = f"has {owners[index]!r} as {index}, this run {label!r}"
+        else:
+            merged[label] = index
+            continue
+        raise IngestError(
+            f"{where} {problem}. Items are stored with these numbers, so they cannot "
+            "change: ingest into another folder, or make the adapter with this "
+            "output folder so that it starts from its labels."
+        )
+    return merged
+
+
+def read_label_file(folder: StrPath) -> dict[str, int]:
+    """Read the labels of a directory.
+
+    Parameters
+    ----------
+    folder : str or path object
+        A gulp directory; it may be missing.
+
+    Returns
+    -------
+    dict of str to int
+        In the order of the file; empty where there is none.
+
+    Raises
+    ------
+    MetaFileError
+        The file is not a JSON object of integers.
+    """
+    store = open_store(folder)
+    try:
+        content = json.loads(store.read(LABELS_NAME))
+    except FileNotFoundError:
+        return {}
+    except ValueError as cause:
+        raise MetaFileError(
+            f"{store.path(LABELS_NAME)} is no JSON ({cause}). Mend it, or move it "
+            "away: labels are then numbered afresh."
+        ) from cause
+    finally:
+        store.close()
+    if not isinstance(content, dict) or not all(
+        isinstance(index, int) and not isinstance(index, bool)
+        for index in content.values()
+    ):
+        raise MetaFileError(
+            f"{store.path(LABELS_NAME)} is not one JSON object of label to integer. "
+            "Mend it, or move it away: labels are then numbered afresh."
+        )
+    return content
+
+
+def write_label_file(folder: StrPath, mapping: Mapping[str, int]) -> None:
+    """Add labels to the label file of a directory, by an atomic replace.
+
+    Parameters
+    ----------
+    folder : str or path object
+        The gulp directory; made where it is missing.
+    mapping : mapping of str to int
+        Label to index. What the file has already must agree with it. The file is laid
+        out as GulpIO2 0.0.4 does.
+
+    Raises
+    ------
+    IngestError
+        The file has another index for a label; nothing is written.
+    MetaFileError
+        The file is not a JSON object of integers; nothing is written.
+    StorageError
+        The disk refused; the file is what it was.
+    """
+    store = open_store(folder)
+    try:
+        where = store.path(LABELS_NAME)
+        merged = merge_labels(read_label_file(folder), mapping, where=where)
+        store.make()
+        store.write_atomically(LABELS_NAME, json.dumps(merged).encode("ascii"))
+    finally:
+        store.close()
+
+
+class LabelFileMixin:
+    """The label file of an adapter that has rows in ``data`` and an output folder.
+
+    The mapping is in the attribute that a subclass names; see `FolderLabelMixin` and
+    `Custom20BNAdapterMixin`.
+    """
+
+    output_folder: StrPath | None
+    data: list[Meta]
+
+    _mapping_attribute: str
+
+    def check_if_label2idx_exists(self) -> bool:
+        """Tell whether the output folder has a label file already."""
+        return (
+            self.output_folder is not None
+            and (Path(self.output_folder) / LABELS_NAME).is_file()
+        )
+
+    def read_label2idx(self) -> dict[str, int]:
+        """Read the label file of the output folder; empty where there is none."""
+        return {} if self.output_folder is None else read_label_file(self.output_folder)
+
+    def write_label2idx_dict(self) -> None:
+        """Write the label file now; the ingest does so itself at its end.
+
+        Raises
+        ------
+        IngestError
+            There is no output folder, or its label file contradicts this mapping.
+        """
+        if self.output_folder is None:
+            raise IngestError(
+                f"{type(self).__name__} was made without output_folder, so there is "
+                f"no place for {LABELS_NAME}. Give output_folder to its constructor."
+            )
+        write_label_file(self.output_folder, self.label_mapping() or {})
+
+    def label_mapping(self) -> dict[str, int] | None:
+        """Give label to index, or None where the adapter has no labels."""
+        mapping = getattr(self, self._mapping_attribute, None)
+        return None if mapping is None else dict(mapping)
+
+    def _number_rows(self, label_name: str) -> dict[str, int]:
+        labels = (row[label_name] for row in self.data)
+        return number_labels(labels, self.read_label2idx())
+
+
+class FolderLabelMixin(LabelFileMixin):
+    """Labels of the image and video adapters, which keep them in ``label2idx``."""
+
+    label2idx: dict[str, int]
+
+    _mapping_attribute = "label2idx"
+
+    def create_label2idx_dict(self) -> dict[str, int]:
+        """Give an index to the labels of all rows, after those of the label file.
+
+        Returns
+        -------
+        dict of str to int
+            Label to index; see `number_labels`.
+        """
+        return self._number_rows("label")
+
+
+class Custom20BNAdapterMixin(LabelFileMixin):
+    """Labels of the 20BN adapters, which keep them in ``labels2idx``."""
+
+    labels2idx: dict[str, int]
+
+    _mapping_attribute = "labels2idx"
+
+    def create_label2idx_dict(self, label_name: str) -> dict[str, int]:
+        """Give an index to the labels of all rows, after those of the label file.
+
+        Parameters
+        ----------
+        label_name : str
+            Key of the label in the rows.
+
+        Returns
+        -------
+        dict of str to int
+            Label to index; see `number_labels`.
+        """
+        return self._number_rows(label_name)

@@ -1,0 +1,173 @@
+"""Frame sources as adapters hand them out: nothing is touched before iteration.
+
+A missing file must cost its own item only, so even looking for it waits until the
+frames are asked for.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media.folders import find_images_in_folder, get_single_video_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from fractions import Fraction
+
+    from gulpio2.types import FrameSource, JsonValue, StoredFrame, StrPath
+
+__all__ = [
+    "IMAGE_FORMATS",
+    "VIDEO_FORMATS",
+    "DeferredFrames",
+    "folder_frames",
+    "image_frames",
+    "single_video_frames",
+    "video_frames",
+]
+
+# By ending, in lower case: what PyAV and OpenCV read and people keep datasets in.
+IMAGE_FORMATS = frozenset({"bmp", "jpeg", "jpg", "png", "tif", "tiff", "webp"})
+VIDEO_FORMATS = frozenset(
+    {
+        "3gp", "avi", "flv", "gif", "m2ts", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg",
+        "mts", "ogv", "ts", "webm", "wmv",
+    }
+)  # fmt: skip
+
+
+class DeferredFrames:
+    """Frames of a source that is found when they are first needed.
+
+    Parameters
+    ----------
+    find : callable
+        Takes nothing and gives the frame source, or raises. Called once.
+    """
+
+    def __init__(self, find: Callable[[], FrameSource]) -> None:
+        self._find = find
+        self._found: FrameSource | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield each frame as an array; see `gulpio2.types.FrameSource`."""
+        return iter(self._source())
+
+    def __len__(self) -> int:
+        """Count the frames; finds the source, and may have to read it."""
+        return len(self._source())
+
+    def stored(self) -> Iterator[StoredFrame]:
+        """Yield each frame in the form in which it is best stored."""
+        return self._source().stored()
+
+    @property
+    def time_base(self) -> Fraction | None:
+        """Seconds per tick; None where frames have no times."""
+        return self._source().time_base
+
+    def source_info(self) -> dict[str, JsonValue]:
+        """Facts of the source file for the map."""
+        return self._source().source_info()
+
+    def _source(self) -> FrameSource:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+
+def video_frames(
+    path: StrPath, *, frame_rate: float | str | None = None, frame_size: int = -1
+) -> FrameSource:
+    """Give the frames of a video file, which is opened when they are iterated.
+
+    Parameters
+    ----------
+    path : str or path object
+        The file.
+    frame_rate : float or str, optional
+        Frames a second to resample to. Default, and for 0: as they are.
+    frame_size : int
+        Length of the short edge in pixels; below 1: as it is.
+    """
+    from gulpio2.media.video import VideoFrames
+
+    return VideoFrames(path, frame_rate=frame_rate or None, frame_size=int(frame_size))
+
+
+def image_frames(paths: Iterable[StrPath], *, frame_size: int = -1) -> FrameSource:
+    """Give image files as frames, opened one by one when they are iterated.
+
+    Parameters
+    ----------
+    paths : iterable of str or path object
+        The files, in the order of the frames.
+    frame_size : int
+        Length of the short edge in pixels; below 1: as it is.
+    """
+    from gulpio2.media.images import ImageFrames
+
+    return ImageFrames(list(paths), frame_size=int(frame_size))
+
+
+def single_video_frames(
+    folder: StrPath,
+    *,
+    format_: str = "mp4",
+    frame_rate: float | str | None = None,
+    frame_size: int = -1,
+) -> FrameSource:
+    """Give the frames of the only video in a folder, looked for when needed.
+
+    Parameters
+    ----------
+    folder : str or path object
+        Holds exactly one video; otherwise iteration raises `NotOneVideoError`.
+    format_ : str
+        Ending of the video without its dot.
+    frame_rate, frame_size
+        As for `video_frames`.
+    """
+
+    def find() -> FrameSource:
+        path = get_single_video_path(folder, format_)
+        return video_frames(path, frame_rate=frame_rate, frame_size=frame_size)
+
+    return DeferredFrames(find)
+
+
+def folder_frames(
+    folder: StrPath,
+    *,
+    formats: Iterable[str] = ("jpg",),
+    frame_size: int = -1,
+) -> FrameSource:
+    """Give the images in a folder as frames, sorted by name, listed when needed.
+
+    Parameters
+    ----------
+    folder : str or path object
+        Holds at least one image; otherwise iteration raises `SourceReadError`.
+    formats : iterable of str
+        Endings without their dot, case-sensitive.
+    frame_size : int
+        Length of the short edge in pixels; below 1: as it is.
+    """
+    return DeferredFrames(partial(_listed_frames, folder, tuple(formats), frame_size))
+
+
+def _listed_frames(
+    folder: StrPath, formats: tuple[str, ...], frame_size: int
+) -> FrameSource:
+    paths = find_images_in_folder(folder, formats)
+    if not paths:
+        what = " or ".join(f"*.{ending}" for ending in formats)
+        missing = "" if Path(folder).is_dir() else " (there is no such folder)"
+        raise SourceReadError(
+            f"{str(folder)!r} holds no {what}{missing}. Put the frames of the item "
+            "there, or take it out of the list of items."
+        )
+    return image_frames(paths, frame_size=frame_size)

@@ -1,0 +1,234 @@
+"""Any dataset that can be written down as a table of paths and ids."""
+
+from __future__ import annotations
+
+import os
+import random
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.labels import label_key, number_labels, read_label_file
+from gulpio2.adapters.sources import (
+    IMAGE_FORMATS,
+    VIDEO_FORMATS,
+    DeferredFrames,
+    folder_frames,
+    image_frames,
+    video_frames,
+)
+from gulpio2.adapters.tables import Table, parse_column, read_table
+from gulpio2.adapters.trees import check_choice
+from gulpio2.errors import SourceReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gulpio2.types import FrameSource, Item, Meta, StrPath
+
+__all__ = ["TableAdapter"]
+
+MediaKind = Literal["auto", "video", "image", "folder"]
+
+
+class TableAdapter(AbstractDatasetAdapter):
+    """Items listed in a table: a path, an id, and metadata in the other columns.
+
+    Parameters
+    ----------
+    table : str or path object
+        A ``.csv`` or ``.tsv`` file with a header line, a ``.json`` list of objects, or
+        ``.jsonl``; each also with ``.gz``.
+    output_folder : str or path object, optional
+        The gulp directory; labels that it has already keep their index.
+    path_column : str
+        Column with the path of a video, of an image, or of a folder of images, which
+        together are one item, sorted by name.
+    id_column : str, optional
+        Column with the id, a text or an integer. None takes the path as it is in the
+        table.
+    label_column : str, optional
+        Column with a label. It gets into the metadata as ``label``, with its number as
+        ``idx``.
+    root_folder : str or path object, optional
+        What relative paths begin at. Default: the folder that the table lies in.
+    media : 'auto', 'video', 'image' or 'folder'
+        What the paths lead to. 'auto' tells by the ending, item by item; a path that
+        has no known ending must be a folder.
+    frame_size : int
+        Length of the short edge in pixels; below 1: as it is.
+    frame_rate : float or str, optional
+        Frames a second to resample videos to. Default: as they are.
+    shuffle : bool
+        Whether to permute the items, with the global `random` state.
+    delimiter : str, optional
+        What stands between columns. Default: a comma in CSV, a tab in TSV.
+    parse_values : bool
+        Whether metadata texts of a CSV or TSV table become bool, int or float where
+        the whole column can; see `gulpio2.adapters.parse_column`. Ids, paths and labels
+        always stay as they are written.
+
+    Notes
+    -----
+    Metadata is ``id``, then ``label`` and ``idx`` where there is a label column, then
+    all other columns but the path. Only the table is read here; a missing file raises
+    when its frames are iterated, and so costs its own item only.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> rows = [{"path": "a.mp4", "id": "a", "fold": 1}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = pathlib.Path(folder, "clips.json")
+    ...     _ = table.write_text(json.dumps(rows))
+    ...     adapter = TableAdapter(table)
+    >>> [item["meta"] for item in adapter.iter_data()]
+    [{'id': 'a', 'fold': 1}]
+    """
+
+    def __init__(
+        self,
+        table: StrPath,
+        output_folder: StrPath | None = None,
+        *,
+        path_column: str = "path",
+        id_column: str | None = "id",
+        label_column: str | None = None,
+        root_folder: StrPath | None = None,
+        media: MediaKind = "auto",
+        frame_size: int = -1,
+        frame_rate: float | str | None = None,
+        shuffle: bool = False,
+        delimiter: str | None = None,
+        parse_values: bool = True,
+    ) -> None:
+        check_choice("media", media, MediaKind)
+        self.table = table
+        self.output_folder = output_folder
+        self.root_folder = Path(table).parent if root_folder is None else root_folder
+        self.media = media
+        self.frame_size = int(frame_size)
+        self.frame_rate = frame_rate
+        content = read_table(table, delimiter=delimiter, parse_values=False)
+        self._paths = _checked(content, path_column, str)
+        self._ids = (
+            self._paths if id_column is None else _checked(content, id_column, str, int)
+        )
+        self._labels = (
+            None
+            if label_column is None
+            else _checked(content, label_column, str, int, float, bool)
+        )
+        self._extra = self._metadata_columns(
+            content, {path_column, id_column, label_column}, parse_values
+        )
+        self.label2idx = (
+            None
+            if self._labels is None
+            else number_labels(
+                self._labels,
+                None if output_folder is None else read_label_file(output_folder),
+            )
+        )
+        # Rows by position: a permutation costs one integer a row.
+        self._rows: Sequence[int] = range(len(content))
+        if shuffle:
+            self._rows = random.sample(self._rows, len(content))
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Yield the items at these positions; files are opened when iterated."""
+        for row in self._rows[slice_element or slice(None)]:
+            yield {
+                "meta": self._meta(row),
+                "frames": self._frames(self._source(row)),
+                "id": self._ids[row],
+            }
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self._rows)
+
+    def item_ids(self) -> list[Any]:
+        """List all ids in order."""
+        return [self._ids[row] for row in self._rows]
+
+    def item_source(self, position: int) -> str:
+        """Give the path of the item and the row that names it."""
+        row = self._rows[position]
+        return f"{self._source(row)} (row {row + 1} of {os.fspath(self.table)})"
+
+    def label_mapping(self) -> dict[str, int] | None:
+        """Give label to index, or None without a label column."""
+        return None if self.label2idx is None else dict(self.label2idx)
+
+    def _metadata_columns(
+        self, content: Table, taken: set[str | None], parse_values: bool
+    ) -> Table:
+        columns = {
+            name: values
+            for name, values in content.columns.items()
+            if name not in taken
+        }
+        reserved = {"id"} | (set() if self._labels is None else {"label", "idx"})
+        if clash := reserved & columns.keys():
+            raise SourceReadError(
+                f"{content.name}: the columns {sorted(clash)} would hide what the "
+                "metadata has under these names. Rename them, or name them as "
+                "id_column or label_column."
+            )
+        if parse_values and content.is_text:
+            columns = {name: parse_column(values) for name, values in columns.items()}
+        return Table(columns, name=content.name, num_rows=len(content))
+
+    def _meta(self, row: int) -> Meta:
+        meta: Meta = {"id": self._ids[row]}
+        if self._labels is not None and self.label2idx is not None:
+            label = self._labels[row]
+            meta["label"] = label
+            meta["idx"] = self.label2idx[label_key(label)]
+        meta.update(self._extra[row])
+        return meta
+
+    def _source(self, row: int) -> str:
+        return str(Path(self.root_folder, self._paths[row]))
+
+    def _frames(self, path: str) -> FrameSource:
+        return DeferredFrames(
+            partial(_open, path, self.media, self.frame_size, self.frame_rate)
+        )
+
+
+def _open(
+    path: str, media: MediaKind, frame_size: int, frame_rate: float | str | None
+) -> FrameSource:
+    """Find out what a path leads to, once its frames are wanted."""
+    ending = Path(path).suffix[1:].lower()
+    if media == "video" or (media == "auto" and ending in VIDEO_FORMATS):
+        return video_frames(path, frame_rate=frame_rate, frame_size=frame_size)
+    if media == "image" or (media == "auto" and ending in IMAGE_FORMATS):
+        return image_frames([path], frame_size=frame_size)
+    if media == "folder" or Path(path).is_dir():
+        both_cases = sorted({*IMAGE_FORMATS, *map(str.upper, IMAGE_FORMATS)})
+        return folder_frames(path, formats=both_cases, frame_size=frame_size)
+    if not Path(path).exists():
+        raise SourceReadError(
+            f"There is no {path!r}. Check the path column, or give root_folder."
+        )
+    raise SourceReadError(
+        f"{path!r} has no ending of a video or an image, and is no folder. "
+        "Give media='video', 'image' or 'folder'."
+    )
+
+
+def _checked(content: Table, name: str, *kinds: type) -> list[Any]:
+    """Give a column of which every value is there and has one of these types."""
+    values = content.column(name)
+    for position, value in enumerate(values):
+        if value == "" or type(value) not in kinds:
+            allowed = " or ".join(kind.__name__ for kind in kinds)
+            raise SourceReadError(
+                f"{content.name}: row {position + 1} has {value!r} as {name!r}; "
+                f"a {allowed} is needed there."
+            )
+    return values

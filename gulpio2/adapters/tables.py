@@ -1,0 +1,359 @@
+"""Reading the tables and JSON files that list a dataset's items.
+
+CSV and TSV with a header line, JSON (a list of objects) and JSON lines, each also
+gzip-compressed. Read whole and kept by column, so that a million rows stay small.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, overload
+
+from gulpio2.errors import SourceReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gulpio2.types import Meta, StrPath
+
+__all__ = [
+    "Table",
+    "parse_column",
+    "read_delimited",
+    "read_json_file",
+    "read_table",
+]
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_JSON_LINES = (".jsonl", ".ndjson")
+# No leading zeros: 007 is a name. No plus sign: +49 is a telephone number.
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(
+    r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|nan|-?inf",
+    re.IGNORECASE,
+)
+_BOOLEANS = {"true": True, "false": False}
+
+
+class _Cell(Enum):
+    """What a row of a JSON table has in a column that only other rows have."""
+
+    ABSENT = 0
+
+
+class Table(Sequence["Meta"]):
+    """Rows of a table, each a fresh dict on every access.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        Column name to its values, all of one length.
+    name : str
+        The file, for messages.
+    num_rows : int, optional
+        Number of rows, which no column tells where there is none.
+    is_text : bool
+        Whether all values are texts, since the file knows no other type.
+
+    Examples
+    --------
+    >>> table = Table({"id": ["a", "b"], "frames": [3, 5]}, name="t.csv")
+    >>> len(table), table[1]
+    (2, {'id': 'b', 'frames': 5})
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, list[Any]],
+        *,
+        name: str,
+        num_rows: int | None = None,
+        is_text: bool = False,
+    ) -> None:
+        self.columns = columns
+        self.name = name
+        self.is_text = is_text
+        lengths = {len(values) for values in columns.values()}
+        if num_rows is not None:
+            lengths.add(num_rows)
+        if len(lengths) > 1:
+            raise ValueError(f"{name}: columns have different lengths {lengths}")
+        self._length = max(lengths, default=0)
+
+    def column(self, name: str) -> list[Any]:
+        """Give the values of one column, one a row.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        list
+            The values themselves, not a copy.
+
+        Raises
+        ------
+        SourceReadError
+            There is no such column, or a row lacks it.
+        """
+        if name not in self.columns:
+            raise SourceReadError(
+                f"{self.name} has no column {name!r}; it has {list(self.columns)}. "
+                "Name the right column, or add it."
+            )
+        values = self.columns[name]
+        if _Cell.ABSENT in values:
+            raise SourceReadError(
+                f"{self.name}: row {values.index(_Cell.ABSENT) + 1} has no {name!r}. "
+                "Every row needs it."
+            )
+        return values
+
+    @overload
+    def __getitem__(self, index: int) -> Meta: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Meta]: ...
+    def __getitem__(self, index: int | slice) -> Meta | list[Meta]:
+        """Give a row, or a list of rows."""
+        if isinstance(index, slice):
+            return [self[position] for position in range(len(self))[index]]
+        position = range(len(self))[index]
+        return {
+            name: values[position]
+            for name, values in self.columns.items()
+            if values[position] is not _Cell.ABSENT
+        }
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return self._length
+
+    def __repr__(self) -> str:
+        """Show the file, the size and the columns."""
+        return f"Table({self.name!r}, {len(self)} rows, columns {list(self.columns)})"
+
+
+def read_table(
+    path: StrPath, *, delimiter: str | None = None, parse_values: bool = True
+) -> Table:
+    r"""Read a CSV, TSV, JSON or JSON lines table.
+
+    Parameters
+    ----------
+    path : str or path object
+        ``.csv``, ``.tsv``, ``.json`` (a list of objects), ``.jsonl`` or ``.ndjson``,
+        with or without a further ``.gz``; UTF-8.
+    delimiter : str, optional
+        What stands between the columns. Default: ``,`` for CSV, a tab for TSV. Given,
+        it makes a file with any other ending a delimited table, too.
+    parse_values : bool
+        Whether the texts of a delimited table become numbers and booleans, a column at
+        a time as `parse_column` does. JSON has its own types.
+
+    Returns
+    -------
+    Table
+        Rows in the order of the file.
+
+    Raises
+    ------
+    SourceReadError
+        The file is missing, is no table, or has a row that does not fit; the message
+        gives the line.
+    """
+    name = os.fspath(path)
+    ending = Path(name.removesuffix(".gz")).suffix.lower()
+    separator = delimiter or _DELIMITERS.get(ending)
+    if separator is not None:
+        columns = _delimited_columns(name, separator)
+        if parse_values:
+            columns = {key: parse_column(values) for key, values in columns.items()}
+        return Table(columns, name=name, is_text=not parse_values)
+    if ending in _JSON_LINES:
+        return Table(_columns_of(_json_lines(name), name), name=name)
+    if ending == ".json":
+        rows = read_json_file(path)
+        if not isinstance(rows, list):
+            raise SourceReadError(f"{name!r} is not a list of objects, one an item.")
+        return Table(_columns_of(rows, name), name=name)
+    raise SourceReadError(
+        f"{name!r} has no ending of a table; known are .csv, .tsv, .json, .jsonl and "
+        ".ndjson, also with .gz. Rename it, or give delimiter for a delimited table."
+    )
+
+
+def read_json_file(path: StrPath) -> Any:
+    """Read a JSON file, compressed or not.
+
+    Parameters
+    ----------
+    path : str or path object
+        A name that ends in ``.gz`` is decompressed.
+
+    Returns
+    -------
+    JSON value
+        Whatever the file holds.
+
+    Raises
+    ------
+    SourceReadError
+        The file is missing or is no JSON.
+    """
+    with _open_text(path) as file:
+        try:
+            return json.load(file)
+        except json.JSONDecodeError as cause:
+            raise SourceReadError(
+                f"{os.fspath(path)!r} is no JSON: {cause}."
+            ) from cause
+
+
+def read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a delimited file, blank ones left out.
+
+    Parameters
+    ----------
+    path : str or path object
+        A UTF-8 file; a name that ends in ``.gz`` is decompressed.
+    delimiter : str
+        One character.
+
+    Yields
+    ------
+    (int, list of str)
+        Line number, from 1, of the row's end, and its cells.
+
+    Raises
+    ------
+    SourceReadError
+        The file is missing or cannot be parsed.
+    """
+    with _open_text(path) as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        try:
+            for row in reader:
+                if any(cell.strip() for cell in row):
+                    yield reader.line_num, row
+        except csv.Error as cause:
+            raise SourceReadError(
+                f"{os.fspath(path)!r}, line {reader.line_num}: {cause}."
+            ) from cause
+
+
+def parse_column(values: list[str]) -> list[Any]:
+    """Give the texts of a column the type that all of them have.
+
+    Parameters
+    ----------
+    values : list of str
+        Cells; blank ones fit every type.
+
+    Returns
+    -------
+    list
+        Where every cell that is not blank is ``true`` or ``false``: bool. An integer
+        without leading zeros or plus sign: int. A decimal number, ``nan`` or ``inf``,
+        and at least one of them finite: float. A blank cell is None in these. In any
+        other case the texts as they are, the blank ones too.
+
+    Examples
+    --------
+    >>> parse_column(["1", "", "20"]), parse_column(["1", "2.5"])
+    ([1, None, 20], [1.0, 2.5])
+    >>> parse_column(["007", "12"]), parse_column(["True", "false"])
+    (['007', '12'], [True, False])
+    """
+    texts = [value.strip() for value in values]
+    filled = [text for text in texts if text]
+    if not filled:
+        return values
+    if all(text.lower() in _BOOLEANS for text in filled):
+        return [_BOOLEANS.get(text.lower()) for text in texts]
+    if all(_INTEGER.fullmatch(text) for text in filled):
+        return [int(text) if text else None for text in texts]
+    if all(_FLOAT.fullmatch(text) for text in filled):
+        numbers = [float(text) if text else None for text in texts]
+        if any(number is not None and math.isfinite(number) for number in numbers):
+            return numbers
+    return values
+
+
+@contextmanager
+def _open_text(path: StrPath) -> Iterator[TextIO]:
+    name = os.fspath(path)
+    try:
+        # utf-8-sig: spreadsheet programs put a byte order mark in front.
+        with (
+            gzip.open(name, "rt", encoding="utf-8-sig", newline="")
+            if name.endswith(".gz")
+            else Path(name).open(encoding="utf-8-sig", newline="")
+        ) as file:
+            yield file
+    except UnicodeDecodeError as cause:
+        raise SourceReadError(
+            f"{name!r} is not UTF-8 text ({cause}). Convert it to UTF-8."
+        ) from cause
+    except (OSError, EOFError, zlib.error) as cause:
+        raise SourceReadError(
+            f"{name!r} cannot be read ({cause}). Give the path of an existing file."
+        ) from cause
+
+
+def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
+    rows = read_delimited(name, delimiter)
+    _, header = next(rows, (0, []))
+    names = [cell.strip() for cell in header]
+    if not names:
+        raise SourceReadError(f"{name!r} is empty; its first line must name columns.")
+    if len(set(names)) < len(names):
+        raise SourceReadError(f"{name!r} names a column twice in its header: {names}.")
+    content = []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise SourceReadError(
+                f"{name!r}, line {line}: {len(row)} cells for {len(names)} columns "
+                f"{names}. Quote a cell that holds the delimiter {delimiter!r}."
+            )
+        content.append(row)
+    return {key: [row[place] for row in content] for place, key in enumerate(names)}
+
+
+def _json_lines(name: str) -> Iterator[Any]:
+    with _open_text(name) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError as cause:
+                raise SourceReadError(
+                    f"{name!r}, line {number}, is no JSON: {cause}."
+                ) from cause
+
+
+def _columns_of(rows: Iterable[Any], name: str) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    for position, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise SourceReadError(
+                f"{name!r}: row {position + 1} is not an object but {row!r:.80}."
+            )
+        for key in row:
+            if key not in columns:
+                columns[key] = [_Cell.ABSENT] * position
+        for key, values in columns.items():
+            values.append(row.get(key, _Cell.ABSENT))
+    return columns

@@ -1,0 +1,157 @@
+"""What image and video folders have in common: a tree whose folders are labels."""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.labels import FolderLabelMixin, label_key
+from gulpio2.media.folders import find_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gulpio2.types import Item, Meta, StrPath
+
+__all__ = ["FolderTreeAdapter", "NameRule", "check_choice"]
+
+# How an item of a labelled file gets its id.
+NameRule = Literal["label-name", "path"]
+
+
+def check_choice(name: str, value: object, kind: Any) -> None:
+    """Raise a ``ValueError`` with the allowed values unless this is one of them.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for the message.
+    value : object
+        What was given.
+    kind : a ``Literal``
+        What is allowed.
+    """
+    if value not in get_args(kind):
+        raise ValueError(f"{name} is {value!r}; allowed are {list(get_args(kind))}")
+
+
+class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
+    """Files below a folder, each an item, labelled by the folder that it lies in.
+
+    Parameters
+    ----------
+    folder : str or path object
+        Where to look, at any depth; a trailing slash makes no difference.
+    output_folder : str or path object
+        The gulp directory; labels that it has already keep their index.
+    file_extensions : iterable of str
+        What the names must end with, case-sensitive.
+    shuffle : bool
+        Whether to permute the items, with the global `random` state.
+    id_rule : 'label-name' or 'path'
+        Id of ``<folder>/x/cat/1.jpg``: ``cat-1.jpg``, as in GulpIO2 0.0.4, or
+        ``x/cat/1.jpg``, which never collides.
+    """
+
+    def __init__(
+        self,
+        folder: StrPath,
+        output_folder: StrPath,
+        file_extensions: Iterable[str],
+        shuffle: bool,
+        *,
+        id_rule: NameRule,
+    ) -> None:
+        check_choice("id_rule", id_rule, NameRule)
+        self.folder = folder
+        self.output_folder = output_folder
+        self.file_extensions = (
+            [file_extensions]
+            if isinstance(file_extensions, str)
+            else list(file_extensions)
+        )
+        self.id_rule = id_rule
+        self.data = self.parse_folder(folder)
+        self.label2idx = self.create_label2idx_dict()
+        self.all_meta = self.get_meta()
+        self.shuffle = bool(shuffle)
+        if self.shuffle:
+            random.shuffle(self.all_meta)
+
+    @abstractmethod
+    def frames_of(self, path: str) -> Any:
+        """Give the frames of one file, lazily.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        """
+        raise NotImplementedError
+
+    def parse_folder(self, folder: StrPath) -> list[Meta]:
+        """List the files with their ids and labels.
+
+        Parameters
+        ----------
+        folder : str or path object
+            Where to look.
+
+        Returns
+        -------
+        list of dict
+            ``id``, ``label`` and ``path``, the parent folder as found; sorted by path.
+
+        Raises
+        ------
+        SourceReadError
+            The folder is missing or cannot be listed.
+        """
+        inside = len(str(Path(folder)).rstrip("/")) + 1
+        by_path = self.id_rule == "path"
+        labels: dict[str, str] = {}
+        rows = []
+        for parent, name in find_files(folder, self.file_extensions):
+            if parent not in labels:
+                labels[parent] = Path(parent).name or Path(parent).resolve().name
+            label = labels[parent]
+            id_ = f"{parent}/{name}"[inside:] if by_path else f"{label}-{name}"
+            rows.append({"id": id_, "label": label, "path": parent})
+        return rows
+
+    def get_meta(self) -> list[Meta]:
+        """Give the metadata of all items: the rows of ``data`` with ``idx``."""
+        return [
+            {**row, "idx": self.label2idx[label_key(row["label"])]} for row in self.data
+        ]
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Yield the items at these positions; the files are opened when iterated."""
+        for meta in self.all_meta[slice_element or slice(None)]:
+            yield {
+                "meta": dict(meta),
+                "frames": self.frames_of(self._path(meta)),
+                "id": meta["id"],
+            }
+
+    def __len__(self) -> int:
+        """Count the files."""
+        return len(self.all_meta)
+
+    def item_ids(self) -> list[Any]:
+        """List all ids in order."""
+        return [meta["id"] for meta in self.all_meta]
+
+    def item_source(self, position: int) -> str:
+        """Give the path of the item's file."""
+        return self._path(self.all_meta[position])
+
+    def _path(self, meta: Meta) -> str:
+        if self.id_rule == "path":
+            name = meta["id"].rpartition("/")[2]
+        else:
+            name = meta["id"][len(meta["label"]) + 1 :]
+        return str(Path(meta["path"], name))

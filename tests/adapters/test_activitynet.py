@@ -1,0 +1,81 @@
+"""ActivityNet's database and folder."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gulpio2.adapters import ActivitynetAdapter
+from gulpio2.errors import SourceReadError
+from gulpio2.testing.adapters import AdapterTests
+
+DATABASE = {
+    "abc": {"subset": "training", "annotations": [{"label": "x"}], "duration": 1.5},
+    "v2": {"subset": "training"},
+    "val": {"subset": "validation"},
+}
+
+
+@pytest.fixture
+def json_file(tmp_path, make_video):
+    """Give the annotations beside a folder of videos of which not all belong."""
+    for name in ("v2.a.mp4", "abc.mp4", "val.mp4", "stranger.mp4"):
+        make_video(tmp_path / "videos" / name)
+    (tmp_path / "videos" / "abc.mp4.part").touch()
+    path = tmp_path / "activity.json"
+    path.write_text(json.dumps({"version": "1.3", "database": DATABASE}))
+    return path
+
+
+class TestActivitynet(AdapterTests):
+    """The common tests."""
+
+    @pytest.fixture
+    def adapter(self, json_file, tmp_path):
+        return ActivitynetAdapter(json_file, tmp_path / "videos")
+
+
+def test_videos_of_the_phase_come_with_their_whole_record(json_file, tmp_path):
+    adapter = ActivitynetAdapter(str(json_file), str(tmp_path / "videos"))
+    items = list(adapter.iter_data())
+    assert [item["id"] for item in items] == adapter.item_ids() == ["abc", "v2"]
+    assert [item["meta"] for item in items] == [DATABASE["abc"], DATABASE["v2"]]
+    assert adapter.vid_storage == ["abc.mp4", "v2.a.mp4"]
+    assert adapter.item_source(1) == str(tmp_path / "videos" / "v2.a.mp4")
+    assert adapter.label_mapping() is None
+    assert len(adapter.get_bursted_frames(tmp_path / "videos" / "abc.mp4")) == 8
+
+
+def test_another_phase_may_be_chosen(json_file, tmp_path):
+    adapter = ActivitynetAdapter(json_file, tmp_path / "videos", phase="validation")
+    assert adapter.item_ids() == ["val"]
+
+
+def test_a_phase_that_the_database_lacks_is_answered_with_those_it_has(
+    json_file, tmp_path
+):
+    with pytest.raises(
+        ValueError, match=r"phase is 'test', .*only \['training', 'validation'\]"
+    ):
+        ActivitynetAdapter(json_file, tmp_path / "videos", phase="test")
+
+
+def test_size_and_rate_can_be_changed(json_file, tmp_path):
+    adapter = ActivitynetAdapter(
+        json_file, tmp_path / "videos", frame_size=24, frame_rate=12
+    )
+    (item,) = adapter.iter_data(slice(0, 1))
+    assert [frame.shape for frame in item["frames"]] == [(24, 32, 3)] * 4
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"database": []}'])
+def test_a_file_without_a_database_is_refused(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(SourceReadError, match=r"a\.json' has no key 'database'"):
+        ActivitynetAdapter(tmp_path / "a.json", tmp_path)
+
+
+def test_a_missing_folder_is_named(json_file, tmp_path):
+    with pytest.raises(SourceReadError, match="missing' cannot be listed"):
+        ActivitynetAdapter(json_file, tmp_path / "missing")

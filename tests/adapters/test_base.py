@@ -1,0 +1,161 @@
+"""The contract, and what the base class does for every adapter."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gulpio2.adapters import AbstractDatasetAdapter, Custom20BNAdapterMixin
+
+
+class Minimal(AbstractDatasetAdapter):
+    """What 0.0.4 asked for, and not a line more."""
+
+    def __init__(self, folder, output_folder, size=-1, *, flag=False, **others):
+        self.folder = folder  # and no super().__init__()
+
+    def __len__(self):
+        return 1
+
+    def iter_data(self, slice_element=None):
+        yield {"meta": {}, "frames": [], "id": 0}
+
+
+class WithoutConstructor(AbstractDatasetAdapter):
+    """An adapter that takes nothing."""
+
+    def __len__(self):
+        return 0
+
+    def iter_data(self, slice_element=None):
+        yield from ()
+
+
+class Derived(Minimal):
+    """A constructor of its own, over another one."""
+
+    def __init__(self, name):
+        super().__init__(f"/data/{name}", "out")
+
+
+@dataclass(frozen=True)
+class AsDataclass(AbstractDatasetAdapter):
+    """An adapter whose constructor is generated, and that cannot be changed."""
+
+    folder: str
+    size: int = 3
+
+    def __len__(self):
+        return 0
+
+    def iter_data(self, slice_element=None):
+        yield from ()
+
+
+class MixinLast(AbstractDatasetAdapter, Custom20BNAdapterMixin):
+    """The order of bases that clients of 0.0.4 write."""
+
+    def __init__(self):
+        self.labels2idx = {"a": 0}
+
+    def __len__(self):
+        return 0
+
+    def iter_data(self, slice_element=None):
+        yield from ()
+
+
+class NeedsAnOpenFile(AbstractDatasetAdapter):
+    """What it is given cannot be pickled, but it does not keep it."""
+
+    def __init__(self, file):
+        self.lines = list(file)
+
+    def __len__(self):
+        return len(self.lines)
+
+    def iter_data(self, slice_element=None):
+        yield from ()
+
+
+def test_both_methods_must_be_there():
+    class Half(AbstractDatasetAdapter):
+        def __len__(self):
+            return 0
+
+    with pytest.raises(TypeError, match="iter_data"):
+        Half()  # type: ignore[abstract]
+
+
+def test_the_hooks_have_defaults():
+    adapter = Minimal("in", "out")
+    assert adapter.item_ids() is None
+    assert adapter.item_source(0) is None
+    assert adapter.label_mapping() is None
+
+
+def test_the_arguments_are_described_without_the_output_folder():
+    adapter = Minimal(Path("in"), output_folder="out", flag=True, more=(1, 2))
+    assert adapter.describe() == {
+        "folder": "in",
+        "size": -1,
+        "flag": True,
+        "more": [1, 2],
+    }
+
+
+def test_the_outer_constructor_is_described():
+    assert Derived("x").describe() == {"name": "x"}
+
+
+def test_a_dataclass_is_described():
+    assert AsDataclass("in").describe() == {"folder": "in", "size": 3}
+
+
+@pytest.mark.parametrize(
+    "adapter", [Minimal("in", "out", 4), Derived("x"), AsDataclass("in", size=5)]
+)
+def test_a_copy_is_described_alike(adapter):
+    expected = adapter.describe()
+    assert pickle.loads(pickle.dumps(adapter)).describe() == expected
+    assert copy.copy(adapter).describe() == expected
+    assert copy.deepcopy(adapter).describe() == expected
+
+
+def test_an_argument_that_cannot_be_pickled_does_not_stay(tmp_path):
+    (tmp_path / "list.txt").write_text("a\n")
+    with (tmp_path / "list.txt").open() as file:
+        adapter = NeedsAnOpenFile(file)
+    assert pickle.loads(pickle.dumps(adapter)).lines == ["a\n"]
+
+
+def test_changing_a_description_does_not_change_the_next_one():
+    adapter = Minimal("in", "out")
+    adapter.describe().clear()
+    assert adapter.describe()["folder"] == "in"
+
+
+def test_an_adapter_without_a_constructor_takes_no_arguments():
+    assert WithoutConstructor().describe() == {}
+    with pytest.raises(TypeError, match=r"WithoutConstructor\(\) takes no arguments"):
+        WithoutConstructor(1)
+
+
+def test_wrong_arguments_are_refused_by_the_constructor_itself():
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        Minimal("in")  # type: ignore[call-arg]
+
+
+def test_the_signature_is_that_of_the_constructor():
+    names = list(inspect.signature(Minimal).parameters)
+    assert names == ["folder", "output_folder", "size", "flag", "others"]
+    assert list(inspect.signature(WithoutConstructor).parameters) == []
+
+
+def test_labels_of_a_mixin_that_comes_last_are_found():
+    assert MixinLast().label_mapping() == {"a": 0}

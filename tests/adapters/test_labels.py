@@ -1,0 +1,134 @@
+"""Labels get their index once, and the label file keeps it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from gulpio2.adapters.labels import (
+    Custom20BNAdapterMixin,
+    FolderLabelMixin,
+    label_key,
+    merge_labels,
+    number_labels,
+    read_label_file,
+    write_label_file,
+)
+from gulpio2.errors import IngestError, MetaFileError, StorageError
+
+
+@pytest.mark.parametrize(
+    ("labels", "existing", "expected"),
+    [
+        ([], {}, {}),
+        (["b", "a", "b"], None, {"a": 0, "b": 1}),
+        (["a", "c"], {"c": 7}, {"c": 7, "a": 8}),
+        (["a", "b"], {"x": 5}, {"x": 5, "a": 6, "b": 7}),
+        (["a"], {"z": 1, "a": 0}, {"z": 1, "a": 0}),
+        ([12, 3], {}, {"3": 0, "12": 1}),
+        ([12, "3"], {}, {"12": 0, "3": 1}),
+        ([None, True], {}, {"null": 0, "true": 1}),
+        ([0.5, math.nan], {}, {"0.5": 0, "NaN": 1}),
+    ],
+    ids=str,
+)
+def test_new_labels_come_sorted_after_the_largest_index(labels, existing, expected):
+    mapping = number_labels(labels, existing)
+    assert mapping == expected
+    assert list(mapping) == list(expected)
+
+
+def test_a_list_is_no_label():
+    with pytest.raises(IngestError, match=r"\['a'\] is no label"):
+        label_key(["a"])
+
+
+def test_mappings_that_agree_are_merged():
+    assert merge_labels({"b": 1}, {"a": 0, "b": 1}, where="f") == {"b": 1, "a": 0}
+
+
+@pytest.mark.parametrize(
+    ("existing", "mapping", "message"),
+    [
+        ({"a": 0}, {"a": 1}, "f has 'a' as 0, this run as 1"),
+        ({"a": 0}, {"b": 0}, "f has 'a' as 0, this run 'b'"),
+    ],
+    ids=["another index", "another label"],
+)
+def test_mappings_that_contradict_are_refused(existing, mapping, message):
+    with pytest.raises(IngestError, match=message):
+        merge_labels(existing, mapping, where="f")
+
+
+def test_the_file_is_laid_out_as_in_the_original(tmp_path):
+    write_label_file(tmp_path / "new" / "out", {"b": 1, "ä": 0})
+    path = tmp_path / "new" / "out" / "label2idx.json"
+    assert path.read_bytes() == b'{"b": 1, "\\u00e4": 0}'
+    assert [entry.name for entry in path.parent.iterdir()] == ["label2idx.json"]
+
+
+def test_writing_keeps_what_is_there(tmp_path):
+    write_label_file(tmp_path, {"a": 3})
+    write_label_file(tmp_path, {"b": 4})
+    assert read_label_file(tmp_path) == {"a": 3, "b": 4}
+
+
+def test_a_contradiction_leaves_the_file_as_it_is(tmp_path):
+    write_label_file(tmp_path, {"a": 3})
+    with pytest.raises(IngestError, match=r"label2idx\.json has 'a' as 3"):
+        write_label_file(tmp_path, {"a": 4})
+    assert read_label_file(tmp_path) == {"a": 3}
+
+
+def test_a_disk_that_refuses_leaves_the_file_as_it_is(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="Not a directory"):
+        write_label_file(tmp_path / "file" / "out", {"b": 4})
+
+
+def test_a_missing_file_or_folder_has_no_labels(tmp_path):
+    assert read_label_file(tmp_path) == {}
+    assert read_label_file(tmp_path / "missing") == {}
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[1]", '{"a": "0"}', '{"a": true}', '{"a": 1.5}']
+)
+def test_a_file_that_is_no_label_file_is_named(tmp_path, content):
+    (tmp_path / "label2idx.json").write_text(content)
+    with pytest.raises(MetaFileError, match=r"label2idx\.json is no"):
+        read_label_file(tmp_path)
+
+
+def make_20bn(output_folder):
+    """Make the mixin as clients of 0.0.4 use it."""
+    mixin = Custom20BNAdapterMixin()
+    mixin.output_folder = output_folder
+    mixin.data = [{"template": "b"}, {"template": "a"}]
+    mixin.labels2idx = mixin.create_label2idx_dict("template")
+    return mixin
+
+
+def test_the_20bn_mixin_numbers_reads_and_writes(tmp_path):
+    mixin = make_20bn(str(tmp_path))
+    assert mixin.labels2idx == mixin.label_mapping() == {"a": 0, "b": 1}
+    assert not mixin.check_if_label2idx_exists()
+    assert mixin.read_label2idx() == {}
+    mixin.write_label2idx_dict()
+    assert mixin.check_if_label2idx_exists()
+    assert json.loads((tmp_path / "label2idx.json").read_text()) == {"a": 0, "b": 1}
+    mixin.data = [{"label": "0"}]
+    assert mixin.create_label2idx_dict("label") == {"a": 0, "b": 1, "0": 2}
+
+
+def test_labels_cannot_be_written_without_an_output_folder():
+    mixin = FolderLabelMixin()
+    mixin.output_folder = None
+    mixin.data = [{"label": "a"}]
+    assert mixin.label_mapping() is None
+    mixin.label2idx = mixin.create_label2idx_dict()
+    with pytest.raises(IngestError, match="made without output_folder"):
+        mixin.write_label2idx_dict()
+    assert not mixin.check_if_label2idx_exists()

@@ -1,0 +1,87 @@
+"""Frame sources that look for their files when they are iterated, not before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gulpio2.adapters.sources import (
+    DeferredFrames,
+    folder_frames,
+    image_frames,
+    single_video_frames,
+    video_frames,
+)
+from gulpio2.errors import SourceReadError
+from gulpio2.types import FrameSource
+
+
+def brightness(frames):
+    """Give the mean of each frame, rounded."""
+    return [round(float(np.asarray(frame).mean())) for frame in frames]
+
+
+def test_a_deferred_source_is_found_once_and_late(make_jpeg, tmp_path):
+    calls = []
+
+    def find():
+        calls.append(1)
+        return image_frames([make_jpeg(tmp_path / "a.jpg", 50)])
+
+    source = DeferredFrames(find)
+    assert isinstance(source, FrameSource)
+    assert calls == []
+    assert brightness(source) == brightness(source) == [50]
+    assert len(source) == 1
+    assert source.time_base is None
+    assert [frame.pts for frame in source.stored()] == [None]
+    assert isinstance(source.source_info(), dict)
+    assert calls == [1]
+
+
+def test_a_folder_of_images_comes_sorted_by_name(make_jpeg, tmp_path):
+    for name, value in [("b.jpg", 90), ("a.jpg", 10), ("c.png", 0)]:
+        make_jpeg(tmp_path / "in" / name, value)
+    assert brightness(folder_frames(tmp_path / "in")) == [10, 90]
+
+
+def test_images_may_be_resized(make_jpeg, tmp_path):
+    path = make_jpeg(tmp_path / "a.jpg", height=48, width=64)
+    assert [f.shape for f in image_frames([path], frame_size=24)] == [(24, 32, 3)]
+
+
+def test_the_only_video_of_a_folder(make_video, tmp_path):
+    make_video(tmp_path / "v" / "x.mp4", 6)
+    source = single_video_frames(tmp_path / "v", frame_size=24)
+    assert [frame.shape for frame in source] == [(24, 32, 3)] * 6
+
+
+@pytest.mark.parametrize("frame_rate", [12, 12.0, "12"])
+def test_a_video_may_be_resampled(make_video, tmp_path, frame_rate):
+    path = make_video(tmp_path / "x.mp4", 24, frame_rate=24)
+    assert len(list(video_frames(path, frame_rate=frame_rate))) == 12
+
+
+@pytest.mark.parametrize("frame_rate", [None, 0])
+def test_no_frame_rate_gives_all_frames(make_video, tmp_path, frame_rate):
+    path = make_video(tmp_path / "x.mp4", 24, frame_rate=24)
+    assert len(list(video_frames(path, frame_rate=frame_rate))) == 24
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: video_frames(path / "x.mp4"), r"x\.mp4"),
+        (lambda path: image_frames([path / "x.jpg"]), r"x\.jpg"),
+        (lambda path: folder_frames(path / "missing"), "there is no such folder"),
+        (lambda path: folder_frames(path), r"holds no \*\.jpg\. Put"),
+        (lambda path: single_video_frames(path), r"holds no file \*\.mp4"),
+    ],
+    ids=["video", "image", "no folder", "empty folder", "no single video"],
+)
+def test_what_is_missing_raises_when_it_is_iterated(tmp_path, make, message):
+    source = make(tmp_path)
+    with pytest.raises(SourceReadError, match=message):
+        list(source)
+    with pytest.raises(SourceReadError, match=message):
+        list(source.stored())
