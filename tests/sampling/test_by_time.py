@@ -31,15 +31,15 @@ UNEVEN = [0.0, 0.1, 0.2, 1.0, 1.1]
         ([0.6], {}, [2], [True]),
         ([0.15], {}, [1], [True]),
         ([0.999], {}, [3], [True]),
-        ([0.999], {"mode": "shown"}, [2], [True]),
-        ([1.0], {"mode": "shown"}, [3], [True]),
+        ([0.999], {"mode": "before"}, [2], [True]),
+        ([1.0], {"mode": "before"}, [3], [True]),
         ([1.15], {}, [4], [True]),
         ([1.16], {}, [4], [False]),
-        ([1.19], {"mode": "shown"}, [4], [True]),
-        ([1.21], {"mode": "shown"}, [4], [False]),
+        ([1.19], {"mode": "before"}, [4], [True]),
+        ([1.21], {"mode": "before"}, [4], [False]),
         ([-0.05], {}, [0], [True]),
         ([-0.06], {}, [0], [False]),
-        ([-0.01], {"mode": "shown"}, [0], [False]),
+        ([-0.01], {"mode": "before"}, [0], [False]),
         ([0.6], {"tolerance_seconds": 0.2}, [2], [False]),
         ([0.3], {"tolerance_seconds": 0.1}, [2], [True]),
         ([0.6], {"tolerance_seconds": 0.2, "border": "mask"}, [-1], [False]),
@@ -76,7 +76,7 @@ def test_no_other_frame_is_nearer_than_the_one_found(times, seconds):
     seconds=st.integers(-10, 60),
 )
 def test_the_frame_shown_is_the_last_that_began(times, seconds):
-    index = int(frames_at(times, [seconds], mode="shown").indices[0])
+    index = int(frames_at(times, [seconds], mode="before").indices[0])
     begun = [place for place, time in enumerate(times) if time <= seconds]
     assert index == (begun[-1] if begun else 0)
 
