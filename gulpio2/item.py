@@ -53,6 +53,19 @@ class StoredItem:
         return len(self.entry["frame_info"])
 
     @property
+    def num_bytes(self) -> int:
+        """Bytes of the records, padding included."""
+        return sum(info[2] for info in self.entry["frame_info"])
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from the first frame's time to the last one's; None if unknown."""
+        extras = self.extras
+        if extras.time_base is None or not extras.pts:
+            return None
+        return float((max(extras.pts) - min(extras.pts)) * extras.time_base)
+
+    @property
     def meta(self) -> Meta:
         """A copy of the metadata; {} where there is none."""
         metas = self.entry["meta_data"]
@@ -122,6 +135,10 @@ class StoredItem:
             order[index_at(ascending, extras.time_base, time, mode)]
             for time in times  # type: ignore[union-attr]  # Real covers the numbers
         ]
+
+    def __repr__(self) -> str:
+        """Show the id and the number of frames, never the frames."""
+        return f"StoredItem({self.id_!r}, {self.num_frames} frames)"
 
     def _select(self, selection: FrameSelection) -> Sequence[int]:
         try:

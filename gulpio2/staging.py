@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
-from gulpio2.errors import AdapterContractError, GulpError
+from gulpio2.errors import (
+    AdapterContractError,
+    GulpError,
+    SourceReadError,
+    StorageError,
+)
 from gulpio2.format.entry import (
     EXTRAS_KEY,
     dump_extras,
@@ -47,12 +52,22 @@ def _is_source(frames: Any) -> TypeGuard[FrameSource]:
 
 
 def stored_frames(frames: Iterable[Any]) -> Iterator[StoredFrame]:
-    """Give frames one at a time in the form in which they are stored."""
-    if _is_source(frames):
-        yield from frames.stored()
-        return
-    for frame in frames:
-        yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)
+    """Give frames one at a time in the form in which they are stored.
+
+    Raises
+    ------
+    SourceReadError
+        A storage refused to give a source's bytes. As a `StorageError` it would pass
+        for a fault of the storage that is written to, which ends a run.
+    """
+    try:
+        if _is_source(frames):
+            yield from frames.stored()
+            return
+        for frame in frames:
+            yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)
+    except StorageError as cause:
+        raise SourceReadError(f"the frames cannot be read: {cause}") from cause
 
 
 class ChunkAppender:

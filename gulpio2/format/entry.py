@@ -31,6 +31,7 @@ __all__ = [
     "EntryExtras",
     "dump_extras",
     "entry_check",
+    "entry_check_holds",
     "expand_runs",
     "frame_crc32",
     "load_extras",
@@ -38,6 +39,9 @@ __all__ = [
 ]
 
 EXTRAS_KEY = "gulp2"
+# Appends by GulpIO2 0.0.4 to one item that its check is looked for behind. Bounds the
+# work that a crafted entry can ask for.
+_MAX_APPENDS = 100
 _NO_CRC32: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
 
 
@@ -46,11 +50,12 @@ class EntryExtras:
     """The extras of one item, decoded."""
 
     crc32: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_CRC32)
-    """One CRC-32 per frame over the JPEG bytes, padding left out; empty if unknown."""
+    """CRC-32 of each frame's JPEG bytes, padding left out; of the first frames only
+    where another program has appended more (rule 17)."""
     time_base: Fraction | None = None
     """Seconds per tick of `pts`."""
     pts: tuple[int, ...] = ()
-    """Presentation time of each frame in ticks; empty if unknown."""
+    """Presentation times in ticks, of as many frames as `crc32`; empty if unknown."""
     source: Mapping[str, JsonValue] = field(default_factory=dict)
     """Facts of the source file."""
     check: str | None = None
@@ -145,13 +150,41 @@ def entry_check(id_: str, entry: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(json.dumps([id_, covered]).encode('ascii')):08x}"
 
 
+def entry_check_holds(id_: str, entry: Mapping[str, Any]) -> bool:
+    """Tell whether the check of an entry is that of its content.
+
+    Frames and metadata that GulpIO2 0.0.4 has appended are not covered: the check
+    then has to be that of the entry as it was before (rule 17).
+
+    Parameters
+    ----------
+    id_ : str
+        The item.
+    entry : mapping
+        Its entry, whose extras `load_extras` can decode.
+    """
+    check = entry[EXTRAS_KEY].get("check")
+    if check == entry_check(id_, entry):
+        return True
+    num_covered = len(load_extras(entry, where=id_).crc32)
+    metas = entry["meta_data"]
+    before = {**entry, "frame_info": entry["frame_info"][:num_covered]}
+    for num_metas in range(len(metas) - 1, max(0, len(metas) - _MAX_APPENDS), -1):
+        before["meta_data"] = metas[:num_metas]
+        if check == entry_check(id_, before):
+            return True
+    return False
+
+
 def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
     """Decode the extras of an entry.
 
     Parameters
     ----------
     entry : mapping
-        The item's entry; without the ``gulp2`` key the extras are empty.
+        The item's entry; without the ``gulp2`` key the extras are empty, and also
+        where it has checksums for fewer frames than there are: another program has
+        added frames, and nothing of the extras holds for the item any more.
     where : str
         The item and its file, for the message.
 
@@ -166,8 +199,11 @@ def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
     num_frames = len(entry["frame_info"])
     try:
         packed = base64.b64decode(extras.get("crc32", ""), validate=True)
-        if len(packed) != 4 * num_frames and packed:
+        if len(packed) % 4 or len(packed) > 4 * num_frames:
             raise MetaFileError(f"{len(packed)} bytes of crc32 for {num_frames} frames")
+        if len(packed) < 4 * num_frames:
+            # 0.0.4 appended frames to the item and knows nothing of the extras.
+            return EntryExtras()
         time_base = _load_time_base(extras.get("time_base"))
         pts = expand_runs(extras["pts"], num_frames) if "pts" in extras else ()
         source = extras.get("source", {})

@@ -101,7 +101,7 @@ def validate_entry(entry: Any) -> str | None:
         return "has no list (at `$.frame_info`)"
     for index, info in enumerate(infos):
         if not (
-            isinstance(info, list)
+            isinstance(info, (list, tuple))
             and len(info) == 3
             and type(info[0]) is int
             and type(info[1]) is int

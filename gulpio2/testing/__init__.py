@@ -4,6 +4,10 @@
 * `adapters`: a suite that shows that an adapter keeps its contract.
 """
 
-from gulpio2.testing.directories import make_frames, make_gulp_directory
+from gulpio2.testing.directories import (
+    FrameAdapter,
+    make_frames,
+    make_gulp_directory,
+)
 
-__all__ = ["make_frames", "make_gulp_directory"]
+__all__ = ["FrameAdapter", "make_frames", "make_gulp_directory"]

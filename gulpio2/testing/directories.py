@@ -7,16 +7,77 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.chunk import GulpChunk
 from gulpio2.directory import GulpDirectory
+from gulpio2.errors import SourceReadError
 from gulpio2.format.layout import data_name, meta_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import numpy.typing as npt
 
-    from gulpio2.types import StrPath
+    from gulpio2.types import Item, StrPath
 
-__all__ = ["make_frames", "make_gulp_directory"]
+__all__ = ["FrameAdapter", "make_frames", "make_gulp_directory"]
+
+
+class FrameAdapter(AbstractDatasetAdapter):
+    """An adapter over frames that it draws: items ``item0``, ``item1``, ...
+
+    Parameters
+    ----------
+    num_items, num_frames, height, width : int
+        How much of it.
+    bad : sequence of int
+        Positions whose frames cannot be read.
+    list_ids : bool
+        Whether `item_ids` tells the ids in advance.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_items: int = 4,
+        num_frames: int = 4,
+        height: int = 24,
+        width: int = 32,
+        bad: Sequence[int] = (),
+        list_ids: bool = True,
+    ) -> None:
+        self.num_items = num_items
+        self.num_frames = num_frames
+        self.height = height
+        self.width = width
+        self.bad = tuple(bad)
+        self.list_ids = list_ids
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return self.num_items
+
+    def item_ids(self) -> list[str] | None:
+        """List the ids, if the adapter is to."""
+        if not self.list_ids:
+            return None
+        return [f"item{number}" for number in range(self.num_items)]
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Yield items whose frames are drawn as they are taken."""
+        for number in range(self.num_items)[slice_element or slice(None)]:
+            yield {
+                "meta": {"number": number},
+                "frames": self._frames(number),
+                "id": f"item{number}",
+            }
+
+    def _frames(self, number: int) -> Iterator[npt.NDArray[np.uint8]]:
+        frames = make_frames(self.num_frames, self.height, self.width, seed=number)
+        for index, frame in enumerate(frames):
+            if number in self.bad and index == len(frames) // 2:
+                raise SourceReadError(f"item{number} was made to fail")
+            yield frame
 
 
 def make_frames(

@@ -1,0 +1,96 @@
+"""Ids that are taken, found before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import DuplicateIdError
+from gulpio2.ingest.items import describe_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from gulpio2.ingest.report import ItemFailure
+    from gulpio2.ingest.task import OnDuplicate
+    from gulpio2.types import Adapter
+
+__all__ = ["Sifted", "sift_ids"]
+
+# Ids named in a message; the rest is counted.
+_NAMED = 3
+
+
+@dataclass(slots=True)
+class Sifted:
+    """Positions that are not to be stored, and what that is counted as."""
+
+    left_out: set[int] = field(default_factory=set)
+    skipped: int = 0
+    failures: list[ItemFailure] = field(default_factory=list)
+
+
+def sift_ids(
+    adapter: Adapter,
+    ids: Sequence[str],
+    stored: Collection[str],
+    on_duplicate: OnDuplicate,
+) -> Sifted:
+    """Find the items whose id is in the directory, or repeated in the adapter.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Asked for where items come from.
+    ids : sequence of str
+        All of its ids, by position.
+    stored : collection of str
+        Ids in the directory.
+    on_duplicate : {"raise", "skip", "report"}
+        What to do about them. Of repeats, the first one counts.
+
+    Raises
+    ------
+    DuplicateIdError
+        There are some, and `on_duplicate` is "raise".
+    """
+    sifted = Sifted()
+    first: dict[str, int] = {}
+    found: list[tuple[int, str]] = []
+    for position, id_ in enumerate(ids):
+        if id_ in stored:
+            found.append((position, f"the id {id_!r} is in the directory already"))
+        elif id_ in first:
+            earlier = _place(adapter, first[id_])
+            found.append(
+                (position, f"the id {id_!r} is that of another item as well, {earlier}")
+            )
+        else:
+            first[id_] = position
+    if found and on_duplicate == "raise":
+        named = "; ".join(
+            f"{message}: {_place(adapter, position)}"
+            for position, message in found[:_NAMED]
+        )
+        more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+        raise DuplicateIdError(
+            f"{len(found)} of {len(ids)} items have an id that is taken: "
+            f"{named}{more}. Nothing was written. Give each item an id of its own, or choose to skip "
+            "such items (on_duplicate='skip', on the command line --on-duplicate skip)"
+        )
+    for position, message in found:
+        sifted.left_out.add(position)
+        if on_duplicate == "skip":
+            sifted.skipped += 1
+        else:
+            error = DuplicateIdError(message)
+            sifted.failures.append(
+                describe_failure(adapter, position, ids[position], error)
+            )
+    return sifted
+
+
+def _place(adapter: Adapter, position: int) -> str:
+    tell = getattr(adapter, "item_source", None)
+    source = tell(position) if tell is not None else None
+    return f"position {position}" + (f" ({source})" if source is not None else "")

@@ -1,0 +1,370 @@
+"""`GulpIngestor`: what an adapter yields, into a directory."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Any, get_args
+
+from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
+from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.directory import GulpDirectory
+from gulpio2.errors import IngestError, IngestSettingError
+from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
+from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
+from gulpio2.format.plan import calculate_chunk_slices
+from gulpio2.ingest.duplicates import Sifted, sift_ids
+from gulpio2.ingest.publishing import Publisher
+from gulpio2.ingest.report import IngestReport, dump_failures
+from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
+from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
+from gulpio2.storage.local import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
+
+    from gulpio2.ingest.report import ItemFailure
+    from gulpio2.ingest.workers import Submit
+    from gulpio2.storage.base import Store
+    from gulpio2.types import Adapter, Progress, StrPath
+
+__all__ = ["GulpIngestor"]
+
+_logger = logging.getLogger(__name__)
+
+
+class GulpIngestor:
+    """Writes the items of an adapter into a directory, in parallel.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Where the items come from; see `gulpio2.adapters`.
+    output_folder : str or path
+        Made if it is missing. Chunks that are there stay; new ones get the numbers
+        after them.
+    videos_per_chunk : int
+        Items to a chunk.
+    num_workers : int
+        Worker processes; 1 does the work in this process.
+    executor : concurrent.futures.Executor, optional
+        Does the work instead of processes of this machine; it must see the same
+        output folder.
+    chunk_bytes : int, optional
+        A chunk is also closed once it holds this many bytes.
+    encoder : EncoderSettings, optional
+        Quality and chroma of frames that have to be encoded.
+    on_duplicate : {"raise", "skip", "report"}, optional
+        What to do about an item whose id is in the directory or was there before:
+        refuse the run, leave the item out, or record it as a failure.
+    allow_failures : bool, optional
+        A call does not raise for items that failed.
+    progress : Progress, optional
+        Called with what was done since its last call, also from another thread.
+    on_failure : callable, optional
+        Called with each `ItemFailure` as it becomes known.
+
+    Attributes
+    ----------
+    report : IngestReport or None
+        What the last run did.
+
+    Raises
+    ------
+    IngestSettingError
+        No workers, or a setting that does not exist.
+
+    Examples
+    --------
+    >>> from gulpio2.testing import FrameAdapter
+    >>> ingestor = GulpIngestor(FrameAdapter(num_items=3), "out", 2, 1)
+    >>> report = ingestor.run()
+    >>> str(report)
+    '3 items, 12 frames, 0.0 MB in 2 chunks'
+
+    Notes
+    -----
+    The files are the same bytes for any number of workers. Items that fail are
+    listed in ``failures.jsonl``; the rest is stored.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        output_folder: StrPath,
+        videos_per_chunk: int,
+        num_workers: int,
+        *,
+        executor: Executor | None = None,
+        chunk_bytes: int | None = None,
+        encoder: EncoderSettings | None = None,
+        on_duplicate: OnDuplicate = "raise",
+        allow_failures: bool = False,
+        progress: Progress | None = None,
+        on_failure: Callable[[ItemFailure], None] | None = None,
+    ) -> None:
+        self.adapter = adapter
+        self.output_folder = output_folder
+        self.videos_per_chunk = int(videos_per_chunk)
+        self.num_workers = int(num_workers)
+        if self.num_workers < 1:
+            raise IngestSettingError(
+                f"num_workers is {num_workers!r}; at least one is needed"
+            )
+        if on_duplicate not in get_args(OnDuplicate):
+            raise IngestSettingError(
+                f"on_duplicate is {on_duplicate!r}; it must be one of "
+                f"{', '.join(get_args(OnDuplicate))}"
+            )
+        if chunk_bytes is not None and chunk_bytes < 1:
+            raise IngestSettingError(
+                f"chunk_bytes is {chunk_bytes!r}; a chunk holds at least one byte"
+            )
+        self.executor = executor
+        self.chunk_bytes = chunk_bytes
+        self.encoder = EncoderSettings() if encoder is None else encoder
+        self.on_duplicate = on_duplicate
+        self.allow_failures = allow_failures
+        self.progress = progress
+        self.on_failure = on_failure
+        self.report: IngestReport | None = None
+        self._first_error: tuple[int, Exception] | None = None
+
+    def __call__(self) -> None:
+        """Ingest, with a bar of the chunks on stderr.
+
+        Raises
+        ------
+        Exception
+            The first failed item's own exception, after the rest was stored and
+            unless failures are allowed; and what `run` raises.
+        """
+        from tqdm import tqdm
+
+        # The bar of 0.0.4. Chunks are counted as their items are: by the parent.
+        self.output_store().make()
+        total = len(calculate_chunk_slices(self.videos_per_chunk, len(self.adapter)))
+        with tqdm(desc="Chunks finished", unit="chunk", total=total) as bar:
+            report = self._run(on_task=bar.update)
+        if report.failures and not self.allow_failures:
+            _logger.error(
+                "%d of %d items failed; %s lists them",
+                len(report.failures),
+                len(report.failures) + report.items,
+                self.output_store().path(FAILURES_NAME),
+            )
+            raise self._error_of(report)
+
+    def run(self) -> IngestReport:
+        """Ingest, and tell what was done.
+
+        Returns
+        -------
+        IngestReport
+            Counts, chunk numbers and the failed items.
+
+        Raises
+        ------
+        IngestSettingError
+            The adapter has no items.
+        DuplicateIdError
+            Ids are taken, and `on_duplicate` is "raise".
+        LockedError
+            Another process writes to the folder.
+        StorageError
+            The folder cannot be written to. What was committed before is intact.
+        """
+        return self._run(on_task=lambda: None)
+
+    def output_store(self) -> Store:
+        """Give the store of the output folder."""
+        return open_store(self.output_folder)
+
+    # --- the run -------------------------------------------------------------------
+
+    def _run(self, *, on_task: Callable[[], object]) -> IngestReport:
+        began = time.monotonic()
+        store = self.output_store()
+        store.make()
+        calculate_chunk_slices(self.videos_per_chunk, len(self.adapter))  # or refuse
+        self.report = report = IngestReport()
+        self._first_error = None
+        with store.lock():
+            listing = list_chunks(store.names())
+            for name in listing.partials:  # of writers that are dead: the lock is ours
+                store.remove(name)
+            with GulpDirectory(self.output_folder) as directory:
+                stored = frozenset(directory.chunk_lookup)
+            ids = self._item_ids()
+            sifted = (
+                Sifted()
+                if ids is None
+                else sift_ids(self.adapter, ids, stored, self.on_duplicate)
+            )
+            report.skipped += sifted.skipped
+            self._note_failures(sifted.failures, None)
+            self._write_labels()
+            job = Job(
+                self.adapter,
+                str(self.output_folder),
+                self.encoder,
+                self.on_duplicate,
+                self.chunk_bytes,
+                stored if ids is None else frozenset(),
+            )
+            publisher = Publisher(
+                store,
+                listing.next_number,
+                report,
+                in_order=self.chunk_bytes is not None or ids is None,
+                on_duplicate=self.on_duplicate,
+            )
+            tasks = self._tasks(sifted.left_out)
+            try:
+                self._work(job, tasks, publisher, on_task)
+            finally:
+                for name in list_chunks(store.names()).partials:
+                    store.remove(name)
+                report.chunks.sort()
+                report.failures.sort(key=lambda failure: failure.position)
+                report.seconds = time.monotonic() - began
+                self._write_records(store, report)
+        return report
+
+    def _tasks(self, left_out: set[int]) -> list[Task]:
+        """Cut what is to be stored into chunks, as if nothing else were there."""
+        positions = [n for n in range(len(self.adapter)) if n not in left_out]
+        if not positions:
+            return []
+        tasks = []
+        slices = calculate_chunk_slices(self.videos_per_chunk, len(positions))
+        for index, part in enumerate(slices):
+            span = range(positions[part.start], positions[part.stop - 1] + 1)
+            between = frozenset(left_out.intersection(span))
+            tasks.append(Task(index, span.start, span.stop, between))
+        return tasks
+
+    def _work(
+        self,
+        job: Job,
+        tasks: list[Task],
+        publisher: Publisher,
+        on_task: Callable[[], object],
+    ) -> None:
+        """Hand out tasks, a few ahead of the workers, and publish what comes back."""
+        waiting = list(reversed(tasks))
+        running: set[Future[TaskResult]] = set()
+        # Two to a worker keep it busy; more would only hold memory.
+        ahead = 2 * self.num_workers if self.executor or self.num_workers > 1 else 1
+        try:
+            with self._workers(job) as submit:
+                while waiting or running:
+                    while waiting and len(running) < ahead:
+                        running.add(submit(waiting.pop()))
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        result = future.result()
+                        self._note_failures(result.failures, result.first_error)
+                        again = publisher.take(result)
+                        waiting.extend(reversed(again))
+                        if not again:
+                            on_task()
+        except BrokenProcessPool as cause:
+            raise IngestError(
+                "a worker process ended without a word: killed, out of memory, or "
+                "crashed in a codec. What was committed is intact; run again with "
+                "fewer workers to ingest the rest"
+            ) from cause
+
+    def _workers(self, job: Job) -> AbstractContextManager[Submit]:
+        progress = self.progress or _no_progress
+        if self.executor is not None:
+            return on_executor(self.executor, job, progress)
+        if self.num_workers == 1:
+            return in_this_process(job, progress)
+        return in_worker_processes(self.num_workers, job, progress)
+
+    def _item_ids(self) -> list[str] | None:
+        tell = getattr(self.adapter, "item_ids", None)
+        ids = tell() if tell is not None else None
+        if ids is None:
+            return None
+        if len(ids) != len(self.adapter):
+            raise IngestError(
+                f"the adapter {type(self.adapter).__name__} lists {len(ids)} ids for "
+                f"{len(self.adapter)} items"
+            )
+        return [str(id_) for id_ in ids]
+
+    def _note_failures(
+        self, failures: list[ItemFailure], first_error: Exception | None
+    ) -> None:
+        for failure in failures:
+            _logger.warning("%s", failure)
+            if self.on_failure is not None:
+                self.on_failure(failure)
+        if failures and first_error is not None:
+            position = min(failure.position for failure in failures)
+            if self._first_error is None or position < self._first_error[0]:
+                self._first_error = (position, first_error)
+
+    def _error_of(self, report: IngestReport) -> Exception:
+        """Give the exception of the first failure, as 0.0.4 raised it."""
+        if self._first_error is not None:
+            return self._first_error[1]
+        return IngestError(str(report.failures[0]))
+
+    # --- what is written beside the chunks -----------------------------------------
+
+    def _write_labels(self) -> None:
+        """Write the labels before the first chunk, whose metadata rely on them."""
+        tell = getattr(self.adapter, "label_mapping", None)
+        mapping = tell() if tell is not None else None
+        if mapping is not None:
+            existing = read_label_file(self.output_folder)
+            where = str(self.output_folder)
+            write_label_file(
+                self.output_folder, merge_labels(existing, mapping, where=where)
+            )
+
+    def _write_records(self, store: Store, report: IngestReport) -> None:
+        """Write the manifest and the list of failures."""
+        if report.failures:
+            store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
+        else:
+            store.remove(FAILURES_NAME)
+        if not report.chunks:
+            return
+        try:
+            where = store.path(MANIFEST_NAME)
+            manifest = load_manifest(store.read(MANIFEST_NAME), where=where)
+        except FileNotFoundError:
+            manifest = Manifest()
+        describe = getattr(self.adapter, "describe", None)
+        run = Run(
+            adapter=type(self.adapter).__name__,
+            options=describe() if describe is not None else {},
+            encoder=self.encoder.describe(),
+            package=_version(),
+            chunks=tuple(report.chunks),
+        )
+        metainfo: dict[str, Any] = dict(manifest.metainfo)
+        metainfo.update(getattr(self.adapter, "metainfo", None) or {})
+        store.write_atomically(
+            MANIFEST_NAME,
+            dump_manifest(Manifest(runs=(*manifest.runs, run), metainfo=metainfo)),
+        )
+
+
+def _version() -> str:
+    from gulpio2.__version__ import __version__
+
+    return __version__
+
+
+def _no_progress(**_counts: int) -> None:
+    """Take no note."""

@@ -1,0 +1,114 @@
+"""The items of an adapter, one failing without the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import AdapterContractError
+from gulpio2.ingest.report import ItemFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.types import Adapter
+
+__all__ = ["PlacedItem", "check_item", "describe_failure", "place_items"]
+
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedItem:
+    """An item with its position in the adapter, or the error in its place."""
+
+    position: int
+    id_: str | None = None
+    meta: Any = None
+    frames: Any = None
+    error: Exception | None = None
+
+
+def check_item(item: Any, position: int) -> PlacedItem:
+    """Take an adapter's item apart.
+
+    Raises
+    ------
+    AdapterContractError
+        Not a mapping with ``id``, ``meta`` and ``frames``.
+    """
+    if not isinstance(item, Mapping):
+        raise AdapterContractError(
+            f"the adapter's item at position {position} is a {type(item).__name__}; "
+            "it must be a dict with the keys 'meta', 'frames' and 'id'"
+        )
+    missing = [key for key in ("id", "meta", "frames") if key not in item]
+    if missing:
+        raise AdapterContractError(
+            f"the adapter's item at position {position} has no {missing[0]!r}; it must "
+            f"have 'meta', 'frames' and 'id', and has {sorted(map(str, item))}"
+        )
+    return PlacedItem(position, str(item["id"]), item["meta"], item["frames"])
+
+
+def place_items(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
+    """Yield the items of a slice; where one cannot be had, its error instead.
+
+    Notes
+    -----
+    The adapter is asked for the whole slice at once. A generator that raised is at
+    its end, so what follows is asked for one position at a time.
+    """
+    given: set[str] = set()
+    position = start
+    try:
+        for item in adapter.iter_data(slice(start, stop)):
+            placed = _checked(item, position)
+            if placed.id_ is not None:
+                given.add(placed.id_)
+            yield placed
+            position += 1
+    except Exception as error:  # noqa: BLE001  # the item boundary
+        # The position at fault is asked for once more below, and recorded there.
+        _logger.debug("position %d: %r; going on one by one", position, error)
+    else:
+        return
+    for single in range(position, stop):
+        try:
+            for item in adapter.iter_data(slice(single, single + 1)):
+                placed = _checked(item, single)
+                # An adapter that leaves positions out is behind its own count.
+                if placed.id_ is None or placed.id_ not in given:
+                    yield placed
+        except Exception as error:  # noqa: BLE001  # the item boundary
+            yield PlacedItem(single, error=error)
+
+
+def _checked(item: Any, position: int) -> PlacedItem:
+    try:
+        return check_item(item, position)
+    except AdapterContractError as error:
+        return PlacedItem(position, error=error)
+
+
+def describe_failure(
+    adapter: Adapter, position: int, id_: str | None, error: Exception
+) -> ItemFailure:
+    """Record why an item was not stored."""
+    tell = getattr(adapter, "item_source", None)
+    source = None
+    if tell is not None and id_ is not None:
+        try:
+            source = tell(position)
+        except Exception:  # noqa: BLE001  # the adapter's own code, for a message only
+            source = None
+    return ItemFailure(
+        position=position,
+        id=id_,
+        source=None if source is None else str(source),
+        error=type(error).__name__,
+        message=str(error) or repr(error),
+    )

@@ -1,0 +1,78 @@
+"""What a run did, and the items that failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gulpio2.types import JsonValue
+
+__all__ = ["IngestReport", "ItemFailure", "dump_failures"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFailure:
+    """An item that was not stored, and why."""
+
+    position: int
+    """Its position in the adapter."""
+    id: str | None
+    """Its id; None where the adapter failed before it gave one."""
+    source: str | None
+    """Where it comes from, where the adapter knows."""
+    error: str
+    """Name of the exception's class."""
+    message: str
+    """What the exception says."""
+
+    def __str__(self) -> str:
+        """Give id and cause on one line."""
+        name = f"item {self.id!r}" if self.id is not None else "an item"
+        return f"{name} (position {self.position}): {self.error}: {self.message}"
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """Counts of one run."""
+
+    items: int = 0
+    """Items stored."""
+    frames: int = 0
+    """Frames stored."""
+    num_bytes: int = 0
+    """Bytes of their records."""
+    skipped: int = 0
+    """Items left out because their id was taken."""
+    failures: list[ItemFailure] = field(default_factory=list)
+    """Items that were not stored, by position."""
+    chunks: list[int] = field(default_factory=list)
+    """Numbers of the chunks written."""
+    seconds: float = 0.0
+    """Time that the run took."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Give the report as JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Sum the run up on one line."""
+        parts = [
+            f"{self.items} items",
+            f"{self.frames} frames",
+            f"{self.num_bytes / 1e6:.1f} MB in {len(self.chunks)} chunks",
+        ]
+        if self.skipped:
+            parts.append(f"{self.skipped} skipped")
+        if self.failures:
+            parts.append(f"{len(self.failures)} failed")
+        return ", ".join(parts)
+
+
+def dump_failures(failures: Iterable[ItemFailure]) -> bytes:
+    """Write failures as JSON lines, by position."""
+    ordered = sorted(failures, key=lambda failure: failure.position)
+    return "".join(json.dumps(asdict(failure)) + "\n" for failure in ordered).encode()

@@ -1,0 +1,213 @@
+"""The executor of this machine, and how tasks reach any other."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+import warnings
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import AdapterContractError
+from gulpio2.ingest.task import Job, Task, TaskResult, run_task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gulpio2.types import Progress
+
+    Submit = Callable[[Task], "Future[TaskResult]"]
+
+__all__ = ["in_this_process", "in_worker_processes", "on_executor"]
+
+# Seconds between two looks of a worker at whether its parent is alive.
+_PARENT_WATCH_SECONDS = 0.5
+# Seconds for which a worker gathers what it did before it tells the parent.
+_TELL_SECONDS = 0.1
+
+
+@contextlib.contextmanager
+def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
+    """Run tasks where they are submitted: for one worker nothing else is needed."""
+
+    def submit(task: Task) -> Future[TaskResult]:
+        future: Future[TaskResult] = Future()
+        try:
+            future.set_result(run_task(job, task, progress))
+        except Exception as error:  # noqa: BLE001  # a future carries any
+            future.set_exception(error)
+        return future
+
+    yield submit
+
+
+@contextlib.contextmanager
+def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Submit]:
+    """Run tasks on an executor that somebody else made and will shut down.
+
+    Notes
+    -----
+    The job travels as bytes that each worker unpickles once; what was done is told
+    when a task ends, since a strange executor has no other way back.
+    """
+    try:
+        shipped = pickle.dumps(job)
+    except Exception as cause:
+        raise AdapterContractError(
+            f"the adapter {type(job.adapter).__name__} cannot be sent to the "
+            f"executor's workers, because it cannot be pickled: {cause}. Keep open files, "
+            "generators and functions defined inside of functions out of its attributes"
+        ) from cause
+    digest = hashlib.sha256(shipped).hexdigest()
+    futures: set[Future[TaskResult]] = set()
+
+    def submit(task: Task) -> Future[TaskResult]:
+        future = executor.submit(_run_shipped, digest, shipped, task)
+        futures.add(future)
+        future.add_done_callback(tell)
+        return future
+
+    def tell(future: Future[TaskResult]) -> None:
+        futures.discard(future)
+        if not future.cancelled() and future.exception() is None:
+            result = future.result()
+            for part in result.parts:
+                progress(
+                    items=len(part.ids), frames=part.frames, num_bytes=part.num_bytes
+                )
+            progress(failures=len(result.failures))
+
+    try:
+        yield submit
+    except BaseException:
+        for future in list(futures):
+            future.cancel()
+        raise
+
+
+@contextlib.contextmanager
+def in_worker_processes(
+    num_workers: int, job: Job, progress: Progress
+) -> Iterator[Submit]:
+    """Run tasks in processes of this machine.
+
+    Notes
+    -----
+    Processes are started by Python's own default method. They end with their parent,
+    however it ends, and leave Ctrl-C to it.
+    """
+    context = multiprocessing.get_context()
+    queue = context.SimpleQueue()
+    listener = threading.Thread(
+        target=_listen, args=(queue, progress), name="gulpio2-progress", daemon=True
+    )
+    pool = ProcessPoolExecutor(
+        num_workers,
+        mp_context=context,
+        initializer=_begin_worker,
+        initargs=(job, queue, os.getpid()),
+    )
+    listener.start()
+
+    def submit(task: Task) -> Future[TaskResult]:
+        with warnings.catch_warnings():
+            # Python 3.12 warns of forking while there are threads. Ours only waits on
+            # a queue, and the workers take no lock that it holds.
+            warnings.filterwarnings(
+                "ignore", ".*use of fork", category=DeprecationWarning
+            )
+            return pool.submit(_run_in_worker, task)
+
+    try:
+        yield submit
+    except BaseException:
+        _kill(pool)
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        queue.put(None)
+        listener.join()
+        queue.close()
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    """End the workers at once; what they had not finished is staged, not committed."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    # No public way before Python 3.14.
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.terminate()
+
+
+def _listen(queue: Any, progress: Progress) -> None:
+    """Pass on what workers tell, until None comes."""
+    while (counts := queue.get()) is not None:
+        progress(**counts)
+
+
+# --- in the workers -------------------------------------------------------------
+
+_job: Job | None = None
+_told: _Teller | None = None
+_shipped = threading.local()
+
+
+class _Teller:
+    """Gathers counts and tells them a few times a second."""
+
+    def __init__(self, queue: Any) -> None:
+        self.queue = queue
+        self.counts: dict[str, int] = {}
+        self.last = time.monotonic()
+
+    def __call__(self, **counts: int) -> None:
+        for name, count in counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        if time.monotonic() - self.last >= _TELL_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        self.last = time.monotonic()
+        if self.counts:
+            counts, self.counts = self.counts, {}
+            self.queue.put(counts)
+
+
+def _begin_worker(job: Job, queue: Any, parent: int) -> None:
+    global _job, _told  # one of each per worker process
+    _job, _told = job, _Teller(queue)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone, so that none is left behind."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_WATCH_SECONDS)
+    os._exit(1)
+
+
+def _run_in_worker(task: Task) -> TaskResult:
+    if _job is None or _told is None:
+        raise RuntimeError("the worker was not begun")
+    try:
+        return run_task(_job, task, _told)
+    finally:
+        _told.flush()
+
+
+def _run_shipped(digest: str, shipped: bytes, task: Task) -> TaskResult:
+    """Run a task of a job that came as bytes; each thread keeps its own copy of it."""
+    if getattr(_shipped, "digest", None) != digest:
+        _shipped.job = pickle.loads(shipped)  # noqa: S301  # our own parent's
+        _shipped.digest = digest
+    return run_task(_shipped.job, task, _no_progress)
+
+
+def _no_progress(**_counts: int) -> None:
+    """Take no note."""
