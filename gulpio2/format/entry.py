@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "EXTRAS_KEY",
     "EntryExtras",
+    "covered_part",
     "dump_extras",
     "entry_check",
-    "entry_check_holds",
     "expand_runs",
     "frame_crc32",
     "load_extras",
@@ -50,12 +50,11 @@ class EntryExtras:
     """The extras of one item, decoded."""
 
     crc32: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_CRC32)
-    """CRC-32 of each frame's JPEG bytes, padding left out; of the first frames only
-    where another program has appended more (rule 17)."""
+    """One CRC-32 per frame over the JPEG bytes, padding left out; empty if unknown."""
     time_base: Fraction | None = None
     """Seconds per tick of `pts`."""
     pts: tuple[int, ...] = ()
-    """Presentation times in ticks, of as many frames as `crc32`; empty if unknown."""
+    """Presentation time of each frame in ticks; empty if unknown."""
     source: Mapping[str, JsonValue] = field(default_factory=dict)
     """Facts of the source file."""
     check: str | None = None
@@ -150,30 +149,35 @@ def entry_check(id_: str, entry: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(json.dumps([id_, covered]).encode('ascii')):08x}"
 
 
-def entry_check_holds(id_: str, entry: Mapping[str, Any]) -> bool:
-    """Tell whether the check of an entry is that of its content.
+def covered_part(id_: str, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Give the part of an entry that its check covers.
 
-    Frames and metadata that GulpIO2 0.0.4 has appended are not covered: the check
-    then has to be that of the entry as it was before (rule 17).
+    That is the whole entry, or, where GulpIO2 0.0.4 has appended frames to the item
+    or metadata, the entry as it was before (rule 17).
 
     Parameters
     ----------
     id_ : str
         The item.
     entry : mapping
-        Its entry, whose extras `load_extras` can decode.
+        Its entry, with extras that `load_extras` has found in order.
+
+    Returns
+    -------
+    mapping or None
+        None where the check is not that of the content.
     """
     check = entry[EXTRAS_KEY].get("check")
     if check == entry_check(id_, entry):
-        return True
-    num_covered = len(load_extras(entry, where=id_).crc32)
+        return entry
+    packed = base64.b64decode(entry[EXTRAS_KEY].get("crc32", ""))
     metas = entry["meta_data"]
-    before = {**entry, "frame_info": entry["frame_info"][:num_covered]}
+    frame_info = entry["frame_info"][: len(packed) // 4]
     for num_metas in range(len(metas) - 1, max(0, len(metas) - _MAX_APPENDS), -1):
-        before["meta_data"] = metas[:num_metas]
+        before = {**entry, "frame_info": frame_info, "meta_data": metas[:num_metas]}
         if check == entry_check(id_, before):
-            return True
-    return False
+            return before
+    return None
 
 
 def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
@@ -184,7 +188,7 @@ def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
     entry : mapping
         The item's entry; without the ``gulp2`` key the extras are empty, and also
         where it has checksums for fewer frames than there are: another program has
-        added frames, and nothing of the extras holds for the item any more.
+        added frames, and nothing of the extras holds for the item any more (rule 17).
     where : str
         The item and its file, for the message.
 
