@@ -75,8 +75,9 @@ def sift_ids(
         more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
         raise DuplicateIdError(
             f"{len(found)} of {len(ids)} items have an id that is taken: "
-            f"{named}{more}. Nothing was written. Give each item an id of its own, or choose to skip "
-            "such items (on_duplicate='skip', on the command line --on-duplicate skip)"
+            f"{named}{more}. Nothing was written. Give each item an id of its own, or "
+            "choose to skip such items (on_duplicate='skip', on the command line "
+            "--on-duplicate skip)"
         )
     for position, message in found:
         sifted.left_out.add(position)

@@ -61,8 +61,9 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
     except Exception as cause:
         raise AdapterContractError(
             f"the adapter {type(job.adapter).__name__} cannot be sent to the "
-            f"executor's workers, because it cannot be pickled: {cause}. Keep open files, "
-            "generators and functions defined inside of functions out of its attributes"
+            f"executor's workers, because it cannot be pickled: {cause}. Keep open "
+            "files, generators and functions defined inside of functions out of its "
+            "attributes"
         ) from cause
     digest = hashlib.sha256(shipped).hexdigest()
     futures: set[Future[TaskResult]] = set()
