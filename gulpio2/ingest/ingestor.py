@@ -47,9 +47,9 @@ class GulpIngestor:
     output_folder : str or path
         Made if it is missing. Chunks that are there stay; new ones get the numbers
         after them.
-    videos_per_chunk : int
+    videos_per_chunk : int or str
         Items to a chunk.
-    num_workers : int
+    num_workers : int or str
         Worker processes; 1 does the work in this process.
     executor : concurrent.futures.Executor, optional
         Does the work instead of processes of this machine; it must see the same
@@ -96,8 +96,8 @@ class GulpIngestor:
         self,
         adapter: Adapter,
         output_folder: StrPath,
-        videos_per_chunk: int,
-        num_workers: int,
+        videos_per_chunk: int | str,
+        num_workers: int | str,
         *,
         executor: Executor | None = None,
         chunk_bytes: int | None = None,
@@ -206,6 +206,7 @@ class GulpIngestor:
                 else sift_ids(self.adapter, ids, stored, self.on_duplicate)
             )
             report.skipped += sifted.skipped
+            report.failures.extend(sifted.failures)
             self._note_failures(sifted.failures, None)
             self._write_labels()
             job = Job(

@@ -1,0 +1,399 @@
+"""`GulpIngestor`: items into chunks, whatever does the work."""
+
+import concurrent.futures
+import json
+import multiprocessing
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame, read_header
+from gulpio2.errors import (
+    AdapterContractError,
+    DuplicateIdError,
+    GulpError,
+    IngestError,
+    IngestSettingError,
+    LockedError,
+    SourceReadError,
+    StorageError,
+)
+from gulpio2.ingest.report import ItemFailure
+from gulpio2.testing import FrameAdapter, make_frames
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class ListAdapter(AbstractDatasetAdapter):
+    """Yields the items that it was given; an exception among them is raised."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def iter_data(self, slice_element=None):
+        for item in self.items[slice_element or slice(None)]:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+
+class ListingAdapter(ListAdapter):
+    """Also lists its ids in advance."""
+
+    def item_ids(self):
+        return [item["id"] for item in self.items]
+
+
+def an_item(id_, *, num_frames=2, frames=None, meta=None):
+    frames = make_frames(num_frames) if frames is None else frames
+    return {"meta": {} if meta is None else meta, "frames": frames, "id": id_}
+
+
+# --- the bytes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"chunk_bytes": 4000}], ids=["count", "bytes"])
+@pytest.mark.parametrize("list_ids", [True, False])
+def test_the_bytes_are_the_same_for_1_2_and_8_workers(tmp_path, options, list_ids):
+    adapter = FrameAdapter(num_items=13, bad=[5], list_ids=list_ids)
+    for workers in (1, 2, 8):
+        GulpIngestor(adapter, tmp_path / str(workers), 3, workers, **options).run()
+    one = content(tmp_path / "1")
+    assert len([name for name in one if name.endswith(".gulp")]) >= 5
+    assert content(tmp_path / "2") == one
+    assert content(tmp_path / "8") == one
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: concurrent.futures.ThreadPoolExecutor(3),
+        lambda: concurrent.futures.ProcessPoolExecutor(2),
+        lambda: concurrent.futures.ProcessPoolExecutor(
+            2, mp_context=multiprocessing.get_context("spawn")
+        ),
+    ],
+    ids=["threads", "processes", "spawned"],
+)
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_any_executor_gives_the_same_bytes(tmp_path, make):
+    adapter = FrameAdapter(num_items=7, bad=[2])
+    GulpIngestor(adapter, tmp_path / "own", 2, 1).run()
+    with make() as executor:
+        report = GulpIngestor(
+            adapter, tmp_path / "theirs", 2, 2, executor=executor
+        ).run()
+    assert report.items == 6
+    assert content(tmp_path / "theirs") == content(tmp_path / "own")
+
+
+def test_items_are_in_the_adapters_order_in_chunks_of_the_size_asked_for(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=5), tmp_path, "2", "2").run()
+    assert [list(chunk.meta_dict) for chunk in GulpDirectory(tmp_path)] == [
+        ["item0", "item1"],
+        ["item2", "item3"],
+        ["item4"],
+    ]
+
+
+def test_a_chunk_is_closed_once_it_holds_the_bytes_asked_for(tmp_path):
+    adapter = FrameAdapter(num_items=6)
+    GulpIngestor(adapter, tmp_path / "all", 100, 1).run()
+    whole = (tmp_path / "all" / "data_0.gulp").stat().st_size
+    GulpIngestor(adapter, tmp_path / "cut", 100, 1, chunk_bytes=whole // 3).run()
+    sizes = [
+        (tmp_path / "cut" / f"data_{number}.gulp").stat().st_size
+        for number in range(GulpDirectory(tmp_path / "cut").num_chunks)
+    ]
+    assert len(sizes) == 3
+    assert all(size >= whole // 3 for size in sizes[:-1])
+    assert sum(sizes) == whole
+
+
+def test_a_second_run_goes_on_after_the_chunks_that_are_there(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=3), tmp_path, 2, 1).run()
+    before = content(tmp_path)
+    report = GulpIngestor(ListAdapter([an_item("new")]), tmp_path, 2, 1).run()
+    assert report.chunks == [2]
+    after = content(tmp_path)
+    assert all(after[name] == data for name, data in before.items() if "_" in name)
+    assert [list(run.chunks) for run in GulpDirectory(tmp_path).manifest.runs] == [
+        [0, 1],
+        [2],
+    ]
+
+
+def test_a_lost_map_does_not_cost_the_data_of_its_chunk(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=2), tmp_path, 2, 1).run()
+    (tmp_path / "meta_0.gmeta").unlink()
+    data = (tmp_path / "data_0.gulp").read_bytes()
+    report = GulpIngestor(ListAdapter([an_item("new")]), tmp_path, 2, 1).run()
+    assert report.chunks == [1]
+    assert (tmp_path / "data_0.gulp").read_bytes() == data
+
+
+def test_the_manifest_tells_how_it_was_made(tmp_path):
+    encoder = EncoderSettings(quality=80)
+    GulpIngestor(FrameAdapter(num_items=3), tmp_path, 2, 1, encoder=encoder).run()
+    (run,) = GulpDirectory(tmp_path).manifest.runs
+    assert run.adapter == "FrameAdapter"
+    assert run.options["num_items"] == 3
+    assert run.encoder["quality"] == 80
+    assert run.chunks == (0, 1)
+
+
+def test_a_quality_and_a_subsampling_can_be_chosen(tmp_path):
+    encoder = EncoderSettings(quality=50, subsampling="420")
+    GulpIngestor(FrameAdapter(num_items=1), tmp_path, 1, 1, encoder=encoder).run()
+    jpegs = GulpDirectory(tmp_path).read_jpegs("item0")
+    frame = make_frames(4, seed=0)[0]
+    assert jpegs[0] == encode_frame(frame, encoder)
+    assert read_header(jpegs[0]).subsampling == "420"
+
+
+def test_jpeg_bytes_are_stored_as_they_are(tmp_path):
+    jpegs = [encode_frame(f, EncoderSettings(quality=31)) for f in make_frames(3)]
+    GulpIngestor(ListAdapter([an_item("a", frames=jpegs)]), tmp_path, 1, 1).run()
+    assert GulpDirectory(tmp_path).read_jpegs("a") == jpegs
+
+
+def test_progress_counts_what_is_stored(tmp_path):
+    for workers in (1, 2):
+        counts = dict.fromkeys(("items", "frames", "num_bytes", "failures"), 0)
+
+        def count(counts=counts, **new):
+            for name, number in new.items():
+                counts[name] += number
+
+        adapter = FrameAdapter(num_items=6)
+        folder = tmp_path / str(workers)
+        report = GulpIngestor(adapter, folder, 2, workers, progress=count).run()
+        assert counts == {
+            "items": 6,
+            "frames": 24,
+            "num_bytes": report.num_bytes,
+            "failures": 0,
+        }
+
+
+# --- items that fail ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_source_that_cannot_be_read_costs_that_item(tmp_path, workers):
+    told: list[ItemFailure] = []
+    report = GulpIngestor(
+        FrameAdapter(num_items=5, bad=[1, 4]),
+        tmp_path,
+        3,
+        workers,
+        on_failure=told.append,
+    ).run()
+    directory = GulpDirectory(tmp_path)
+    assert sorted(directory.merged_meta_dict) == ["item0", "item2", "item3"]
+    assert [failure.id for failure in report.failures] == ["item1", "item4"]
+    assert {failure.id for failure in told} == {"item1", "item4"}
+    lines = (tmp_path / "failures.jsonl").read_text().splitlines()
+    assert json.loads(lines[0]) == {
+        "position": 1,
+        "id": "item1",
+        "source": None,
+        "error": "SourceReadError",
+        "message": "item1 was made to fail",
+    }
+    assert len(lines) == 2
+    # What the item had written before it failed is gone.
+    for chunk in directory:
+        ends = [sum(i[::2]) for e in chunk.meta_dict.values() for i in e["frame_info"]]
+        assert max(ends) == (tmp_path / chunk.data_file_path).stat().st_size
+
+
+def test_a_call_raises_the_first_failure_after_the_rest_was_stored(tmp_path):
+    ingestor = GulpIngestor(FrameAdapter(num_items=5, bad=[4, 1]), tmp_path, 1, 2)
+    with pytest.raises(SourceReadError, match="item1 was made to fail"):
+        ingestor()
+    assert len(GulpDirectory(tmp_path)) == 3
+    assert ingestor.report is not None
+    assert len(ingestor.report.failures) == 2
+
+
+def test_failures_can_be_allowed(tmp_path):
+    adapter = FrameAdapter(num_items=3, bad=[1])
+    assert GulpIngestor(adapter, tmp_path, 2, 1, allow_failures=True)() is None
+    assert len(GulpDirectory(tmp_path)) == 2
+
+
+def test_a_run_without_failures_removes_the_list_of_the_run_before(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=3, bad=[1]), tmp_path, 2, 1).run()
+    assert (tmp_path / "failures.jsonl").exists()
+    GulpIngestor(ListAdapter([an_item("x")]), tmp_path, 2, 1).run()
+    assert not (tmp_path / "failures.jsonl").exists()
+
+
+def test_an_adapter_that_raises_costs_the_item_at_that_position(tmp_path):
+    items = [an_item("a"), an_item("b"), KeyError("no row"), an_item("d")]
+    report = GulpIngestor(ListAdapter(items), tmp_path, 4, 1).run()
+    assert sorted(GulpDirectory(tmp_path).merged_meta_dict) == ["a", "b", "d"]
+    (failure,) = report.failures
+    assert (failure.position, failure.id, failure.error) == (2, None, "KeyError")
+
+
+class OwnError(Exception):
+    """An exception whose constructor makes it impossible to unpickle."""
+
+    def __init__(self, code, detail):
+        super().__init__(f"{code}: {detail}")
+
+
+def test_an_exception_that_cannot_be_pickled_still_tells_its_cause(tmp_path):
+    class Failing(FrameAdapter):
+        def _frames(self, number):
+            yield from super()._frames(number)
+            raise OwnError(7, "broken disk")
+
+    ingestor = GulpIngestor(Failing(num_items=2), tmp_path, 1, 2)
+    with pytest.raises(IngestError, match="OwnError: 7: broken disk"):
+        ingestor()
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (["no dict"], "is a list; it must be a dict"),
+        ({"id": 1, "meta": {}}, "has no 'frames'"),
+        ({"meta": {}, "frames": []}, "has no 'id'"),
+        (an_item("x", meta=[1]), "it must be a dict"),
+        (an_item("x", meta={"a": {"b": {1, 2}}}), r"a set \(at `\$.a.b`\)"),
+        (an_item("x", frames=[np.zeros((4, 4, 3))]), "item 'x', frame 0: .*float64"),
+        (an_item("x", frames=[b"no jpeg"]), "item 'x', frame 0: .*not a JPEG"),
+        (an_item("x", frames=[]), "item 'x' has no frames"),
+    ],
+    ids=["list", "no frames", "no id", "meta", "set", "float", "bytes", "empty"],
+)
+def test_an_item_that_breaks_the_contract_is_named(tmp_path, item, message):
+    items = [an_item("before"), item, an_item("after")]
+    ingestor = GulpIngestor(ListAdapter(items), tmp_path, 3, 1)
+    with pytest.raises(GulpError, match=message):
+        ingestor()
+    assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["before", "after"]
+
+
+# --- ids ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("list_ids", [True, False], ids=["listed", "unlisted"])
+@pytest.mark.parametrize("workers", [1, 3])
+class TestIdsThatAreTaken:
+    def adapter(self, list_ids):
+        # item1 comes again in another chunk, item0 in the same one.
+        ids = ["item0", "item0", "item1", "item2", "item1", "item3"]
+        adapter = ListAdapter(
+            [an_item(id_, meta={"n": n}) for n, id_ in enumerate(ids)]
+        )
+        if list_ids:
+            adapter.item_ids = ids.copy
+        return adapter
+
+    def test_they_are_refused(self, tmp_path, list_ids, workers):
+        with pytest.raises(DuplicateIdError, match="item"):
+            GulpIngestor(self.adapter(list_ids), tmp_path, 2, workers).run()
+        assert len(GulpDirectory(tmp_path)) <= 4  # it opens
+
+    def test_they_are_skipped(self, tmp_path, list_ids, workers):
+        report = GulpIngestor(
+            self.adapter(list_ids), tmp_path, 2, workers, on_duplicate="skip"
+        ).run()
+        assert (report.items, report.skipped, report.failures) == (4, 2, [])
+        self.expect_first_ones(tmp_path)
+
+    def test_they_are_reported(self, tmp_path, list_ids, workers):
+        report = GulpIngestor(
+            self.adapter(list_ids), tmp_path, 2, workers, on_duplicate="report"
+        ).run()
+        assert [(f.position, f.id, f.error) for f in report.failures] == [
+            (1, "item0", "DuplicateIdError"),
+            (4, "item1", "DuplicateIdError"),
+        ]
+        self.expect_first_ones(tmp_path)
+
+    def expect_first_ones(self, folder):
+        with GulpDirectory(folder) as directory:
+            stored = {
+                id_: entry["meta_data"][0]["n"]
+                for id_, entry in directory.merged_meta_dict.items()
+            }
+        assert stored == {"item0": 0, "item1": 2, "item2": 3, "item3": 5}
+
+    def test_those_in_the_directory_count(self, tmp_path, list_ids, workers):
+        GulpIngestor(ListAdapter([an_item("item2", meta={"n": 3})]), tmp_path, 2, 1)()
+        report = GulpIngestor(
+            self.adapter(list_ids), tmp_path, 2, workers, on_duplicate="skip"
+        ).run()
+        assert (report.items, report.skipped) == (3, 3)
+        self.expect_first_ones(tmp_path)
+
+
+def test_refused_ids_are_named_with_both_sources_before_anything_is_written(tmp_path):
+    class Sourced(ListingAdapter):
+        def item_source(self, position):
+            return f"folder{position}/x.mp4"
+
+    adapter = Sourced([an_item("x"), an_item("x")])
+    with pytest.raises(DuplicateIdError, match=r"folder0/x.mp4.*folder1/x.mp4"):
+        GulpIngestor(adapter, tmp_path, 1, 1).run()
+    assert content(tmp_path) == {}
+
+
+# --- settings and folders -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((2, 0), {}, "num_workers is 0"),
+        ((0, 1), {}, "a chunk of 0 items"),
+        ((2, 1), {"on_duplicate": "ignore"}, "must be one of raise, skip, report"),
+        ((2, 1), {"chunk_bytes": 0}, "at least one byte"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(tmp_path, arguments, options, message):
+    with pytest.raises(IngestSettingError, match=message):
+        GulpIngestor(FrameAdapter(), tmp_path, *arguments, **options).run()
+
+
+def test_an_adapter_without_items_is_refused(tmp_path):
+    with pytest.raises(AssertionError, match="there are no items to ingest"):
+        GulpIngestor(FrameAdapter(num_items=0), tmp_path / "out", 1, 1)()
+    assert (tmp_path / "out").is_dir()
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StorageError, match="cannot create the folder"):
+        GulpIngestor(FrameAdapter(), tmp_path / "file", 1, 1).run()
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    ingestor = GulpIngestor(FrameAdapter(), tmp_path, 1, 1)
+    refused = pytest.raises(LockedError, match="another process is writing")
+    with ingestor.output_store().lock(), refused:
+        GulpIngestor(FrameAdapter(), tmp_path, 1, 1).run()
+
+
+def test_an_adapter_that_cannot_be_pickled_is_named_where_that_is_needed(tmp_path):
+    adapter = ListAdapter([an_item("a")])
+    adapter.items.append(lambda: None)
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        ingestor = GulpIngestor(adapter, tmp_path, 1, 1, executor=executor)
+        with pytest.raises(AdapterContractError, match="ListAdapter cannot be sent"):
+            ingestor.run()
+    # In this process nothing is pickled, and only the item that is none fails.
+    assert GulpIngestor(adapter, tmp_path, 1, 1).run().items == 1
