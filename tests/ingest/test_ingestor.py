@@ -20,8 +20,11 @@ from gulpio2.errors import (
     SourceReadError,
     StorageError,
 )
-from gulpio2.ingest.report import ItemFailure
 from gulpio2.testing import FrameAdapter, make_frames
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gulpio2.ingest.report import ItemFailure
 
 
 def content(folder):
@@ -294,12 +297,8 @@ class TestIdsThatAreTaken:
     def adapter(self, list_ids):
         # item1 comes again in another chunk, item0 in the same one.
         ids = ["item0", "item0", "item1", "item2", "item1", "item3"]
-        adapter = ListAdapter(
-            [an_item(id_, meta={"n": n}) for n, id_ in enumerate(ids)]
-        )
-        if list_ids:
-            adapter.item_ids = ids.copy
-        return adapter
+        items = [an_item(id_, meta={"n": n}) for n, id_ in enumerate(ids)]
+        return ListingAdapter(items) if list_ids else ListAdapter(items)
 
     def test_they_are_refused(self, tmp_path, list_ids, workers):
         with pytest.raises(DuplicateIdError, match="item"):
