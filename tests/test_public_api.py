@@ -146,14 +146,14 @@ NEW = {
     "gulpio2:GulpDirectory.read_frames": "id_, slice_=None",
     "gulpio2:GulpDirectory.read_clip": "id_, slice_=None, *, out=None",
     "gulpio2:GulpDirectory.read_frames_at": 'id_, seconds, *, mode="nearest"',
-    "gulpio2:GulpDirectory.item_info": "id_",
+    "gulpio2:GulpDirectory.item": "id_",
     "gulpio2:GulpDirectory.close": "",
     "gulpio2:GulpDirectory.__len__": "",
     "gulpio2:GulpDirectory.__contains__": "id_",
     "gulpio2:GulpDirectory.__enter__": "",
     "gulpio2:GulpChunk.read_clip": "id_, slice_=None, *, out=None",
     "gulpio2:GulpChunk.read_frames_at": 'id_, seconds, *, mode="nearest"',
-    "gulpio2:GulpChunk.item_info": "id_",
+    "gulpio2:GulpChunk.item": "id_",
     "gulpio2:GulpChunk.close": "",
     "gulpio2:GulpChunk.__len__": "",
     "gulpio2:GulpChunk.__enter__": "",
@@ -335,10 +335,9 @@ def modules_of_the_package() -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["gulpio2", *modules_of_the_package()])
-def test_every_module_has_a_sorted_list_of_names_that_exist(name: str) -> None:
+def test_every_module_lists_its_names_and_all_of_them_exist(name: str) -> None:
     module = importlib.import_module(name)
-    names = module.__all__
-    assert list(names) == sorted(names)
+    names = module.__all__  # sorted, which ruff checks
     assert len(set(names)) == len(names)
     assert [n for n in names if not hasattr(module, n)] == []
 

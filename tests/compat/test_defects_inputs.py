@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import multiprocessing
 import random
 import re
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -244,13 +246,17 @@ def test_defect_32_an_adapter_is_not_pickled_for_every_chunk(
         assert times <= (0 if workers == 1 else workers), times
 
 
-def test_defect_32_an_adapter_with_a_closure_runs_in_one_worker(
-    tmp_path: Path, client_code: ModuleType, grey: Any
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="needs fork"
+)
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_defect_32_an_adapter_with_a_closure_runs_in_one_and_in_forked_workers(
+    tmp_path: Path, client_code: ModuleType, grey: Any, num_workers: int
 ) -> None:
-    adapter = client_code.ArrayAdapter([("a", {}, [grey()])])
+    adapter = client_code.ArrayAdapter([(k, {}, [grey(k)]) for k in range(3)])
     adapter.transform = lambda image: image
-    GulpIngestor(adapter, str(tmp_path / "out"), 1, 1)()
-    assert ids_in(tmp_path / "out") == ["a"]
+    GulpIngestor(adapter, str(tmp_path / "out"), 1, num_workers)()
+    assert ids_in(tmp_path / "out") == ["0", "1", "2"]
 
 
 def test_defect_32_what_cannot_be_sent_to_a_worker_is_named(
@@ -258,15 +264,17 @@ def test_defect_32_what_cannot_be_sent_to_a_worker_is_named(
 ) -> None:
     adapter = client_code.ArrayAdapter([(k, {}, [grey()]) for k in range(4)])
     adapter.transform = lambda image: image
-    with pytest.raises(errors.AdapterContractError, match=r"ArrayAdapter.*pickle"):
-        GulpIngestor(adapter, str(tmp_path / "out"), 1, 2)()
+    refused = pytest.raises(errors.AdapterContractError, match=r"ArrayAdapter.*pickle")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, context) as executor, refused:
+        GulpIngestor(adapter, str(tmp_path / "out"), 1, 2, executor=executor)()
 
 
 def test_defect_32_an_empty_adapter_is_an_error_with_a_text(
     tmp_path: Path, client_code: ModuleType
 ) -> None:
     out = tmp_path / "out"
-    with pytest.raises(AssertionError, match="ArrayAdapter"):
+    with pytest.raises(AssertionError, match="no items"):
         GulpIngestor(client_code.ArrayAdapter([]), str(out), 1, 1)()
     assert out.is_dir()
 

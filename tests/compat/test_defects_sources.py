@@ -23,8 +23,6 @@ from gulpio2.adapters import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    pass
-
 
 def chunk_in(folder: Path, number: int = 0) -> GulpChunk:
     """Give the chunk of this number in a folder."""

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-import gulpio2.fileio
 import numpy as np
 import pytest
-from gulpio2.fileio import ImgInfo
 
-from gulpio2 import ChunkWriter, GulpChunk, GulpDirectory, GulpIngestor, utils
+import gulpio2.fileio
+from gulpio2 import ChunkWriter, GulpChunk, GulpIngestor, utils
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -64,12 +63,6 @@ def test_ten_videos_of_forty_black_and_white_frames_have_the_known_size(
 
 
 # ------------------------------------------------------------------ helpers
-@pytest.mark.parametrize(("number", "pad"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0)])
-def test_padding_is_computed_by_a_private_helper(
-    chunk: GulpChunk, number: int, pad: int
-) -> None:
-    assert chunk._pad_image(number) == pad
-    assert GulpChunk._pad_image(number) == pad
 
 
 def test_an_index_that_is_not_there_is_an_empty_ordered_mapping(
@@ -88,40 +81,6 @@ def test_an_index_that_is_there_is_loaded_in_its_order(chunk: GulpChunk) -> None
     loaded = chunk._get_or_create_dict()
     assert list(loaded) == ["b", "a"]
     assert list(loaded["b"]) == ["meta_data", "frame_info"]
-
-
-def test_a_new_entry_has_two_empty_lists_in_order() -> None:
-    entry = GulpChunk._default_factory()
-    assert list(entry.items()) == [("frame_info", []), ("meta_data", [])]
-
-
-def test_metadata_is_appended_under_the_text_of_the_id(chunk: GulpChunk) -> None:
-    chunk._append_meta(3, {"meta": "1"})
-    chunk._append_meta("3", {"meta": "2"})
-    assert chunk.meta_dict["3"]["meta_data"] == [{"meta": "1"}, {"meta": "2"}]
-
-
-def test_one_frame_is_written_by_a_private_helper(chunk: GulpChunk, grey: Any) -> None:
-    with chunk.open("wb"):
-        chunk._write_frame("0", grey(1))
-        chunk._append_meta("0", {"meta": "ANY"})
-    length = Path(chunk.data_file_path).stat().st_size
-    (info,) = chunk.meta_dict["0"]["frame_info"]
-    assert isinstance(info, ImgInfo)
-    assert info == (0, info.pad, length)
-    assert len(GulpDirectory(Path(chunk.data_file_path).parent)[0][0]) == 1
-
-
-def test_spans_and_metadata_of_an_item_are_given_by_a_private_helper(
-    chunk: GulpChunk, grey: Any
-) -> None:
-    with chunk.open("wb"):
-        chunk.append("0", {"m": 1}, [grey(1), grey(2)])
-    infos, meta = chunk._get_frame_infos("0")
-    assert [tuple(info) for info in infos] == [
-        tuple(info) for info in chunk.meta_dict["0"]["frame_info"]
-    ]
-    assert meta == {"m": 1}
 
 
 def test_repeats_in_a_list_of_metadata_are_dropped_by_a_private_helper(
@@ -148,17 +107,6 @@ def test_reads_go_through_fp_where_a_client_puts_a_file_there(
     frames, meta = chunk.read_frames("0")
     np.testing.assert_array_equal(frames[0], utils.jpeg_bytes_to_img(jpeg))
     assert meta == {"m": 1}
-
-
-def test_writes_go_through_fp_where_a_client_puts_a_file_there(
-    chunk: GulpChunk, grey: Any
-) -> None:
-    chunk.fp = io.BytesIO()
-    chunk.append("0", {"m": 1}, [grey(1)])
-    (info,) = chunk.meta_dict["0"]["frame_info"]
-    assert info == (0, info.pad, len(chunk.fp.getvalue()))
-    jpeg = utils.img_to_jpeg_bytes(grey(1))
-    assert chunk.fp.getvalue() == jpeg + b"\0" * info.pad
 
 
 @pytest.mark.parametrize("flag", ["rb", "wb", "ab"])
@@ -265,25 +213,6 @@ def test_a_missing_ffmpeg_is_the_exception_of_the_original(tmp_path: Path) -> No
     missing = pytest.raises(utils.FFMPEGNotFound)
     with mock.patch("os.system", return_value=1), missing:
         utils.burst_frames_to_shm("video.mp4", str(tmp_path))
-
-
-def test_a_writer_appends_items_to_any_chunk_like_object() -> None:
-    adapter = mock.MagicMock()
-    adapter.iter_data.return_value = iter(
-        [
-            {"meta": {"m": 1}, "frames": ["frame"], "id": 0},
-            {"meta": {"m": 2}, "frames": [], "id": 1},
-            {"meta": {"m": 3}, "frames": ["other"], "id": 2, "more": None},
-        ]
-    )
-    chunk = mock.MagicMock()
-    ChunkWriter(adapter).write_chunk(chunk, slice(0, 3))
-    adapter.iter_data.assert_called_once_with(slice(0, 3))
-    chunk.open.assert_called_once_with("wb")
-    assert chunk.append.call_args_list == [
-        mock.call(0, {"m": 1}, ["frame"]),
-        mock.call(2, {"m": 3}, ["other"]),
-    ]
 
 
 # ------------------------------------------------------------------ helpers of utils

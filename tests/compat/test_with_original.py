@@ -254,7 +254,7 @@ def test_the_original_extends_our_directory_and_we_read_the_result(
     assert len(read["a"]["frames"]) == 6
     directory = GulpDirectory(ingested)
     assert directory.read_frames("a", [-1])[0][0].shape == (16, 16, 3)
-    assert directory.item_info("a").num_frames == 6
+    assert directory.item("a").num_frames == 6
     assert directory.read_clip("new").shape == (1, 16, 16, 3)
 
 
