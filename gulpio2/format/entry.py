@@ -10,7 +10,6 @@ All of it lies under one key that GulpIO2 0.0.4 ignores (``docs/format.md``, rul
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -216,7 +215,7 @@ def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
             raise MetaFileError(f"source is {source!r} and no object")
         if check is not None and not isinstance(check, str):
             raise MetaFileError(f"check is {check!r} and no string")
-    except (MetaFileError, binascii.Error, TypeError, AttributeError) as cause:
+    except (ValueError, TypeError, AttributeError) as cause:
         raise MetaFileError(
             f"{where}: the '{EXTRAS_KEY}' part of the entry is damaged: {cause}. "
             "Run `gulp2 check` on the directory for a full list"

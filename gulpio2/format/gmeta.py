@@ -11,6 +11,8 @@ from gulpio2.errors import MetaFileError
 
 __all__ = ["dump_gmeta", "load_gmeta", "load_ordered_json", "validate_entry"]
 
+# Bytes. No file is longer, and the system's calls take no larger number.
+_MAX_OFFSET = 2**63 - 1
 _HINT = "Run `gulp2 check` on the directory for a full list"
 
 
@@ -108,7 +110,8 @@ def validate_entry(entry: Any) -> str | None:
             and type(info[2]) is int
             and info[0] >= 0
             and 0 <= info[1] <= 3
-            and info[2] >= info[1]
+            and info[1] <= info[2]
+            and info[0] + info[2] <= _MAX_OFFSET
         ):
             return f"{info!r} is no [loc, pad, length] (at `$.frame_info[{index}]`)"
     metas = entry.get("meta_data")
