@@ -11,7 +11,8 @@ is the specification that these modules implement.
 * `manifest`: ``gulp.json``, how a directory was made.
 * `selection`: what a caller asks for, as frame indices.
 * `plan`: which bytes to read together, which items to write together.
-* `checks`: everything that the checker knows.
+* `checks`, `map_checks`: everything that the checker knows, of names and records and
+  of maps.
 """
 
 __all__: list[str] = []

@@ -1,0 +1,365 @@
+"""What the checker knows of names, spans and records: sizes and bytes in, problems out.
+
+`gulpio2.sanity` reads a directory and asks these functions and those of `map_checks`.
+Each fault has a code that stays the same, so that a program may act on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from gulpio2.format.layout import Listing, data_name, list_chunks, meta_name
+from gulpio2.format.records import ALIGNMENT, pad_length
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gulpio2.types import JsonValue
+
+__all__ = [
+    "HEAD_BYTES",
+    "Problem",
+    "Record",
+    "check_checksum",
+    "check_head",
+    "check_ids",
+    "check_names",
+    "check_spans",
+    "check_tail",
+    "undecodable",
+]
+
+# Bytes. Where a JPEG's size is declared: behind at most the tables and, in pictures of
+# cameras, metadata, which may be longer; `check_head` then says nothing.
+HEAD_BYTES = 1024
+
+_SOI = b"\xff\xd8"
+_EOI = b"\xff\xd9"
+# Start-of-frame markers; C4, C8 and CC in between mean other things.
+_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_START_OF_SCAN = 0xDA
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as the format says, and where."""
+
+    code: str
+    """What kind of thing, in kebab-case; the list is in ``docs/format.md``."""
+    message: str
+    """What is wrong and what can be done, without the place."""
+    file: str
+    """Name of the file in the directory; ``"."`` for the directory itself."""
+    item: str | None = None
+    """Id of the item."""
+    frame: int | None = None
+    """Index of the frame in the item."""
+    offset: int | None = None
+    """First byte concerned, from the start of the file."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Give the problem as JSON values; what does not apply is null."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Give place, message and code on one line that is safe to print."""
+        place = _printable(self.file)
+        if self.item is not None:
+            place += f", item {self.item!r}"
+        if self.frame is not None:
+            place += f", frame {self.frame}"
+        if self.offset is not None:
+            place += f", byte {self.offset}"
+        return f"{place}: {self.message} [{self.code}]"
+
+
+class Record(NamedTuple):
+    """One record as its map describes it."""
+
+    loc: int
+    """Offset in the data file."""
+    pad: int
+    """Bytes of padding at its end."""
+    length: int
+    """Bytes, padding included."""
+    item: str
+    """Id of the item."""
+    frame: int
+    """Index of the frame in the item."""
+    crc32: int | None = None
+    """Checksum of the JPEG; None where none was stored."""
+
+
+def _printable(name: str) -> str:
+    """Keep a name that comes from the disk from doing things to a terminal."""
+    return name if name.isprintable() else repr(name)
+
+
+# --- names --------------------------------------------------------------------------
+
+
+def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
+    """Check which files a directory has.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Plain file names; those that have nothing to do with chunks are passed over.
+    """
+    listing = list_chunks(names)
+    problems = [
+        Problem(
+            "data-without-map",
+            f"has no {meta_name(number)} and is passed over: it was never committed, "
+            "or the map is lost. Put the map back, or ingest its items again and "
+            "remove this file",
+            data_name(number),
+        )
+        for number in listing.data_only
+    ]
+    problems += [
+        Problem(
+            "map-without-data",
+            f"has no {data_name(number)}: its frames are missing, and the directory "
+            "cannot be opened. Put the data file back, or remove the map and ingest "
+            "its items again",
+            meta_name(number),
+        )
+        for number in listing.meta_only
+    ]
+    problems += [
+        Problem(
+            "partial-file",
+            "was not finished: its writer is at work still, or was killed. It is "
+            "passed over, and the next ingest into the directory removes it",
+            name,
+        )
+        for name in listing.partials
+    ]
+    problems += [
+        Problem(
+            "stray-name",
+            "is named almost like a file of a chunk and is passed over. The names are "
+            "data_N.gulp and meta_N.gmeta, N without leading zeros",
+            name,
+        )
+        for name in listing.strays
+    ]
+    if not listing.chunks:
+        problems.append(
+            Problem("no-chunks", "holds no complete chunk: nothing can be read", ".")
+        )
+    return listing, problems
+
+
+def check_ids(ids_by_chunk: Mapping[int, Sequence[str]]) -> list[Problem]:
+    """Check that no id is in two chunks.
+
+    Parameters
+    ----------
+    ids_by_chunk : mapping
+        Chunk number to the ids in it, in numeric order.
+    """
+    problems = []
+    first: dict[str, int] = {}
+    for number, ids in ids_by_chunk.items():
+        problems += [
+            Problem(
+                "duplicate-id",
+                f"is in {meta_name(first[id_])} as well, so that the directory cannot "
+                "be opened. Take one of the two out of its map",
+                meta_name(number),
+                item=id_,
+            )
+            for id_ in dict.fromkeys(ids)
+            if first.setdefault(id_, number) != number
+        ]
+    return problems
+
+
+# --- spans --------------------------------------------------------------------------
+
+
+def check_spans(
+    records: Iterable[Record], size: int, file: str
+) -> tuple[list[Record], list[Problem]]:
+    """Check that the records of a chunk fill its data file, each byte once.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        As the map has them.
+    size : int
+        Bytes of the data file.
+    file : str
+        Its name.
+
+    Returns
+    -------
+    inside : list of Record
+        By offset, those that lie in the file and can hold a JPEG.
+    problems : list of Problem
+    """
+    inside: list[Record] = []
+    problems: list[Problem] = []
+    needed = end = 0
+    owner: Record | None = None
+    for record in sorted(records, key=itemgetter(0, 2)):
+        stop = record.loc + record.length
+        needed = max(needed, stop)
+        problems += _check_shape(record, file)
+        if stop > size:
+            text = f"ends at byte {stop} of a file of {size} bytes: the frame is lost"
+            problems.append(_at(record, "span-outside-file", text, file))
+            continue
+        if record.length - record.pad < len(_SOI + _EOI):
+            continue
+        inside.append(record)
+        if record.loc < end and owner is not None:
+            text = (
+                f"shares bytes {record.loc} to {min(end, stop)} with frame "
+                f"{owner.frame} of item {owner.item!r}: one of the two is not what "
+                "was stored"
+            )
+            problems.append(_at(record, "overlap", text, file))
+        elif record.loc > end:
+            problems.append(_unreferenced(end, record.loc, file))
+        if stop > end:
+            end, owner = stop, record
+    if needed > size:
+        problems.insert(0, _too_short(size, needed, file))
+    elif size > end:
+        problems.append(
+            Problem(
+                "data-too-long",
+                f"holds {size} bytes, of which the map knows {end}: an append was cut "
+                "short, or another file was put in its place. Frames that the map "
+                "knows are not concerned",
+                file,
+                offset=end,
+            )
+        )
+    return inside, problems
+
+
+def _check_shape(record: Record, file: str) -> list[Problem]:
+    """Check the numbers of one record against each other."""
+    num_bytes = record.length - record.pad
+    problems = []
+    if num_bytes < len(_SOI + _EOI):
+        text = f"{num_bytes} bytes are too few for a JPEG"
+        problems.append(_at(record, "not-jpeg", text, file))
+    if record.pad != pad_length(num_bytes):
+        text = f"{num_bytes} bytes need {pad_length(num_bytes)} of padding and have "
+        problems.append(_at(record, "bad-pad", f"{text}{record.pad}", file))
+    if record.loc % ALIGNMENT:
+        text = f"does not begin at a multiple of {ALIGNMENT}"
+        problems.append(_at(record, "misaligned", text, file))
+    return problems
+
+
+def _too_short(size: int, needed: int, file: str) -> Problem:
+    restore = "Put the whole file back, or ingest its items again"
+    if size == 0:
+        text = f"is empty, and the map speaks of {needed} bytes. {restore}"
+        return Problem("empty-data-file", text, file, offset=0)
+    text = f"holds {size} bytes, and the map speaks of {needed}: it was cut. {restore}"
+    return Problem("data-too-short", text, file, offset=size)
+
+
+def _unreferenced(start: int, stop: int, file: str) -> Problem:
+    text = f"{stop - start} bytes that belong to no frame of the map"
+    return Problem("unreferenced-bytes", text, file, offset=start)
+
+
+def _at(record: Record, code: str, message: str, file: str) -> Problem:
+    return Problem(code, message, file, record.item, record.frame, record.loc)
+
+
+# --- records ------------------------------------------------------------------------
+
+
+def check_head(record: Record, head: bytes | memoryview, file: str) -> list[Problem]:
+    """Check how a record begins.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    head : bytes-like
+        Its first `HEAD_BYTES`, or all of its JPEG where that is shorter.
+    file : str
+        Name of the data file.
+    """
+    complete = len(head) >= record.length - record.pad
+    fault = _header_fault(bytes(head), complete=complete)
+    return [] if fault is None else [_at(record, "not-jpeg", fault, file)]
+
+
+def _header_fault(head: bytes, *, complete: bool) -> str | None:
+    """Walk the markers of a JPEG up to its size; None where nothing is wrong."""
+    if head[:2] != _SOI:
+        return f"is no JPEG: it begins with {head[:2].hex(' ')} and not with ff d8"
+    at = 2
+    while at + 9 <= len(head):
+        if head[at] != 0xFF:
+            return f"is no JPEG: no marker at its byte {at}"
+        marker = head[at + 1]
+        if marker == 0xFF:  # a fill byte
+            at += 1
+            continue
+        if marker in _FRAME_HEADERS:
+            height = int.from_bytes(head[at + 5 : at + 7], "big")
+            width = int.from_bytes(head[at + 7 : at + 9], "big")
+            if height and width:
+                return None
+            return f"is a JPEG of {width}x{height} pixels"
+        length = int.from_bytes(head[at + 2 : at + 4], "big")
+        if marker == _START_OF_SCAN or marker < 0xC0 or length < 2:
+            return f"is a JPEG without a size: marker ff {marker:02x} at its byte {at}"
+        at += 2 + length
+    return "is a JPEG without a size" if complete else None
+
+
+def check_tail(record: Record, tail: bytes | memoryview, file: str) -> list[Problem]:
+    """Check how a record ends.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    tail : bytes-like
+        Its last two bytes before the padding, and the padding.
+    file : str
+        Name of the data file.
+    """
+    problems = []
+    end, padding = bytes(tail[:2]), bytes(tail[2:])
+    if end != _EOI:
+        text = f"is cut or damaged: it ends with {end.hex(' ')} and not with ff d9"
+        problems.append(_at(record, "not-jpeg", text, file))
+    if any(padding):
+        text = f"its padding is {padding.hex(' ')} and not zero; the frame is unharmed"
+        offset = record.loc + record.length - record.pad
+        problems.append(
+            Problem("pad-not-zero", text, file, record.item, record.frame, offset)
+        )
+    return problems
+
+
+def check_checksum(record: Record, crc32: int, file: str) -> list[Problem]:
+    """Compare the checksum of a record's JPEG with the one that was stored."""
+    if record.crc32 is None or crc32 == record.crc32:
+        return []
+    text = (
+        f"its checksum is {crc32:08x}, and {record.crc32:08x} was stored: bytes have "
+        "changed since. Ingest the item again"
+    )
+    return [_at(record, "crc-mismatch", text, file)]
+
+
+def undecodable(record: Record, cause: str, file: str) -> Problem:
+    """Make the problem of a frame that has no checksum and cannot be decoded."""
+    return _at(record, "not-decodable", f"cannot be decoded: {cause}", file)

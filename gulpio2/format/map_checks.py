@@ -1,0 +1,284 @@
+"""What the checker knows of maps and of the small files beside them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.checks import Problem, Record
+from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
+from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.layout import (
+    FAILURES_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    data_name,
+)
+from gulpio2.format.manifest import load_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+__all__ = [
+    "MapFindings",
+    "check_failures_file",
+    "check_labels",
+    "check_manifest",
+    "check_map",
+]
+
+_ENTRY_KEYS = frozenset({"frame_info", "meta_data", EXTRAS_KEY})
+
+
+@dataclass(slots=True)
+class MapFindings:
+    """What a map says, and what is wrong with it."""
+
+    ids: list[str] = field(default_factory=list)
+    """Every id, in file order; one that stands there twice is here twice."""
+    records: list[Record] = field(default_factory=list)
+    """The records of the entries that can be understood."""
+    problems: list[Problem] = field(default_factory=list)
+    """Faults."""
+    notes: list[Problem] = field(default_factory=list)
+    """What is worth knowing and no fault."""
+
+
+def check_map(data: bytes, file: str) -> MapFindings:
+    """Check a map.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    file : str
+        Its name.
+    """
+    found = MapFindings()
+    try:
+        pairs = _parse(data)
+    except (ValueError, RecursionError) as cause:
+        found.problems.append(_unreadable(data, cause, file))
+        return found
+    try:
+        _check_entries(pairs, found, file)
+        if any(isinstance(entry, dict) and EXTRAS_KEY in entry for _, entry in pairs):
+            # Without such entries another program has written the map, in its way.
+            found.problems += _check_bytes(data, pairs, file)
+    except RecursionError:
+        text = "is nested too deeply to be a map"
+        found.problems.append(Problem("map-not-json", text, file))
+    return found
+
+
+def _check_entries(pairs: list[tuple[str, Any]], found: MapFindings, file: str) -> None:
+    for id_, count in Counter(id_ for id_, _ in pairs).items():
+        if count > 1:
+            text = f"stands in the map {count} times: readers see only the last"
+            found.problems.append(Problem("duplicate-id", text, file, item=id_))
+    for id_, entry in pairs:
+        found.ids.append(id_)
+        if fault := validate_entry(entry):
+            found.problems.append(Problem("bad-entry", _short(fault), file, item=id_))
+        else:
+            _check_entry(id_, entry, found, file)
+    if unknown := sum(record.crc32 is None for record in found.records):
+        text = (
+            f"{unknown} of {len(found.records)} frames have no usable checksum "
+            "(GulpIO2 stores none): not every changed byte in them can be found"
+        )
+        found.notes.append(Problem("no-checksums", text, file))
+
+
+def _parse(data: bytes) -> list[tuple[str, Any]]:
+    """Give the entries of a map, those of a repeated id all."""
+    last: list[tuple[str, Any]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal last
+        last = pairs
+        return dict(pairs)
+
+    value = json.loads(data, object_pairs_hook=keep)
+    if not isinstance(value, dict):
+        raise MetaFileError(f"holds no JSON object but a {type(value).__name__}")
+    return last
+
+
+def _unreadable(data: bytes, cause: Exception, file: str) -> Problem:
+    """Describe a map, or another small file, that cannot be parsed."""
+    if not data:
+        text = "is empty: nothing of its chunk can be read. Put the map back"
+        return Problem("empty-map-file", text, file)
+    if isinstance(cause, MetaFileError):
+        return Problem("map-not-object", str(cause), file)
+    offset = getattr(cause, "pos", getattr(cause, "start", None))
+    text = f"is not JSON ({cause}): nothing of its chunk can be read. Put the map back"
+    return Problem("map-not-json", text, file, offset=offset)
+
+
+def _check_bytes(data: bytes, pairs: list[tuple[str, Any]], file: str) -> list[Problem]:
+    """Check that a map has the one form that its content can have (rule 8).
+
+    A blank that has become a tab, or a repeated key deep inside, changes no value.
+    """
+    if len(dict(pairs)) != len(pairs):
+        return []  # which is reported
+    canonical = json.dumps(dict(pairs)).encode("ascii")
+    if data == canonical:
+        return []
+    both = enumerate(zip(data, canonical, strict=False))
+    shorter = min(len(data), len(canonical))
+    offset = next((at for at, (one, two) in both if one != two), shorter)
+    text = (
+        "is not written as its content has to be written: a byte has changed, or "
+        "another program has edited the file"
+    )
+    return [Problem("map-not-canonical", text, file, offset=offset)]
+
+
+def _check_entry(
+    id_: str, entry: Mapping[str, Any], found: MapFindings, file: str
+) -> None:
+    """Check an entry whose frame_info and meta_data have their form."""
+
+    def report(code: str, message: str) -> None:
+        found.problems.append(Problem(code, message, file, item=id_))
+
+    for key in entry.keys() - _ENTRY_KEYS:
+        report("unknown-key", f"{key!r} is no key of this version of the format")
+    if not entry["meta_data"]:
+        report("no-metadata", "meta_data is empty; GulpIO2 cannot read such an item")
+    if not entry["frame_info"]:
+        text = "has no frames"
+        found.notes.append(Problem("empty-item", text, file, item=id_))
+    crc32: list[int] = []
+    if EXTRAS_KEY in entry:
+        try:
+            crc32 = _check_extras(id_, entry, report)
+        except MetaFileError as cause:
+            report("bad-extras", _short(str(cause.__cause__ or cause)))
+    for frame, (loc, pad, length) in enumerate(entry["frame_info"]):
+        checksum = crc32[frame] if frame < len(crc32) else None
+        found.records.append(Record(loc, pad, length, id_, frame, checksum))
+
+
+def _check_extras(
+    id_: str, entry: Mapping[str, Any], report: Callable[[str, str], None]
+) -> list[int]:
+    """Check the extras; give the checksums of the frames that have one."""
+    extras = entry[EXTRAS_KEY]
+    decoded = load_extras(entry, where=id_)
+    needed = {"crc32", "check"}
+    if "pts" in extras or "time_base" in extras:
+        needed |= {"pts", "time_base"}
+    for key in sorted(needed - extras.keys()):
+        report("bad-extras", f"{key} is missing")
+    covered = covered_part(id_, entry)
+    if covered is not None:
+        decoded = load_extras(covered, where=id_)
+    elif "check" in extras:
+        report(
+            "entry-check",
+            "its check is not that of its content: something of the entry has changed "
+            "since it was written. Ingest the item again",
+        )
+    return [int(crc32) for crc32 in decoded.crc32]
+
+
+# --- the files beside the chunks ----------------------------------------------------
+
+
+def check_manifest(data: bytes, chunks: Collection[int]) -> list[Problem]:
+    """Check ``gulp.json``.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    chunks : collection of int
+        Numbers of the chunks that are there, whole or not.
+    """
+    try:
+        manifest = load_manifest(data, where=MANIFEST_NAME)
+    except MetaFileError as cause:
+        message = str(cause).removeprefix(f"{MANIFEST_NAME}: ")
+        return [Problem("bad-manifest", message, MANIFEST_NAME)]
+    written = {
+        number
+        for run in manifest.runs
+        for number in run.chunks
+        if type(number) is int and number >= 0
+    }
+    return [
+        Problem(
+            "missing-chunk",
+            "was written by a run that the manifest tells of, and neither of its "
+            "files is there. Put them back, or ingest its items again",
+            data_name(number),
+        )
+        for number in sorted(written.difference(chunks))
+    ]
+
+
+def check_labels(data: bytes) -> list[Problem]:
+    """Check ``label2idx.json``: labels, each with an index of its own."""
+    try:
+        labels = json.loads(data, object_pairs_hook=lambda pairs: pairs)
+    except (ValueError, RecursionError) as cause:
+        return [_bad_labels(f"is not JSON ({cause})")]
+    if not isinstance(labels, list) or not all(
+        isinstance(pair, tuple) for pair in labels
+    ):
+        return [_bad_labels("holds no JSON object of labels")]
+    problems = []
+    first: dict[int, str] = {}
+    for label, index in labels:
+        if type(index) is not int or index < 0:
+            text = f"label {label!r} has {index!r}, and no whole number from 0"
+            problems.append(_bad_labels(text))
+        elif index in first:
+            text = f"labels {first[index]!r} and {label!r} both have index {index}"
+            problems.append(_bad_labels(text))
+        else:
+            first[index] = label
+    for label, count in Counter(label for label, _ in labels).items():
+        if count > 1:
+            problems.append(_bad_labels(f"label {label!r} stands there {count} times"))
+    return problems
+
+
+def _bad_labels(message: str) -> Problem:
+    return Problem("bad-labels", message, LABELS_NAME)
+
+
+def check_failures_file(data: bytes) -> tuple[list[Problem], list[Problem]]:
+    """Check ``failures.jsonl``.
+
+    Returns
+    -------
+    problems : list of Problem
+    notes : list of Problem
+        How many items the last run could not store.
+    """
+    lines = data.splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            valid = isinstance(json.loads(line), dict)
+        except (ValueError, RecursionError):
+            valid = False
+        if not valid:
+            text = f"line {number} is no JSON object"
+            return [Problem("bad-failures", text, FAILURES_NAME)], []
+    if not lines:
+        return [], []
+    text = f"the last ingest could not store {len(lines)} items; the file names them"
+    return [], [Problem("failed-items", text, FAILURES_NAME)]
+
+
+def _short(text: str) -> str:
+    """Keep a message short that quotes what is in a file."""
+    return text if len(text) <= 300 else f"{text[:200]} ... {text[-90:]}"
