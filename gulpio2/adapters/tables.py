@@ -320,15 +320,16 @@ def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
         raise SourceReadError(f"{name!r} is empty; its first line must name columns.")
     if len(set(names)) < len(names):
         raise SourceReadError(f"{name!r} names a column twice in its header: {names}.")
-    content = []
+    columns: list[list[Any]] = [[] for _ in names]
     for line, row in rows:
         if len(row) != len(names):
             raise SourceReadError(
                 f"{name!r}, line {line}: {len(row)} cells for {len(names)} columns "
                 f"{names}. Quote a cell that holds the delimiter {delimiter!r}."
             )
-        content.append(row)
-    return {key: [row[place] for row in content] for place, key in enumerate(names)}
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+    return dict(zip(names, columns, strict=True))
 
 
 def _json_lines(name: str) -> Iterator[Any]:
