@@ -396,11 +396,7 @@ class GulpChunk:
 
     def flush(self) -> None:
         """Make what was appended so far durable and visible to readers."""
-        self._writing_session().commit(
-            put_map=self._put_map,
-            # It does not fit the new data.
-            drop_map=lambda: Path(self.meta_file_path).unlink(missing_ok=True),
-        )
+        self._writing_session().commit(put_map=self._put_map, drop_map=self._drop_map)
 
     def _writing_session(self) -> ChunkSession:
         if self._session is None:
@@ -410,6 +406,14 @@ class GulpChunk:
                 "`with chunk.open('wb'):` or 'ab'",
             )
         return self._session
+
+    def _drop_map(self) -> None:
+        """Remove the map for good: it does not fit the data that comes next."""
+        path = Path(self.meta_file_path)
+        if path.exists():
+            store = LocalStore(path.parent)
+            store.remove(path.name)
+            store.sync_names()
 
     def _put_map(self, content: bytes) -> None:
         path = Path(self.meta_file_path)
