@@ -78,25 +78,36 @@ def test_defect_29_a_list_may_have_blank_lines_spaces_and_commas_in_paths(
     assert items == [("cat-a,b.png", "cat"), ("dog-c.png", "dog")]
 
 
-def test_defect_29_csv_files_may_have_blank_rows_and_rows_of_one_column(
+def test_defect_29_csv_files_may_have_blank_rows(
     tmp_path: Path, make_video: Any, frame: Any
 ) -> None:
-    (tmp_path / "list.csv").write_text("\n1;a\n\n2\n\n")
+    (tmp_path / "list.csv").write_text("\n1;a\n\n2;b\n\n")
     for k in (1, 2):
         make_video(tmp_path / "videos" / f"{k}.webm")
         save_image(tmp_path / "images" / str(k) / "0.jpg", frame())
-    arguments = (str(tmp_path / "list.csv"),)
+    table = str(tmp_path / "list.csv")
+    for adapter in (
+        Custom20BNCsvWebmAdapter(table, str(tmp_path / "videos"), str(tmp_path / "o")),
+        Custom20BNCsvJpegAdapter(table, str(tmp_path / "images"), str(tmp_path / "p")),
+    ):
+        items = [(item["id"], item["meta"]["label"]) for item in adapter.iter_data()]
+        assert items == [("1", "a"), ("2", "b")]
+
+
+def test_defect_29_a_row_of_one_column_is_a_dummy_label_or_an_error_with_its_line(
+    tmp_path: Path, make_video: Any
+) -> None:
+    (tmp_path / "list.csv").write_text("1;a\n\n2\n")
+    table = str(tmp_path / "list.csv")
+    for k in (1, 2):
+        make_video(tmp_path / "videos" / f"{k}.webm")
     webm = Custom20BNCsvWebmAdapter(
-        *arguments, str(tmp_path / "videos"), str(tmp_path / "o1")
+        table, str(tmp_path / "videos"), str(tmp_path / "o")
     )
-    jpeg = Custom20BNCsvJpegAdapter(
-        *arguments, str(tmp_path / "images"), str(tmp_path / "o2")
-    )
-    for adapter in (webm, jpeg):
-        assert [(i["id"], i["meta"]["label"]) for i in adapter.iter_data()] == [
-            ("1", "a"),
-            ("2", "dummy"),
-        ]
+    labels = [item["meta"]["label"] for item in webm.iter_data()]
+    assert labels == ["a", "dummy"]
+    with pytest.raises(errors.SourceReadError, match=r"list\.csv.*line 3"):
+        Custom20BNCsvJpegAdapter(table, str(tmp_path), str(tmp_path / "p"))
 
 
 # ------------------------------------------------------------------ 30

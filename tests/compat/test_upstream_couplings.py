@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import gulpio2.fileio
-from gulpio2 import ChunkWriter, GulpChunk, GulpIngestor, utils
+from gulpio2 import GulpChunk, GulpIngestor, utils
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -187,7 +187,6 @@ def test_shuffling_goes_through_the_global_shuffle_of_numpy(
         "gulpio2.fileio.json_serializer",
         "gulpio2.fileio.GulpChunk",
         "gulpio2.fileio.ChunkWriter",
-        "gulpio2.fileio.ProcessPoolExecutor",
         "gulpio2.utils.resize_by_short_edge",
         "PIL.Image.open",
         "os.system",
