@@ -27,7 +27,14 @@ from gulpio2.storage.local import new_token
 from gulpio2.types import StoredFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+    from collections.abc import (
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        MutableMapping,
+    )
     from fractions import Fraction
 
     from gulpio2.storage.base import Store, StoreWriter
@@ -216,30 +223,33 @@ class ChunkAppender:
         AdapterContractError
             Metadata that changed, since it was appended, into what JSON cannot hold.
         """
-        finished: dict[str, Any] = {}
-        for id_, entry in self.meta_dict.items():
-            plain = {
-                **entry,
-                "meta_data": [
-                    {} if meta is None else plain_metadata(meta, id_)
-                    for meta in entry["meta_data"]
-                ],
-            }
-            if id_ in self._growth:
-                growth = self._growth[id_]
-                entry.pop(EXTRAS_KEY, None)
-                plain.pop(EXTRAS_KEY, None)
-                if growth:
-                    plain[EXTRAS_KEY] = dump_extras(
-                        crc32=growth.crc32,
-                        time_base=growth.time_base,
-                        pts=growth.pts,
-                        source=growth.source,
-                    )
-                    plain[EXTRAS_KEY]["check"] = entry_check(id_, plain)
-                    entry[EXTRAS_KEY] = plain[EXTRAS_KEY]
-            finished[id_] = plain
-        return finished
+        return {id_: self.finished_entry(id_) for id_ in self.meta_dict}
+
+    def finished_entry(self, id_: str) -> dict[str, Any]:
+        """Give one entry as it is to be stored, and complete the one in memory."""
+        entry = self.meta_dict[id_]
+        plain = {
+            **entry,
+            "meta_data": [
+                {} if meta is None else plain_metadata(meta, id_)
+                for meta in entry["meta_data"]
+            ],
+        }
+        if id_ not in self._growth:
+            return plain
+        growth = self._growth[id_]
+        entry.pop(EXTRAS_KEY, None)
+        plain.pop(EXTRAS_KEY, None)
+        if growth:
+            plain[EXTRAS_KEY] = dump_extras(
+                crc32=growth.crc32,
+                time_base=growth.time_base,
+                pts=growth.pts,
+                source=growth.source,
+            )
+            plain[EXTRAS_KEY]["check"] = entry_check(id_, plain)
+            entry[EXTRAS_KEY] = plain[EXTRAS_KEY]
+        return plain
 
     def dump_map(self) -> bytes:
         """Give the bytes of the map."""
@@ -262,12 +272,29 @@ class StagedChunk:
     meta: str
     """Partial name of the map."""
 
-    def publish(self, store: Store, data_name: str, meta_name: str) -> None:
-        """Give both files their names; the map's appearance is the commit."""
-        store.rename(self.data, data_name)
-        store.sync_names()
-        store.rename(self.meta, meta_name)
-        store.sync_names()
+    def publish(
+        self,
+        store: Store,
+        data_name: str,
+        meta_name: str,
+        names: Collection[str],
+    ) -> None:
+        """Give both files their names; the map's appearance is the commit.
+
+        Parameters
+        ----------
+        store : Store
+            Where they are.
+        data_name, meta_name : str
+            Their names to be.
+        names : collection of str
+            What is in the store: a file that is not there any more has been renamed
+            by a run that was interrupted.
+        """
+        for partial, name in ((self.data, data_name), (self.meta, meta_name)):
+            if partial in names:
+                store.rename(partial, name)
+                store.sync_names()
 
     def discard(self, store: Store) -> None:
         """Remove both files."""
@@ -291,6 +318,9 @@ class ChunkSession:
     extend : bool, optional
         Go on at the end of the data file. What is appended stays invisible until
         `commit`, because the map on the disk does not speak of it.
+    resume : (str, int), optional
+        Partial name and length in bytes of what an interrupted session had written;
+        what lies beyond the length is cut off.
     on_frame : callable, optional
         Called with the stored bytes of each frame.
     """
@@ -303,23 +333,29 @@ class ChunkSession:
         encoder: EncoderSettings,
         *,
         extend: bool = False,
+        resume: tuple[str, int] | None = None,
         on_frame: Callable[[int], None] | None = None,
     ) -> None:
         self.store = store
         self.data_name = data_name
         self.token = new_token()
         # None once the data file has its final name.
-        self.partial = None if extend else partial_name(data_name, self.token)
-        self.writer = (
-            store.extend(data_name)
-            if self.partial is None
-            else store.create(self.partial)
-        )
+        self.partial: str | None = None
+        if resume is not None:
+            self.partial, size = resume
+            self.writer = store.extend(self.partial)
+            self.writer.truncate(size)
+        elif extend:
+            self.writer = store.extend(data_name)
+        else:
+            self.partial = partial_name(data_name, self.token)
+            self.writer = store.create(self.partial)
         self._start = self.writer.tell()
         self._appender = ChunkAppender(
             self.writer, meta_dict, encoder, on_frame=on_frame
         )
         self.append = self._appender.append
+        self.finished_entry = self._appender.finished_entry
 
     def commit(
         self, put_map: Callable[[bytes], None], drop_map: Callable[[], None]
@@ -359,6 +395,7 @@ class ChunkSession:
             raise
         finally:
             map_writer.close()
+        self.store.sync_names()
         return staged
 
     def abort(self) -> None:

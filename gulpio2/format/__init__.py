@@ -9,6 +9,8 @@ is the specification that these modules implement.
 * `gmeta`: the map of a chunk, to bytes and back.
 * `metadata`: users' metadata as JSON can hold it.
 * `manifest`: ``gulp.json``, how a directory was made.
+* `journal`: lines that tell whether they are whole.
+* `times`: frames by presentation time.
 * `selection`: what a caller asks for, as frame indices.
 * `plan`: which bytes to read together, which items to write together.
 * `checks`, `map_checks`: everything that the checker knows, of names and records and

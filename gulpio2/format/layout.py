@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAILURES_NAME",
+    "JOURNAL_NAME",
     "LABELS_NAME",
     "MANIFEST_NAME",
     "Listing",
@@ -23,6 +24,7 @@ __all__ = [
 LABELS_NAME = "label2idx.json"
 MANIFEST_NAME = "gulp.json"
 FAILURES_NAME = "failures.jsonl"
+JOURNAL_NAME = "ingest.journal"
 
 # No leading zeros: data_0.gulp and data_00.gulp must not both be chunk 0.
 _DATA = re.compile(r"data_(0|[1-9][0-9]*)\.gulp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, get_args
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import IngestError, IngestSettingError
+from gulpio2.errors import DuplicateIdError, IngestError, IngestSettingError
 from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
+from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.report import IngestReport, dump_failures
 from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
@@ -63,6 +65,10 @@ class GulpIngestor:
         refuse the run, leave the item out, or record it as a failure.
     allow_failures : bool, optional
         A call does not raise for items that failed.
+    resume : bool, optional
+        Go on with a run that was interrupted; items that were stored are not decoded
+        again, and the directory becomes what the run would have made. Without one,
+        or where it is complete, nothing is amiss.
     progress : Progress, optional
         Called with what was done since its last call, also from another thread.
     on_failure : callable, optional
@@ -104,6 +110,7 @@ class GulpIngestor:
         encoder: EncoderSettings | None = None,
         on_duplicate: OnDuplicate = "raise",
         allow_failures: bool = False,
+        resume: bool = False,
         progress: Progress | None = None,
         on_failure: Callable[[ItemFailure], None] | None = None,
     ) -> None:
@@ -129,6 +136,7 @@ class GulpIngestor:
         self.encoder = EncoderSettings() if encoder is None else encoder
         self.on_duplicate = on_duplicate
         self.allow_failures = allow_failures
+        self.resume = resume
         self.progress = progress
         self.on_failure = on_failure
         self.report: IngestReport | None = None
@@ -171,6 +179,8 @@ class GulpIngestor:
         ------
         IngestSettingError
             The adapter has no items.
+        IngestError
+            A worker died, or what is to be resumed had other arguments.
         DuplicateIdError
             Ids are taken, and `on_duplicate` is "raise".
         LockedError
@@ -194,47 +204,128 @@ class GulpIngestor:
         self.report = report = IngestReport()
         self._first_error = None
         with store.lock():
-            listing = list_chunks(store.names())
-            for name in listing.partials:  # of writers that are dead: the lock is ours
-                store.remove(name)
-            with GulpDirectory(self.output_folder) as directory:
-                stored = frozenset(directory.chunk_lookup)
-            ids = self._item_ids()
-            sifted = (
-                Sifted()
-                if ids is None
-                else sift_ids(self.adapter, ids, stored, self.on_duplicate)
-            )
-            report.skipped += sifted.skipped
-            report.failures.extend(sifted.failures)
-            self._note_failures(sifted.failures, None)
-            self._write_labels()
-            job = Job(
-                self.adapter,
-                str(self.output_folder),
-                self.encoder,
-                self.on_duplicate,
-                self.chunk_bytes,
-                stored if ids is None else frozenset(),
-            )
-            publisher = Publisher(
-                store,
-                listing.next_number,
-                report,
-                in_order=self.chunk_bytes is not None or ids is None,
-                on_duplicate=self.on_duplicate,
-            )
-            tasks = self._tasks(sifted.left_out)
+            journal = RunJournal(store, self._arguments())
+            resumed = self.resume and journal.take_up()
+            if self.resume and not resumed and self._is_complete():
+                _logger.info("nothing to resume: the run is complete")
+                return report
             try:
-                self._work(job, tasks, publisher, on_task)
+                self._ingest(store, journal, report, on_task, resumed=resumed)
+            except DuplicateIdError:
+                self._sweep(store, journal)
+                raise
             finally:
-                for name in list_chunks(store.names()).partials:
-                    store.remove(name)
+                journal.close()
                 report.chunks.sort()
                 report.failures.sort(key=lambda failure: failure.position)
                 report.seconds = time.monotonic() - began
-                self._write_records(store, report)
         return report
+
+    def _ingest(
+        self,
+        store: Store,
+        journal: RunJournal,
+        report: IngestReport,
+        on_task: Callable[[], object],
+        *,
+        resumed: bool,
+    ) -> None:
+        stored = self._stored_ids(journal.first_number if resumed else None)
+        ids = self._item_ids()
+        sifted = (
+            Sifted()
+            if ids is None
+            else sift_ids(self.adapter, ids, stored, self.on_duplicate)
+        )
+        report.skipped += sifted.skipped
+        report.failures.extend(sifted.failures)
+        self._note_failures(sifted.failures, None)
+        if not resumed:
+            self._sweep(store, journal)
+            journal.begin(list_chunks(store.names()).next_number)
+        self._write_labels()
+        job = Job(
+            self.adapter,
+            str(self.output_folder),
+            self.encoder,
+            self.on_duplicate,
+            self.chunk_bytes,
+            stored if ids is None else frozenset(),
+            resume=resumed,
+        )
+        publisher = Publisher(
+            store,
+            journal,
+            report,
+            in_order=self.chunk_bytes is not None or ids is None,
+            watch_ids=ids is None,
+            on_duplicate=self.on_duplicate,
+        )
+        finished = publisher.take_up()
+        tasks = []
+        for task in self._tasks(sifted.left_out):
+            if task.index in finished:
+                on_task()
+            else:
+                tasks.append(task)
+        self._tell(items=report.items, failures=len(report.failures))
+        self._work(job, tasks, publisher, on_task)
+        report.chunks.sort()
+        report.failures.sort(key=lambda failure: failure.position)
+        self._write_records(store, report)
+        self._sweep(store, journal)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Give what decides which bytes are written."""
+        describe = getattr(self.adapter, "describe", None)
+        arguments = {
+            "adapter": type(self.adapter).__name__,
+            "options": describe() if describe is not None else {},
+            "items": len(self.adapter),
+            "encoder": self.encoder.describe(),
+            "videos_per_chunk": self.videos_per_chunk,
+            "chunk_bytes": self.chunk_bytes,
+            "on_duplicate": self.on_duplicate,
+        }
+        # As it will be when it has been read back.
+        return dict(json.loads(json.dumps(arguments)))
+
+    def _is_complete(self) -> bool:
+        """Tell whether the directory's last run was this one."""
+        with GulpDirectory(self.output_folder) as directory:
+            runs = directory.manifest.runs
+        arguments = self._arguments()
+        return bool(runs) and all(
+            arguments[key] == value
+            for key, value in (
+                ("adapter", runs[-1].adapter),
+                ("options", runs[-1].options),
+                ("encoder", runs[-1].encoder),
+            )
+        )
+
+    def _stored_ids(self, before: int | None) -> frozenset[str]:
+        """Give the ids in the directory, or those in chunks before a number."""
+        with GulpDirectory(self.output_folder) as directory:
+            return frozenset(
+                id_
+                for id_, number in directory.chunk_lookup.items()
+                if before is None or number < before
+            )
+
+    @staticmethod
+    def _sweep(store: Store, journal: RunJournal) -> None:
+        """Remove what writers left that are dead, for the lock is ours.
+
+        The journal goes last: as long as it is there, what is left can be resumed.
+        """
+        for name in list_chunks(store.names()).partials:
+            store.remove(name)
+        journal.remove()
+
+    def _tell(self, **counts: int) -> None:
+        if self.progress is not None:
+            self.progress(**counts)
 
     def _tasks(self, left_out: set[int]) -> list[Task]:
         """Cut what is to be stored into chunks, as if nothing else were there."""
@@ -277,8 +368,8 @@ class GulpIngestor:
         except BrokenProcessPool as cause:
             raise IngestError(
                 "a worker process ended without a word: killed, out of memory, or "
-                "crashed in a codec. What was committed is intact; run again with "
-                "fewer workers to ingest the rest"
+                "crashed in a codec. What was stored is intact; run again with "
+                "resume=True (on the command line --resume) to ingest the rest"
             ) from cause
 
     def _workers(self, job: Job) -> AbstractContextManager[Submit]:
@@ -353,11 +444,13 @@ class GulpIngestor:
             package=_version(),
             chunks=tuple(report.chunks),
         )
+        # Not twice, where a run is resumed that had only its journal left to remove.
+        others = [old for old in manifest.runs if not {*old.chunks} & {*run.chunks}]
         metainfo: dict[str, Any] = dict(manifest.metainfo)
         metainfo.update(getattr(self.adapter, "metainfo", None) or {})
         store.write_atomically(
             MANIFEST_NAME,
-            dump_manifest(Manifest(runs=(*manifest.runs, run), metainfo=metainfo)),
+            dump_manifest(Manifest(runs=(*others, run), metainfo=metainfo)),
         )
 
 

@@ -62,6 +62,8 @@ def place_items(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]
     The adapter is asked for the whole slice at once. A generator that raised is at
     its end, so what follows is asked for one position at a time.
     """
+    if start >= stop:
+        return
     given: set[str] = set()
     position = start
     try:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import DuplicateIdError
 from gulpio2.format.layout import data_name, meta_name
+from gulpio2.ingest.report import ItemFailure
+from gulpio2.staging import StagedChunk
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gulpio2.ingest.journal import RunJournal
     from gulpio2.ingest.report import IngestReport
     from gulpio2.ingest.task import OnDuplicate, Task, TaskResult
     from gulpio2.storage.base import Store
@@ -25,35 +30,40 @@ class Publisher:
         The directory.
     first_number : int
         Number of the run's first chunk.
+    journal : RunJournal
+        Told of a task before its chunks get their names.
+    report : IngestReport
+        Counts what is published.
     in_order : bool
         A task's chunks wait for those of the tasks before it. Needed where the number
         of a task's chunks, or the ids in them, are known only when it is done;
         otherwise task k is chunk ``first_number + k`` and is published at once.
+    watch_ids : bool
+        Look for ids that two tasks have: the adapter gave no list of them.
     on_duplicate : {"raise", "skip", "report"}
-        What to do about an id that two tasks have.
-    report : IngestReport
-        Counts what is published.
+        What to do about such an id.
     """
 
     def __init__(
         self,
         store: Store,
-        first_number: int,
+        journal: RunJournal,
         report: IngestReport,
         *,
         in_order: bool,
+        watch_ids: bool,
         on_duplicate: OnDuplicate,
     ) -> None:
         self.store = store
-        self.first_number = first_number
+        self.journal = journal
+        self.first_number = journal.first_number
         self.report = report
         self.in_order = in_order
         self.on_duplicate = on_duplicate
         self._next_task = 0
-        self._next_number = first_number
+        self._next_number = journal.first_number
+        self.ids: set[str] | None = set() if watch_ids else None
         self._waiting: dict[int, TaskResult] = {}
-        # Ids of this run's chunks so far; only where no list of them came first.
-        self._ids: set[str] = set()
 
     def take(self, result: TaskResult) -> list[Task]:
         """Publish what can be published.
@@ -70,14 +80,15 @@ class Publisher:
         """
         if not self.in_order:
             self._next_number = self.first_number + result.task.index
-            self._publish(result)
+            self._finish(result)
             return []
         self._waiting[result.task.index] = result
         while (following := self._waiting.pop(self._next_task, None)) is not None:
             ids = {id_ for part in following.parts for id_ in part.ids}
-            if twice := ids & self._ids:
+            if twice := ids & (self.ids or set()):
                 for part in following.parts:
                     part.staged.discard(self.store)
+                self.store.remove(following.journal)
                 if self.on_duplicate == "raise":
                     raise DuplicateIdError(
                         f"the id {min(twice)!r} is that of an item in an earlier chunk "
@@ -88,19 +99,60 @@ class Publisher:
                     )
                 taken = following.task.taken | twice
                 return [replace(following.task, taken=taken)]
-            self._ids |= ids
-            self._publish(following)
-            self._next_task += 1
+            self._finish(following)
         return []
 
-    def _publish(self, result: TaskResult) -> None:
-        for part in result.parts:
-            number = self._next_number
-            part.staged.publish(self.store, data_name(number), meta_name(number))
-            self._next_number += 1
+    def _finish(self, result: TaskResult) -> None:
+        """Record a task as finished, then publish its chunks."""
+        line = {
+            "task": result.task.index,
+            "parts": [
+                {
+                    **asdict(part.staged),
+                    "number": self._next_number + offset,
+                    "ids": len(part.ids) if self.ids is None else list(part.ids),
+                    "frames": part.frames,
+                    "num_bytes": part.num_bytes,
+                }
+                for offset, part in enumerate(result.parts)
+            ],
+            "skipped": result.skipped,
+            "failures": [asdict(failure) for failure in result.failures],
+        }
+        self.journal.finish_task(line)
+        self.report.resumed += result.resumed
+        self._publish(line)
+        self.store.remove(result.journal)
+
+    def take_up(self) -> set[int]:
+        """Bring what an interrupted run had finished to its end.
+
+        Returns
+        -------
+        set of int
+            Ordinals of the tasks that are finished.
+        """
+        for line in self.journal.finished:
+            self._publish(line)
+            for part in line["parts"]:
+                ids = part["ids"]
+                self.report.resumed += ids if isinstance(ids, int) else len(ids)
+        return {line["task"] for line in self.journal.finished}
+
+    def _publish(self, line: Mapping[str, Any]) -> None:
+        """Give chunks their names, those that have not got them yet."""
+        names = set(self.store.names())
+        for part in line["parts"]:
+            number, ids = part["number"], part["ids"]
+            staged = StagedChunk(part["data"], part["meta"])
+            staged.publish(self.store, data_name(number), meta_name(number), names)
             self.report.chunks.append(number)
-            self.report.items += len(part.ids)
-            self.report.frames += part.frames
-            self.report.num_bytes += part.num_bytes
-        self.report.skipped += result.skipped
-        self.report.failures.extend(result.failures)
+            self.report.items += ids if isinstance(ids, int) else len(ids)
+            self.report.frames += part["frames"]
+            self.report.num_bytes += part["num_bytes"]
+            self._next_number = number + 1
+            if self.ids is not None:
+                self.ids.update(ids)
+        self._next_task = line["task"] + 1
+        self.report.skipped += line["skipped"]
+        self.report.failures.extend(ItemFailure(**item) for item in line["failures"])

@@ -47,6 +47,8 @@ class IngestReport:
     """Bytes of their records."""
     skipped: int = 0
     """Items left out because their id was taken."""
+    resumed: int = 0
+    """Items, among those stored, that an interrupted run had stored."""
     failures: list[ItemFailure] = field(default_factory=list)
     """Items that were not stored, by position."""
     chunks: list[int] = field(default_factory=list)
@@ -65,6 +67,8 @@ class IngestReport:
             f"{self.frames} frames",
             f"{self.num_bytes / 1e6:.1f} MB in {len(self.chunks)} chunks",
         ]
+        if self.resumed:
+            parts.append(f"{self.resumed} of the items resumed")
         if self.skipped:
             parts.append(f"{self.skipped} skipped")
         if self.failures:

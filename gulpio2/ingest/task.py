@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
 from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
-from gulpio2.staging import ChunkSession, StagedChunk
+from gulpio2.ingest.journal import Part, TaskJournal
+from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Job:
     chunk_bytes: int | None
     taken: frozenset[str]
     """Ids in the directory already, where the adapter does not list its ids."""
+    resume: bool = False
+    """Go on with what an interrupted run left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +53,15 @@ class Task:
     """Further ids that are taken: known once a chunk before this one is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A staged chunk, and what is in it."""
-
-    staged: StagedChunk
-    ids: tuple[str, ...]
-    frames: int
-    num_bytes: int
-
-
 @dataclass(slots=True)
 class TaskResult:
     """What a task did; holds no pixels."""
 
     task: Task
+    journal: str = ""
+    """Name of its journal, to be removed once the chunks are published."""
+    resumed: int = 0
+    """Items that an interrupted run had stored."""
     parts: list[Part] = field(default_factory=list)
     skipped: int = 0
     failures: list[ItemFailure] = field(default_factory=list)
@@ -75,8 +72,8 @@ class TaskResult:
 def run_task(job: Job, task: Task, progress: Progress) -> TaskResult:
     """Store the items of a task in staged chunks.
 
-    An item that fails costs itself alone. A storage that refuses ends the task, and
-    leaves nothing behind.
+    An item that fails costs itself alone. Where the storage refuses or the process is
+    stopped, what was stored stays for a run that resumes.
 
     Parameters
     ----------
@@ -96,13 +93,13 @@ def run_task(job: Job, task: Task, progress: Progress) -> TaskResult:
     """
     run = _TaskRun(job, task, progress)
     try:
-        for item in place_items(job.adapter, task.start, task.stop):
+        run.take_up()
+        for item in place_items(job.adapter, run.next_position, task.stop):
             if item.position not in task.left_out:
                 run.store(item)
         run.stage()
-    except BaseException:
-        run.abandon()
-        raise
+    finally:
+        run.close()
     return run.result
 
 
@@ -120,26 +117,43 @@ class _TaskRun:
         self.frames = 0
         # Ids of this task's earlier parts; those of the open one are in meta_dict.
         self.ids: set[str] = set()
+        self.next_position = task.start
+        # The item that was stored last. It goes into the journal when the adapter has
+        # gone on to the next one, since until then it may change the metadata.
+        self._unwritten: tuple[int, str] | None = None
+        self.journal = TaskJournal(
+            self.output, task.index, task.start, resume=job.resume
+        )
+        self.result.journal = self.journal.name
+
+    def take_up(self) -> None:
+        """Go on where an interrupted run was."""
+        record = self.journal.record
+        self.next_position = record.next_position
+        self.result.parts.extend(record.parts)
+        self.result.skipped = record.skipped
+        self.result.failures.extend(record.failures)
+        for part in record.parts:
+            self.ids.update(part.ids)
+        if record.failures:
+            self.result.first_error = IngestError(str(record.failures[0]))
+        if record.open_part is not None:
+            self.meta_dict = record.open_part.meta_dict
+            self.frames = record.open_part.frames
+            self._session(resume=(record.open_part.partial, record.open_part.size))
+        self.result.resumed = len(self.ids) + len(self.meta_dict)
+        self.progress(items=self.result.resumed, failures=len(record.failures))
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
+        self._write_journal()
         if item.error is not None:
             self.fail(item, item.error)
             return
         if item.id_ is None:
             raise TypeError("an item without an error has an id")
         if self._is_taken(item.id_):
-            error = DuplicateIdError(
-                f"the id {item.id_!r} (position {item.position}) is taken by an item "
-                "before it. Give each item an id of its own, or choose to skip "
-                "such items (on_duplicate='skip')"
-            )
-            if self.job.on_duplicate == "raise":
-                raise error
-            if self.job.on_duplicate == "skip":
-                self.result.skipped += 1
-            else:
-                self.fail(item, error)
+            self._leave_out(item, item.id_)
             return
         session = self._session()
         try:
@@ -153,10 +167,26 @@ class _TaskRun:
             self.fail(item, error)
             return
         self.frames += num_frames
+        self._unwritten = (item.position, item.id_)
         self.progress(items=1)
         limit = self.job.chunk_bytes
         if limit is not None and session.writer.tell() >= limit:
             self.stage()
+
+    def _leave_out(self, item: PlacedItem, id_: str) -> None:
+        """Do about a taken id what the run is to do."""
+        error = DuplicateIdError(
+            f"the id {id_!r} (position {item.position}) is taken by an item before "
+            "it. Give each item an id of its own, or choose to skip such items "
+            "(on_duplicate='skip')"
+        )
+        if self.job.on_duplicate == "raise":
+            raise error
+        if self.job.on_duplicate == "skip":
+            self.result.skipped += 1
+            self.journal.write({"at": item.position, "skipped": id_})
+        else:
+            self.fail(item, error)
 
     def fail(self, item: PlacedItem, error: Exception) -> None:
         """Record an item that was not stored."""
@@ -164,48 +194,62 @@ class _TaskRun:
         self.result.failures.append(failure)
         if self.result.first_error is None:
             self.result.first_error = _portable(error)
+        self.journal.write({"at": item.position, "failed": asdict(failure)})
         self.progress(failures=1)
 
     def stage(self) -> None:
         """Close the chunk that is open, if it holds an item."""
-        session, self.session = self.session, None
+        self._write_journal()
+        session = self.session
         if session is None:
             return
-        try:
-            if not self.meta_dict:
-                session.abort()
-                return
+        if self.meta_dict:
             size = session.writer.tell()
             staged = session.stage(f"chunk_{self.task.index}.gmeta")
             ids = tuple(self.meta_dict)
             self.result.parts.append(Part(staged, ids, self.frames, size))
             self.ids.update(ids)
-        except BaseException:
+            self.journal.write({"staged": asdict(staged)})
+        else:
             session.abort()
-            raise
-        finally:
-            session.close()
-            self.meta_dict = OrderedDict()
-            self.frames = 0
+        session.close()
+        self.session = None
+        self.meta_dict = OrderedDict()
+        self.frames = 0
 
-    def abandon(self) -> None:
-        """Remove everything that this task has written."""
+    def close(self) -> None:
+        """Close the files, and leave them where they are."""
         if self.session is not None:
-            self.session.abort()
             self.session.close()
-        for part in self.result.parts:
-            part.staged.discard(self.output)
+        self.journal.close()
 
-    def _session(self) -> ChunkSession:
+    def _session(self, resume: tuple[str, int] | None = None) -> ChunkSession:
         if self.session is None:
             self.session = ChunkSession(
                 self.output,
                 f"chunk_{self.task.index}.gulp",
                 self.meta_dict,
                 self.job.encoder,
+                resume=resume,
                 on_frame=lambda num_bytes: self.progress(frames=1, num_bytes=num_bytes),
             )
+            if resume is None:
+                self.journal.write({"data": self.session.partial})
         return self.session
+
+    def _write_journal(self) -> None:
+        """Record the item that was stored last."""
+        if self._unwritten is None or self.session is None:
+            return
+        (position, id_), self._unwritten = self._unwritten, None
+        self.journal.write(
+            {
+                "at": position,
+                "id": id_,
+                "entry": self.session.finished_entry(id_),
+                "end": self.session.writer.tell(),
+            }
+        )
 
     def _is_taken(self, id_: str) -> bool:
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import multiprocessing
+import multiprocessing.connection
 import os
 import pickle
 import signal
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["in_this_process", "in_worker_processes", "on_executor"]
 
-# Seconds between two looks of a worker at whether its parent is alive.
-_PARENT_WATCH_SECONDS = 0.5
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
 
@@ -112,7 +111,7 @@ def in_worker_processes(
         num_workers,
         mp_context=context,
         initializer=_begin_worker,
-        initargs=(job, queue, os.getpid()),
+        initargs=(job, queue),
     )
     listener.start()
 
@@ -179,18 +178,19 @@ class _Teller:
             self.queue.put(counts)
 
 
-def _begin_worker(job: Job, queue: Any, parent: int) -> None:
+def _begin_worker(job: Job, queue: Any) -> None:
     global _job, _told  # one of each per worker process
     _job, _told = job, _Teller(queue)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent() -> None:
     """End this process when its parent is gone, so that none is left behind."""
-    while os.getppid() == parent:
-        time.sleep(_PARENT_WATCH_SECONDS)
-    os._exit(1)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _run_in_worker(task: Task) -> TaskResult:

@@ -7,6 +7,7 @@ it out.
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -149,6 +150,10 @@ class RepeatedOrder:
         self._ends = np.cumsum(counts, dtype=np.int64)
         length = int(self._ends[-1]) if len(counts) else 0
         self._places = PlainOrder(length, seed=seed, shuffle=shuffle)
+        counted = hashlib.blake2b(self._ends.astype("<i8").tobytes(), digest_size=8)
+        self.fingerprint = _fingerprint(
+            2, self._places.fingerprint, int.from_bytes(counted.digest(), "little")
+        )
 
     @property
     def seed(self) -> int:
@@ -159,11 +164,6 @@ class RepeatedOrder:
     def epoch_length(self) -> int:
         """Positions in one epoch: the sum of the repeats."""
         return self._places.num_items
-
-    @property
-    def fingerprint(self) -> int:
-        """A number that changes with anything that changes the order."""
-        return _fingerprint(2, self._places.fingerprint, *self._ends.tolist())
 
     def indices(self, epoch: int, positions: npt.ArrayLike) -> Positions:
         """Give the items at positions of an epoch, see `PlainOrder.indices`."""
@@ -252,14 +252,12 @@ class MixedOrder:
         self.epoch_length = whole if epoch_length is None else epoch_length
         if self.epoch_length < 1:
             raise ValueError(f"epoch_length is {epoch_length}, expected at least 1")
-
-    @property
-    def fingerprint(self) -> int:
-        """A number that changes with anything that changes the order."""
         parts = [order.fingerprint for order in self.orders]
         for weight in self._weights:
             parts += [weight.numerator, weight.denominator]
-        return _fingerprint(3, self.seed, self.epoch_length, self.block_length, *parts)
+        self.fingerprint = _fingerprint(
+            3, self.seed, self.epoch_length, self.block_length, *parts
+        )
 
     def indices(self, epoch: int, positions: npt.ArrayLike) -> Positions:
         """Give the items at positions of an epoch, see `PlainOrder.indices`."""

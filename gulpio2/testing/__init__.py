@@ -1,6 +1,7 @@
 """Helpers for tests of programs that use this package.
 
 * `directories`: small gulp directories, made at once.
+* `faults`: processes that are killed at a chosen operation on the disk.
 * `adapters`: a suite that shows that an adapter keeps its contract.
 """
 

@@ -1,0 +1,54 @@
+"""Lines of a journal: each with its own check, so that a torn one is told.
+
+A line is the CRC-32 of the JSON in eight hexadecimal digits, a blank, the JSON, and a
+newline. What follows the first line that is not whole was never written.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+__all__ = ["dump_line", "load_lines"]
+
+_CHECK_LENGTH = 8
+
+
+def dump_line(value: Any) -> bytes:
+    """Write one line.
+
+    Examples
+    --------
+    >>> dump_line({"task": 3}).decode().strip()
+    '3594fa95 {"task": 3}'
+    """
+    body = json.dumps(value).encode("ascii")
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def load_lines(data: bytes) -> tuple[list[Any], list[int]]:
+    """Read lines up to the first one that is torn or damaged.
+
+    Returns
+    -------
+    values : list
+        What each line says.
+    ends : list of int
+        Offset in `data` of the end of each line, in bytes.
+    """
+    values: list[Any] = []
+    ends: list[int] = []
+    position = 0
+    while (newline := data.find(b"\n", position)) >= 0:
+        check, body = data[position : position + _CHECK_LENGTH], data[position:newline]
+        body = body[_CHECK_LENGTH + 1 :]
+        if check != b"%08x" % zlib.crc32(body):
+            break
+        try:
+            values.append(json.loads(body))
+        except (ValueError, RecursionError):
+            break
+        position = newline + 1
+        ends.append(position)
+    return values, ends

@@ -1,0 +1,271 @@
+"""What an interrupted run had done, so that another can go on.
+
+Two kinds of files, both of checked lines (`gulpio2.format.journal`), both gone when
+the run is complete:
+
+* ``ingest.journal``, by the parent: the run's arguments, then a line per finished
+  task, synced before that task's chunks get their names;
+* ``chunk_K.journal.<token>.partial``, by the worker: a line per item of task K. It is
+  not synced: whether its lines and the data agree is checked on resuming.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.format.entry import frame_crc32, load_extras
+from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.journal import dump_line, load_lines
+from gulpio2.format.layout import JOURNAL_NAME, partial_name
+from gulpio2.ingest.report import ItemFailure
+from gulpio2.staging import StagedChunk
+from gulpio2.storage.local import new_token
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gulpio2.storage.base import Store, StoreWriter
+
+__all__ = ["OpenPart", "Part", "RunJournal", "TaskJournal", "TaskRecord"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A staged chunk, and what is in it."""
+
+    staged: StagedChunk
+    ids: tuple[str, ...]
+    frames: int
+    num_bytes: int
+
+
+@dataclass(slots=True)
+class OpenPart:
+    """A data file that was being written, and the items in it that are whole."""
+
+    partial: str
+    size: int = 0
+    frames: int = 0
+    meta_dict: OrderedDict[str, Any] = field(default_factory=OrderedDict)
+
+
+@dataclass(slots=True)
+class TaskRecord:
+    """What a task had done."""
+
+    next_position: int
+    parts: list[Part] = field(default_factory=list)
+    open_part: OpenPart | None = None
+    skipped: int = 0
+    failures: list[ItemFailure] = field(default_factory=list)
+
+
+class TaskJournal:
+    """The journal of one task, appended to as its items are stored.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    index, start : int
+        The task's ordinal and first position.
+    resume : bool
+        Go on with the journal of an interrupted run, if there is one.
+    """
+
+    def __init__(self, store: Store, index: int, start: int, *, resume: bool) -> None:
+        self.store = store
+        self.record = TaskRecord(start)
+        self.name = ""
+        if resume:
+            self._find(index, start)
+        if not self.name:
+            self.name = partial_name(f"chunk_{index}.journal", new_token())
+            self._writer: StoreWriter = store.create(self.name)
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append a line."""
+        self._writer.write(dump_line(line))
+
+    def close(self) -> None:
+        """Close the file; it stays until the run is complete."""
+        self._writer.close()
+
+    def _find(self, index: int, start: int) -> None:
+        """Take up the journal that got furthest, cut after its last sound line."""
+        prefix = f"chunk_{index}.journal."
+        best: tuple[int, str, int] | None = None
+        for name in sorted(self.store.names()):
+            if name.startswith(prefix):
+                record, end = self._replay(self.store.read(name), start)
+                if best is None or record.next_position > best[0]:
+                    best = (record.next_position, name, end)
+                    self.record = record
+        if best is not None:
+            _, self.name, end = best
+            self._writer = self.store.extend(self.name)
+            self._writer.truncate(end)
+
+    def _replay(self, data: bytes, start: int) -> tuple[TaskRecord, int]:
+        """Read a journal as far as what it says of the data is true."""
+        lines, ends = load_lines(data)
+        record = TaskRecord(start)
+        end = part_start = 0
+        for line, line_end in zip(lines, ends, strict=True):
+            if "data" in line:
+                part_start = end
+            if not self._apply(record, line):
+                # A staged chunk that is not whole is done again from its beginning.
+                cut = part_start if "staged" in line else end
+                return (self._replay(data[:cut], start)) if cut < end else (record, cut)
+            end = line_end
+        return record, end
+
+    def _apply(self, record: TaskRecord, line: Mapping[str, Any]) -> bool:
+        """Add a line to the record; False where the files do not bear it out."""
+        names = self.store.names
+        if "data" in line:
+            if line["data"] not in names():
+                return False
+            record.open_part = OpenPart(line["data"])
+            return True
+        if "staged" in line:
+            staged = StagedChunk(**line["staged"])
+            part = record.open_part
+            if part is None or not {staged.data, staged.meta} <= set(names()):
+                return False
+            ids = tuple(part.meta_dict)
+            record.parts.append(Part(staged, ids, part.frames, part.size))
+            record.open_part = None
+            return True
+        if "entry" in line:
+            part = record.open_part
+            if part is None or not self._is_whole(part, line["id"], line["entry"]):
+                return False
+            part.meta_dict[line["id"]] = line["entry"]
+            part.size = line["end"]
+            part.frames += len(line["entry"]["frame_info"])
+        elif "failed" in line:
+            record.failures.append(ItemFailure(**line["failed"]))
+        else:
+            record.skipped += 1
+        record.next_position = line["at"] + 1
+        return True
+
+    def _is_whole(self, part: OpenPart, id_: str, entry: Mapping[str, Any]) -> bool:
+        """Tell whether every frame of an item is in the data file as it was written."""
+        if validate_entry(entry):
+            return False
+        extras = load_extras(entry, where=f"item {id_!r}")
+        infos = entry["frame_info"]
+        if not infos or len(extras.crc32) != len(infos):
+            return False
+        begin, end = infos[0][0], infos[-1][0] + infos[-1][2]
+        if self.store.size(part.partial) < end:
+            return False
+        data = memoryview(self.store.read_at(part.partial, begin, end - begin))
+        crcs = [
+            frame_crc32(data[loc - begin : loc - begin + length - pad])
+            for loc, pad, length in infos
+        ]
+        return bool(np.array_equal(crcs, extras.crc32))
+
+
+class RunJournal:
+    """The journal of a run: its arguments and its finished tasks.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    arguments : mapping
+        What must be the same for another run to go on with this one.
+    """
+
+    def __init__(self, store: Store, arguments: Mapping[str, Any]) -> None:
+        self.store = store
+        self.arguments = dict(arguments)
+        self.first_number = 0
+        self.finished: list[dict[str, Any]] = []
+        self._writer: StoreWriter | None = None
+
+    def begin(self, first_number: int) -> None:
+        """Start a journal in place of any other."""
+        self.first_number = first_number
+        line = {"run": self.arguments, "first_number": first_number}
+        self.store.write_atomically(JOURNAL_NAME, dump_line(line))
+        self._writer = self.store.extend(JOURNAL_NAME)
+
+    def take_up(self) -> bool:
+        """Go on with the journal of an interrupted run.
+
+        Returns
+        -------
+        bool
+            Whether there is one.
+
+        Raises
+        ------
+        IngestError
+            It is of a run with other arguments; the message names the difference.
+        MetaFileError
+            It is damaged from its first line on.
+        """
+        try:
+            data = self.store.read(JOURNAL_NAME)
+        except FileNotFoundError:
+            return False
+        lines, ends = load_lines(data)
+        where = self.store.path(JOURNAL_NAME)
+        if not lines or "run" not in lines[0]:
+            raise MetaFileError(
+                f"{where} is damaged, so the interrupted run cannot be resumed. Run "
+                "without resuming: what was committed stays, the rest is done again"
+            )
+        if differences := _differences(lines[0]["run"], self.arguments):
+            raise IngestError(
+                f"the run that was interrupted had other arguments ({where}): "
+                f"{'; '.join(differences)}. Resume with the same ones, or run without "
+                "resuming"
+            )
+        self.first_number = lines[0]["first_number"]
+        self.finished = lines[1:]
+        self._writer = self.store.extend(JOURNAL_NAME)
+        self._writer.truncate(ends[-1])
+        return True
+
+    def finish_task(self, line: Mapping[str, Any]) -> None:
+        """Record a finished task, durably; its chunks get their names after this."""
+        if self._writer is None:
+            raise IngestError("the journal was not begun")
+        self._writer.write(dump_line(line))
+        self._writer.sync()
+
+    def close(self) -> None:
+        """Close the file; it stays for a run that resumes."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def remove(self) -> None:
+        """Remove the journal: the run is complete, or is to leave no trace."""
+        self.close()
+        self.store.remove(JOURNAL_NAME)
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[str]:
+    """Name what differs, one level into mappings."""
+    found: list[str] = []
+    for key in {**before, **now}:
+        old, new = before.get(key), now.get(key)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            found.extend(f"{key}.{part}" for part in _differences(old, new))
+        else:
+            found.append(f"{key} was {old!r} and is {new!r}")
+    return found
