@@ -1,0 +1,68 @@
+"""What a training script needs between gulp directories and its model.
+
+Torch itself is needed where tensors are made, and for nothing else here.
+
+- `gulpio2.torch.base`: `BaseDataset`, samples of an annotation file.
+- `gulpio2.torch.gulp`: `GulpDataset`, items of gulp directories.
+- `gulpio2.torch.clips`: `GulpClipDataset` and `GulpImageDataset`, their frames.
+- `gulpio2.torch.wrappers`, `mixture`: datasets made of datasets.
+- `gulpio2.torch.samplers`, `collate`: for ``torch.utils.data.DataLoader``.
+- `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
+- `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
+- `errors`, `annotations`, `metainfo`, `selection`, `packing`, `source`, `seeding`: what
+  these are made of.
+"""
+
+from __future__ import annotations
+
+from gulpio2.torch.base import BaseDataset
+from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
+from gulpio2.torch.collate import default_collate, pseudo_collate
+from gulpio2.torch.errors import AnnotationError, EmptySampleError, SampleIndexError
+from gulpio2.torch.gulp import GulpDataset
+from gulpio2.torch.lazy import force_full_init
+from gulpio2.torch.mixture import MixtureDataset
+from gulpio2.torch.pipeline import Compose
+from gulpio2.torch.registry import build, register
+from gulpio2.torch.samplers import (
+    DefaultSampler,
+    InfiniteSampler,
+    ResumableSampler,
+    worker_init_fn,
+)
+from gulpio2.torch.seeding import SampleIndex
+from gulpio2.torch.source import FrameReader, GulpSource
+from gulpio2.torch.wrappers import (
+    ClassBalancedDataset,
+    ConcatDataset,
+    DatasetWrapper,
+    RepeatDataset,
+)
+
+__all__ = [
+    "AnnotationError",
+    "BaseDataset",
+    "ClassBalancedDataset",
+    "Compose",
+    "ConcatDataset",
+    "DatasetWrapper",
+    "DefaultSampler",
+    "EmptySampleError",
+    "FrameReader",
+    "GulpClipDataset",
+    "GulpDataset",
+    "GulpImageDataset",
+    "GulpSource",
+    "InfiniteSampler",
+    "MixtureDataset",
+    "RepeatDataset",
+    "ResumableSampler",
+    "SampleIndex",
+    "SampleIndexError",
+    "build",
+    "default_collate",
+    "force_full_init",
+    "pseudo_collate",
+    "register",
+    "worker_init_fn",
+]

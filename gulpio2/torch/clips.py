@@ -1,0 +1,233 @@
+"""Datasets whose samples are clips, or single images, as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gulpio2._optional import require
+from gulpio2.sampling import NO_FRAME, ClipIndices, sample_segments
+from gulpio2.torch.gulp import GulpDataset
+from gulpio2.torch.registry import register
+from gulpio2.torch.seeding import sample_rng
+
+if TYPE_CHECKING:
+    from gulpio2.torch.source import GulpSource
+
+__all__ = ["GulpClipDataset", "GulpImageDataset"]
+
+Info: TypeAlias = Mapping[str, Any]
+Target: TypeAlias = str | Callable[[Info], Any] | None
+Transform: TypeAlias = Callable[[Any], Any] | None
+# Number of frames, or their times, and the keyword rng, None in test mode.
+ClipSampler: TypeAlias = Callable[..., ClipIndices]
+
+
+class _FrameDataset(GulpDataset):
+    """Reads the chosen frames of an item, transforms them, and adds the target."""
+
+    # Whether a sample is one frame, without an axis for time.
+    _single_frame: ClassVar[bool] = False
+
+    def __init__(
+        self, source: Any, *, transform: Transform, target: Target, **options: Any
+    ) -> None:
+        self.transform = transform
+        self.target = target
+        super().__init__(source, **options)
+
+    def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:
+        """Choose frames of an item; for subclasses to say."""
+        raise NotImplementedError
+
+    def prepare_data(self, idx: int) -> Any:
+        """Make a sample, once: read, transform, add the target, run the pipeline."""
+        info = self.get_data_info(idx)
+        if not info["num_frames"]:
+            raise ValueError(
+                f"item {info['id']!r} has no frames: leave it out in filter_data"
+            )
+        rng = None if self.test_mode else sample_rng(idx)
+        chosen = self.choose_frames(info, rng)
+        frames = self._transformed(_to_tensor(self._opened().read(info, chosen)))
+        if frames is None:
+            return None
+        target = self._target_of(info)
+        if self.pipeline.transforms:
+            place = {"frame_indices": chosen.indices, "valid": chosen.valid}
+            return self.pipeline({**info, "frames": frames, "target": target, **place})
+        return frames if self.target is None else (frames, target)
+
+    def _opened(self) -> GulpSource:
+        if self.source is None:
+            raise RuntimeError(f"{type(self).__name__} has no source before full_init")
+        return self.source
+
+    def _transformed(self, frames: Any) -> Any:
+        if self._single_frame:
+            frames = frames[0]
+        if self.transform is None:
+            return frames
+        if frames.ndim <= 4:
+            return self.transform(frames)
+        clips = [self.transform(clip) for clip in frames]
+        if any(clip is None for clip in clips):
+            return None
+        return require("torch", extra="torch").stack(clips)
+
+    def _target_of(self, info: Info) -> Any:
+        if self.target is None:
+            return None
+        if callable(self.target):
+            return self.target(info)
+        if self.target not in info:
+            raise KeyError(
+                f"item {info['id']!r} has no metadata {self.target!r} to be the "
+                f"target; it has {sorted(info)}"
+            )
+        return info[self.target]
+
+
+@register
+class GulpClipDataset(_FrameDataset):
+    """Clips of the items of gulp directories.
+
+    Parameters
+    ----------
+    source : path, FrameReader, or a sequence of them
+        A gulp directory, something that can be read like one, or several.
+    sampler : callable
+        Chooses the frames, such as ``partial(sample_window, clip_length=16)`` with a
+        function of `gulpio2.sampling`. It is called with the number of frames and the
+        keyword ``rng``, a generator, or None in test mode.
+    sample_by : {"index", "seconds"}, default "index"
+        "seconds": the sampler gets the times of the frames instead of their number.
+    sampler_arguments : callable, optional
+        From what `get_data_info` gives to further keyword arguments of the sampler;
+        for windows around a frame that the metadata names.
+    transform : callable, optional
+        Applied to each clip, ``(T, C, H, W)`` uint8; None stands for another sample.
+    target : str or callable, optional
+        A key of what `get_data_info` gives, or a function of it.
+    **options
+        Those of `GulpDataset`. Transforms of a ``pipeline`` get a dict: what
+        `get_data_info` gives, with ``frames``, ``target``, ``frame_indices`` and
+        ``valid``; what the last one returns is the sample.
+
+    Notes
+    -----
+    Without a pipeline a sample is ``(clip, target)``, or the clip alone without a
+    target. A clip is a ``(T, C, H, W)`` uint8 tensor; ``(clips, T, C, H, W)`` where the
+    sampler chooses several, each transformed on its own. Frames that the item does not
+    have are zeros (border ``"mask"``).
+
+    The memory behind is ``(T, H, W, C)``, and the tensor a view of it.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from gulpio2.sampling import sample_window
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("train", num_items=3, num_frames=8)
+    >>> sampler = partial(sample_window, clip_length=4, stride=2)
+    >>> dataset = GulpClipDataset("train", sampler, target="id")
+    >>> clip, target = dataset[0]
+    >>> tuple(clip.shape), target
+    ((4, 3, 24, 32), 'item0')
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        sampler: ClipSampler,
+        *,
+        sample_by: Literal["index", "seconds"] = "index",
+        sampler_arguments: Callable[[Info], Mapping[str, Any]] | None = None,
+        transform: Transform = None,
+        target: Target = None,
+        **options: Any,
+    ) -> None:
+        if sample_by not in ("index", "seconds"):
+            raise ValueError(f"sample_by is {sample_by!r}, expected 'index', 'seconds'")
+        self.sampler = sampler
+        self.sample_by = sample_by
+        self.sampler_arguments = sampler_arguments
+        super().__init__(source, transform=transform, target=target, **options)
+
+    def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:
+        """Choose the frames of a clip, or of several, by the sampler."""
+        more = {} if self.sampler_arguments is None else self.sampler_arguments(info)
+        if self.sample_by == "index":
+            return self.sampler(info["num_frames"], rng=rng, **more)
+        times = self._opened().times(info)
+        # Samplers want ascending times; an item may be stored in another order.
+        order = np.argsort(times, kind="stable")
+        chosen = self.sampler(times[order], rng=rng, **more)
+        indices = np.where(chosen.indices < 0, NO_FRAME, order[chosen.indices])
+        return ClipIndices(indices, chosen.valid)
+
+
+@register
+class GulpImageDataset(_FrameDataset):
+    """One frame of each item of gulp directories.
+
+    Parameters
+    ----------
+    source : path, FrameReader, or a sequence of them
+        A gulp directory, something that can be read like one, or several.
+    frame : int or "random", default 0
+        Which one, from the end if negative; "random" is the middle one in test mode.
+    transform : callable, optional
+        Applied to the image, ``(C, H, W)`` uint8; None stands for another sample.
+    target : str or callable, optional
+        A key of what `get_data_info` gives, or a function of it.
+    **options
+        Those of `GulpDataset`, see `GulpClipDataset`.
+
+    Notes
+    -----
+    A sample is ``(image, target)``, or the image alone without a target.
+
+    Examples
+    --------
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("images", num_items=3, num_frames=1)
+    >>> tuple(GulpImageDataset("images")[0].shape)
+    (3, 24, 32)
+    """
+
+    _single_frame: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        frame: int | Literal["random"] = 0,
+        transform: Transform = None,
+        target: Target = None,
+        **options: Any,
+    ) -> None:
+        if isinstance(frame, str) and frame != "random":
+            raise ValueError(f"frame is {frame!r}, expected an int or 'random'")
+        self.frame = frame
+        super().__init__(source, transform=transform, target=target, **options)
+
+    def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:
+        """Choose the frame."""
+        count = info["num_frames"]
+        if isinstance(self.frame, str):
+            return sample_segments(count, 1, rng=rng)
+        if not -count <= self.frame < count:
+            raise ValueError(
+                f"item {info['id']!r} has {count} frames, and so no frame {self.frame}"
+            )
+        return ClipIndices(np.array([self.frame % count]), np.ones(1, np.bool_))
+
+
+def _to_tensor(frames: npt.NDArray[np.uint8]) -> Any:
+    """View ``(..., H, W, C)`` frames as a ``(..., C, H, W)`` tensor."""
+    torch = require("torch", extra="torch")
+    return torch.from_numpy(frames).movedim(-1, -3)

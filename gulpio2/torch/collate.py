@@ -1,0 +1,110 @@
+"""Samples to batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gulpio2._optional import require
+
+__all__ = ["default_collate", "pseudo_collate"]
+
+
+def pseudo_collate(data_batch: Sequence[Any]) -> Any:
+    """Turn samples into one sample whose leaves are lists.
+
+    Parameters
+    ----------
+    data_batch : sequence
+        Samples, nested alike: dicts, tuples, named tuples and lists.
+
+    Returns
+    -------
+    object
+        Nested like a sample; a tuple becomes a list. Each leaf is a list of what the
+        samples have there.
+
+    Raises
+    ------
+    RuntimeError
+        Sequences at the same place differ in length.
+
+    Examples
+    --------
+    >>> pseudo_collate([{"id": "a", "box": [1, 2]}, {"id": "b", "box": [3, 4]}])
+    {'id': ['a', 'b'], 'box': [[1, 3], [2, 4]]}
+    """
+    return _collate(list(data_batch), list)
+
+
+def default_collate(data_batch: Sequence[Any]) -> Any:
+    """Turn samples into one whose leaves are stacked.
+
+    Parameters
+    ----------
+    data_batch : sequence
+        Samples, nested alike.
+
+    Returns
+    -------
+    object
+        Nested like a sample. Arrays, tensors and numbers become tensors with a leading
+        axis; anything else a list.
+
+    Raises
+    ------
+    RuntimeError
+        Sequences differ in length, or tensors in shape.
+
+    Notes
+    -----
+    Tensors that are views of ``(..., H, W, C)`` memory, as the clips of this package,
+    are stacked in that memory order, which is a plain copy, and stay views.
+    """
+    return _collate(list(data_batch), _stacked)
+
+
+def _collate(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
+    first = batch[0]
+    kind: Any = type(first)
+    if isinstance(first, Mapping):
+        collated = {key: _collate([item[key] for item in batch], leaf) for key in first}
+        return collated if kind is dict else kind(collated)
+    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
+        if any(len(item) != len(first) for item in batch):
+            raise RuntimeError(
+                f"sequences of {sorted({len(item) for item in batch})} elements at one "
+                "place of the samples: they must be of equal size"
+            )
+        parts = [_collate(list(part), leaf) for part in zip(*batch, strict=True)]
+        return kind(*parts) if hasattr(first, "_fields") else parts
+    return leaf(batch)
+
+
+def _stacked(leaves: list[Any]) -> Any:
+    torch = require("torch", extra="torch")
+    first = leaves[0]
+    if isinstance(first, (str, bytes)) or first is None:
+        return leaves
+    if not isinstance(first, torch.Tensor):
+        return _stack_others(torch, leaves)
+    if first.ndim < 3 or first.is_contiguous():
+        return _stack(torch, leaves)
+    moved = [leaf.movedim(-3, -1) for leaf in leaves]
+    if not all(leaf.is_contiguous() for leaf in moved):
+        return _stack(torch, leaves)
+    return _stack(torch, moved).movedim(-1, -3)
+
+
+def _stack_others(torch: Any, leaves: list[Any]) -> Any:
+    try:
+        return torch.utils.data.default_collate(leaves)
+    except TypeError:  # no array and no number
+        return leaves
+
+
+def _stack(torch: Any, leaves: list[Any]) -> Any:
+    if torch.utils.data.get_worker_info() is None:
+        return torch.stack(leaves)
+    # In a worker: straight into memory that the trainer sees, without a second copy.
+    return torch.utils.data.default_collate(leaves)

@@ -1,0 +1,135 @@
+"""Datasets over gulp directories: what is known of each item, without its frames."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gulpio2.torch.annotations import load_annotations
+from gulpio2.torch.base import BaseDataset
+from gulpio2.torch.registry import register
+from gulpio2.torch.source import GulpSource
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["GulpDataset"]
+
+_NO_PREFIX: Mapping[str, str] = MappingProxyType({})
+
+
+@register
+class GulpDataset(BaseDataset):
+    """The items of gulp directories, each a dict that goes through a pipeline.
+
+    A sample is an item; `parse_data_info` may make several of it. The pipeline reads
+    what frames it wants; `GulpClipDataset` and `GulpImageDataset` do it themselves.
+
+    Parameters
+    ----------
+    source : path, FrameReader, or a sequence of them
+        A gulp directory, something that can be read like one, or several.
+    ann_file : str, optional
+        Annotation file whose samples name items by ``id``. Default: a sample per item,
+        with the metadata that is stored with it.
+    metainfo, data_root, data_prefix, filter_cfg, indices, serialize_data, pipeline
+        As in `BaseDataset`; `source` is joined to `data_root` too.
+    test_mode, lazy_init, max_refetch
+        As in `BaseDataset`.
+
+    Attributes
+    ----------
+    source : GulpSource
+        The directories; None before `full_init`.
+
+    Notes
+    -----
+    ``classes`` of the metadata comes from ``label2idx.json`` where neither the
+    constructor, the class nor the annotation file says it. No file is open in a
+    pickled dataset.
+
+    Examples
+    --------
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("train", num_items=3, num_frames=8)
+    >>> dataset = GulpDataset("train")
+    >>> info = dataset.get_data_info(1)
+    >>> info["id"], info["num_frames"], info["sample_idx"]
+    ('item1', 8, 1)
+    """
+
+    # The directories never change, and subsets read from the same ones.
+    _NOT_COPIED: ClassVar[frozenset[str]] = BaseDataset._NOT_COPIED | {
+        "source",
+        "_source",
+    }
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        ann_file: str | os.PathLike[str] | None = "",
+        metainfo: Mapping[str, Any] | None = None,
+        data_root: str | os.PathLike[str] | None = "",
+        data_prefix: Mapping[str, str] = _NO_PREFIX,
+        filter_cfg: Mapping[str, Any] | None = None,
+        indices: int | Sequence[int] | npt.NDArray[np.integer] | None = None,
+        serialize_data: bool = True,
+        pipeline: Sequence[Callable[[Any], Any] | Mapping[str, Any]] | None = (),
+        test_mode: bool = False,
+        lazy_init: bool = False,
+        max_refetch: int = 1000,
+    ) -> None:
+        self._source = source
+        self.source: GulpSource | None = None
+        super().__init__(
+            ann_file=ann_file,
+            metainfo=metainfo,
+            data_root=data_root,
+            data_prefix=data_prefix,
+            filter_cfg=filter_cfg,
+            indices=indices,
+            serialize_data=serialize_data,
+            pipeline=pipeline,
+            test_mode=test_mode,
+            lazy_init=lazy_init,
+            max_refetch=max_refetch,
+        )
+
+    def load_data_list(self) -> list[dict[str, Any]]:
+        """Open the directories and describe their items, or those of the annotations.
+
+        Returns
+        -------
+        list of dict
+            Each item through `parse_data_info`.
+        """
+        self.source = GulpSource(self._source, self.data_root)
+        if not self.ann_file:
+            samples = self._parse_all(self.source.items())
+        else:
+            metainfo, entries = load_annotations(self.ann_file)
+            self._add_metainfo(metainfo)
+            samples = self._parse_all(map(self.source.describe, entries))
+        self._add_metainfo(self.source.metainfo(known=self._metainfo))
+        return samples
+
+    def get_cat_ids(self, idx: int) -> list[int]:
+        """Give the categories of a sample: ``[idx]`` of its metadata.
+
+        Raises
+        ------
+        NotImplementedError
+            Its metadata has no integer ``idx``.
+        """
+        category = self.get_data_info(idx).get("idx")
+        if isinstance(category, bool) or not isinstance(category, int):
+            raise NotImplementedError(
+                f"sample {idx} has no integer 'idx' in its metadata, but {category!r}: "
+                "override get_cat_ids"
+            )
+        return [category]

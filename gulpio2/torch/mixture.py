@@ -1,0 +1,98 @@
+"""A weighted mixture of datasets."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.order import MixedOrder, PlainOrder, SourceIndices, derive_seed
+from gulpio2.torch.registry import register
+from gulpio2.torch.selection import sample_position
+from gulpio2.torch.wrappers import DatasetWrapper, as_datasets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MixtureDataset"]
+
+
+@register
+class MixtureDataset(DatasetWrapper):
+    """Several datasets in exact shares, each gone through again and again.
+
+    Sample ``i`` of an epoch is fixed, so this is for loaders that go through it in
+    order, or shuffle it. A run that must resume exactly has the same mixture from a
+    `gulpio2.order.MixedOrder` over a `ConcatDataset`, see ``docs/training.md``.
+
+    Parameters
+    ----------
+    datasets : sequence of dataset or config
+        At least one, none of them empty. Their metadata need not agree; the first
+        one's is the mixture's.
+    weights : sequence of float
+        Share of each, above 0; they need not sum to 1.
+    length : int, optional
+        Samples of an epoch. Default: those of all datasets together.
+    seed : int, default 0
+        Decides the mixing and the order in each dataset.
+    lazy_init : bool, default False
+        True: initialise nothing yet.
+
+    Attributes
+    ----------
+    order : gulpio2.order.MixedOrder
+        The mixture's order, once initialised.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[Any],
+        weights: Sequence[float],
+        *,
+        length: int | None = None,
+        seed: int = 0,
+        lazy_init: bool = False,
+    ) -> None:
+        self.datasets = as_datasets(datasets)
+        self.weights = list(weights)
+        self.length = length
+        self.seed = seed
+        self.epoch = 0
+        self._portion: tuple[tuple[int, int], SourceIndices] | None = None
+        super().__init__(self.datasets, lazy_init=lazy_init)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go on to an epoch: the datasets continue where the one before left them.
+
+        Parameters
+        ----------
+        epoch : int
+            From 0. Workers that persist from one epoch to the next do not hear of it.
+        """
+        self.epoch = operator.index(epoch)
+
+    def _prepare(self) -> None:
+        orders = [
+            PlainOrder(len(dataset), seed=derive_seed(self.seed, number))
+            for number, dataset in enumerate(self.datasets)
+        ]
+        self.order = MixedOrder(
+            orders, self.weights, epoch_length=self.length, seed=self.seed
+        )
+
+    def _count(self) -> int:
+        return self.order.epoch_length
+
+    def _locate(self, idx: int) -> tuple[int, int]:
+        position = sample_position(idx, self._count())
+        portion, place = divmod(position, self.order.block_length)
+        # Samples are mostly asked for in order: keep the portion of the last one.
+        cached = self._portion
+        if cached is None or cached[0] != (self.epoch, portion):
+            start = portion * self.order.block_length
+            stop = min(start + self.order.block_length, self._count())
+            found = self.order.source_indices(self.epoch, np.arange(start, stop))
+            self._portion = cached = ((self.epoch, portion), found)
+        return int(cached[1].sources[place]), int(cached[1].indices[place])

@@ -1,0 +1,294 @@
+"""Which samples a ``torch.utils.data.DataLoader`` asks for, on each rank.
+
+A sampler is any iterable with a length, so none of these inherits from torch. Rank and
+number of ranks are those of ``torch.distributed`` where that is running, else 0 of 1.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+import secrets
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from gulpio2._optional import require
+from gulpio2.order import Order, OrderCursor, PlainOrder
+from gulpio2.torch.seeding import SampleIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sized
+
+__all__ = ["DefaultSampler", "InfiniteSampler", "ResumableSampler", "worker_init_fn"]
+
+Batch = TypeVar("Batch")
+
+
+class DefaultSampler:
+    """Every sample once an epoch, shared out among the ranks.
+
+    Parameters
+    ----------
+    dataset : sized
+        The dataset.
+    shuffle : bool, default True
+        In a new order each epoch.
+    seed : int, optional
+        ``seed + epoch`` decides an epoch's order. Default: a random one, the same on
+        all ranks.
+    round_up : bool, default True
+        Begin again so that every rank has equally many.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        shuffle: bool = True,  # noqa: FBT001, FBT002  the interface
+        seed: int | None = None,
+        round_up: bool = True,  # noqa: FBT001, FBT002  the interface
+    ) -> None:
+        self.rank, self.world_size = _rank_and_count()
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = _shared_seed() if seed is None else operator.index(seed)
+        self.round_up = round_up
+        self.epoch = 0
+
+    def __iter__(self) -> Iterator[int]:
+        """Give this rank's samples of the epoch."""
+        count = len(self.dataset)
+        order = PlainOrder(count, seed=self.seed + self.epoch, shuffle=self.shuffle)
+        last = -(-count // self.world_size) * self.world_size
+        places = np.arange(self.rank, last if self.round_up else count, self.world_size)
+        return iter(order.indices(0, places % max(1, count)).tolist())
+
+    def __len__(self) -> int:
+        """Count this rank's samples of an epoch."""
+        count = len(self.dataset)
+        if self.round_up:
+            return -(-count // self.world_size)
+        return len(range(self.rank, count, self.world_size))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch the next iteration is."""
+        self.epoch = operator.index(epoch)
+
+
+class InfiniteSampler:
+    """Samples without end, epoch after epoch, shared out among the ranks.
+
+    Parameters
+    ----------
+    dataset : sized
+        The dataset; not an empty one.
+    shuffle : bool, default True
+        In a new order each time round.
+    seed : int, optional
+        Decides the orders. Default: a random one, the same on all ranks.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        shuffle: bool = True,  # noqa: FBT001, FBT002  the interface
+        seed: int | None = None,
+    ) -> None:
+        if not len(dataset):
+            raise ValueError("the dataset is empty: there is nothing to go on with")
+        self.rank, self.world_size = _rank_and_count()
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = _shared_seed() if seed is None else operator.index(seed)
+
+    def __iter__(self) -> Iterator[int]:
+        """Give this rank's samples, from the first epoch on."""
+        count = len(self.dataset)
+        order = PlainOrder(count, seed=self.seed, shuffle=self.shuffle)
+        place, epoch = self.rank, 0
+        while True:
+            yield from order.indices(
+                epoch, np.arange(place, count, self.world_size)
+            ).tolist()
+            # Where this rank's next sample is, counted from the next epoch's first.
+            place = (place - count) % self.world_size
+            epoch += 1
+
+    def __len__(self) -> int:
+        """Count the samples of the dataset."""
+        return len(self.dataset)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Do nothing: it goes on by itself."""
+
+
+class ResumableSampler:
+    """The exact global order: saved at any step, taken up by any number of ranks.
+
+    Parameters
+    ----------
+    order : Order or sized
+        An order of `gulpio2.order`, or a dataset to go through once an epoch.
+    seed : int, default 0
+        Of the order of a dataset; an order has its own.
+    shuffle : bool, default True
+        Whether to shuffle a dataset.
+    rank, num_ranks : int, optional
+        This process's share. Default: those of ``torch.distributed``.
+    drop_last : bool, default False
+        Leave out what cannot be shared out evenly; otherwise an epoch is padded with
+        its own first samples.
+
+    Attributes
+    ----------
+    cursor : gulpio2.order.OrderCursor
+        Where the run stands.
+
+    Examples
+    --------
+    >>> sampler = ResumableSampler(range(6), seed=1)
+    >>> [int(index) for index in sampler]
+    [2, 4, 1, 3, 0, 5]
+
+    With a loader, over which `track` iterates so as to know what was consumed::
+
+        loader = DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=2)
+        for epoch in range(sampler.epoch, num_epochs):
+            for batch in sampler.track(loader):
+                ...
+                save(sampler.state_dict())
+
+    Notes
+    -----
+    It gives a `SampleIndex` for each sample, from which the datasets of this package
+    take all randomness: a sample is the same in whichever worker it is made.
+    """
+
+    def __init__(
+        self,
+        order: Order | Sized,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        rank: int | None = None,
+        num_ranks: int | None = None,
+        drop_last: bool = False,
+    ) -> None:
+        if (rank is None) != (num_ranks is None):
+            raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
+        if rank is None or num_ranks is None:
+            rank, num_ranks = _rank_and_count()
+        if not isinstance(order, Order):
+            order = PlainOrder(len(order), seed=seed, shuffle=shuffle)
+        self.cursor = OrderCursor(
+            order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
+        )
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way."""
+        return self.cursor.epoch
+
+    def __iter__(self) -> Iterator[SampleIndex]:
+        """Give what this rank still has to do in this epoch."""
+        return (
+            SampleIndex(
+                draw.index, seed=draw.seed, epoch=draw.epoch, position=draw.position
+            )
+            for draw in self.cursor.pending()
+        )
+
+    def __len__(self) -> int:
+        """Count the samples that this rank still has in this epoch."""
+        return len(self.cursor)
+
+    def track(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+        """Iterate over a loader to the end of the epoch, and note what it hands over.
+
+        Parameters
+        ----------
+        loader : torch.utils.data.DataLoader
+            It has this sampler. What it has prefetched does not count as consumed.
+
+        Yields
+        ------
+        batch
+            From the loader. `state_dict` counts it already: save after the step that
+            it was for. Left before the end, the next call goes on with the batch after.
+
+        Raises
+        ------
+        ValueError
+            The loader has another sampler.
+        """
+        inner: Any = loader
+        batch_sampler = getattr(inner, "batch_sampler", None)
+        if getattr(batch_sampler, "sampler", inner.sampler) is not self:
+            raise ValueError("the loader has another sampler: DataLoader(sampler=...)")
+        batch_size = getattr(batch_sampler, "batch_size", 1)
+        for batch in loader:
+            self.cursor.advance(min(batch_size, len(self.cursor)))
+            yield batch
+        self.cursor.next_epoch()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to an epoch; the one under way is gone on with, not begun again."""
+        if epoch != self.cursor.epoch:
+            self.cursor.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, int]:
+        """Give the state as a few integers; the same from every rank."""
+        return self.cursor.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go to where a state was saved, see `gulpio2.order.OrderCursor`."""
+        self.cursor.load_state_dict(state)
+
+
+def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> None:
+    """Seed ``random``, numpy and torch in a worker process, each with its own seed.
+
+    Parameters
+    ----------
+    worker_id : int
+        From the loader; bind the others with ``functools.partial``.
+    num_workers : int
+        Workers of each rank.
+    rank : int
+        This rank.
+    seed : int
+        Of the run.
+    """
+    worker_seed = num_workers * rank + worker_id + seed
+    random.seed(worker_seed)
+    np.random.seed(worker_seed % 2**32)  # noqa: NPY002  what transforms use
+    require("torch", extra="torch").manual_seed(worker_seed)
+
+
+def _distributed() -> Any:
+    """Give ``torch.distributed`` where it is running; it cannot be without torch."""
+    torch = sys.modules.get("torch")
+    distributed: Any = getattr(torch, "distributed", None)
+    running = (
+        distributed is not None
+        and distributed.is_available()
+        and distributed.is_initialized()
+    )
+    return distributed if running else None
+
+
+def _rank_and_count() -> tuple[int, int]:
+    distributed = _distributed()
+    if distributed is None:
+        return 0, 1
+    return int(distributed.get_rank()), int(distributed.get_world_size())
+
+
+def _shared_seed() -> int:
+    """Draw a seed on the first rank and give it to all."""
+    drawn: list[Any] = [secrets.randbelow(2**31)]
+    distributed = _distributed()
+    if distributed is not None:
+        distributed.broadcast_object_list(drawn, src=0)
+    return int(drawn[0])

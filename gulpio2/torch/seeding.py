@@ -1,0 +1,139 @@
+"""Randomness that belongs to a sample, whichever process makes it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.order import Purpose, derive_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["SampleIndex", "index_like", "sample_rng", "seeded", "substitute_index"]
+
+
+class SampleIndex(int):
+    """An index that carries its place in the run: what a resumable sampler gives.
+
+    To everybody else it is an int; the datasets of this package take their randomness
+    from its seed, so that a sample is the same wherever and whenever it is made.
+
+    Parameters
+    ----------
+    index : int
+        Item of the dataset.
+    seed : int
+        Of this sample, a function of the run's seed, the epoch and the position.
+    epoch, position : int
+        Where in the global order it stands.
+    """
+
+    seed: int
+    epoch: int
+    position: int
+
+    def __new__(
+        cls, index: int, *, seed: int, epoch: int, position: int
+    ) -> SampleIndex:
+        """Make the int and attach its place to it."""
+        self = super().__new__(cls, index)
+        self.seed, self.epoch, self.position = seed, epoch, position
+        return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, int]]:
+        """Pickle with the place."""
+        place = {"seed": self.seed, "epoch": self.epoch, "position": self.position}
+        return (int(self),), place
+
+    def at(self, index: int) -> SampleIndex:
+        """Give another index at the same place, for a dataset inside of this one."""
+        return SampleIndex(
+            index, seed=self.seed, epoch=self.epoch, position=self.position
+        )
+
+
+def index_like(index: int, original: int) -> int:
+    """Give `index` the place that `original` has, if it has one."""
+    return original.at(index) if isinstance(original, SampleIndex) else index
+
+
+def substitute_index(original: SampleIndex, attempt: int, length: int) -> SampleIndex:
+    """Choose what takes the place of a sample that could not be made.
+
+    Parameters
+    ----------
+    original : SampleIndex
+        The sample that was asked for.
+    attempt : int
+        Counted from 1, so that each attempt has a choice of its own.
+    length : int
+        Samples to choose from.
+
+    Returns
+    -------
+    SampleIndex
+        The same for the same seed, epoch, position and attempt.
+    """
+    seed = derive_seed(original.seed, Purpose.SUBSTITUTE, attempt)
+    return SampleIndex(
+        seed % length, seed=seed, epoch=original.epoch, position=original.position
+    )
+
+
+def sample_rng(index: int) -> np.random.Generator:
+    """Give the generator from which the frames of a sample are chosen.
+
+    Parameters
+    ----------
+    index : int
+        A `SampleIndex` gives its own generator; any other int one that is drawn from
+        numpy's global state, which a worker's initialisation seeds.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A new one.
+    """
+    if isinstance(index, SampleIndex):
+        return np.random.default_rng(index.seed)
+    drawn = np.random.randint(0, 2**31, size=4)  # noqa: NPY002  what workers seed
+    return np.random.default_rng(drawn)
+
+
+@contextmanager
+def seeded(index: int) -> Iterator[None]:
+    """Let the global generators belong to one sample, and give them back after it.
+
+    Parameters
+    ----------
+    index : int
+        A `SampleIndex` seeds ``random``, ``numpy.random`` and, where it is loaded,
+        torch on the CPU, for transforms that use those; any other int does nothing.
+
+    Notes
+    -----
+    The generators are the process's: not for several threads at once.
+    """
+    if not isinstance(index, SampleIndex):
+        yield
+        return
+    torch: Any = sys.modules.get("torch")  # transforms that use it have loaded it
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002  what transforms use
+    torch_state = torch and torch.default_generator.get_state()
+    try:
+        random.seed(index.seed)
+        np.random.seed(index.seed & 0xFFFFFFFF)  # noqa: NPY002  what transforms use
+        if torch:
+            torch.default_generator.manual_seed(index.seed >> 1)
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002  what transforms use
+        if torch:
+            torch.default_generator.set_state(torch_state)

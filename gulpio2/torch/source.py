@@ -1,0 +1,259 @@
+"""Where the frames of a dataset come from: one reader, or several side by side."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from gulpio2.directory import GulpDirectory
+from gulpio2.errors import FrameTimeError, ItemNotFoundError
+from gulpio2.format.entry import load_extras
+
+if TYPE_CHECKING:
+    from gulpio2.sampling import ClipIndices
+
+__all__ = ["FrameReader", "GulpSource"]
+
+logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class FrameReader(Protocol):
+    """What a dataset needs of the object that it reads frames from.
+
+    `gulpio2.GulpDirectory` is one, and so is a selection of its items. It must be
+    picklable without open files. Where it also has ``metainfo`` or
+    ``_load_label_dict``, as a directory has, class names come from there.
+    """
+
+    @property
+    def merged_meta_dict(self) -> Mapping[str, Any]:
+        """Id to entry, ``{"frame_info": [...], "meta_data": [...]}``, in order."""
+        ...
+
+    def read_clip(self, id_: Any, slice_: Any = None) -> npt.NDArray[np.uint8]:
+        """Decode the chosen frames of an item, ``(T, H, W, C)``."""
+        ...
+
+
+class GulpSource:
+    """The items of one directory, or of several.
+
+    Parameters
+    ----------
+    source : path, FrameReader, or a sequence of them
+        Ids need to be unique in each of several only.
+    data_root : str, optional
+        Joined before paths that are relative.
+
+    Attributes
+    ----------
+    readers : list of FrameReader
+        In the order given.
+    """
+
+    def __init__(self, source: Any, data_root: str = "") -> None:
+        several = isinstance(source, Sequence) and not isinstance(source, (str, bytes))
+        parts = list(source) if several else [source]
+        if not parts:
+            raise ValueError("source is empty: expected a directory or a reader")
+        self.readers: list[FrameReader] = [_reader(part, data_root) for part in parts]
+
+    def items(self) -> Iterator[dict[str, Any]]:
+        """Describe every item: its metadata with ``id`` and ``num_frames``.
+
+        Yields
+        ------
+        dict
+            With ``source_idx``, the number of its reader, where there are several.
+        """
+        for number, reader in enumerate(self.readers):
+            for id_ in reader.merged_meta_dict:
+                yield self._describe(number, id_)
+
+    def describe(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Describe the item that an entry of an annotation file is about.
+
+        Parameters
+        ----------
+        entry : mapping
+            It names an item by ``id``, and by ``source_idx`` where several readers
+            have one of that id.
+
+        Returns
+        -------
+        dict
+            The item's metadata; the entry's values win over it.
+
+        Raises
+        ------
+        ItemNotFoundError
+            There is no such item.
+        ValueError
+            The entry names none, or one of several.
+        """
+        if "id" not in entry:
+            raise ValueError(f"an annotation has no 'id' to find its item by: {entry}")
+        id_ = str(entry["id"])
+        numbers = [
+            number
+            for number, reader in enumerate(self.readers)
+            if id_ in reader.merged_meta_dict
+            and entry.get("source_idx", number) == number
+        ]
+        if not numbers:
+            raise ItemNotFoundError(
+                f"no item {id_!r} in {self!r}, which an annotation names: {dict(entry)}"
+            )
+        if len(numbers) > 1:
+            raise ValueError(
+                f"item {id_!r} is in sources {numbers}: give its annotation a "
+                "'source_idx'"
+            )
+        stored = self._describe(numbers[0], id_)
+        named = {key: stored[key] for key in ("id", "num_frames")}
+        return {**stored, **entry, **named}
+
+    def _describe(self, number: int, id_: str) -> dict[str, Any]:
+        entry = self.readers[number].merged_meta_dict[id_]
+        metas = entry["meta_data"]
+        info = dict(metas[0] or {}) if metas else {}
+        info["id"] = id_
+        info["num_frames"] = len(entry["frame_info"])
+        if len(self.readers) > 1:
+            info["source_idx"] = number
+        return info
+
+    def metainfo(self, known: Container[str] = ()) -> dict[str, Any]:
+        """Give the metadata that the directories have.
+
+        Parameters
+        ----------
+        known : container of str, optional
+            Keys that have a value already, from where it counts for more.
+
+        Returns
+        -------
+        dict
+            What their manifests say, and ``classes`` from ``label2idx.json`` where
+            they do not say it. What several directories have must be the same.
+
+        Raises
+        ------
+        ValueError
+            They say different things.
+        """
+        merged: dict[str, Any] = {}
+        for reader in self.readers:
+            for key, value in _metainfo_of(reader).items():
+                if key not in known and merged.setdefault(key, value) != value:
+                    raise ValueError(
+                        f"{key!r} is {value!r} in {reader!r} and {merged[key]!r} in "
+                        f"one before it. Say which holds, metainfo={{{key!r}: ...}}, "
+                        "or make a dataset of each and concatenate them"
+                    )
+        return merged
+
+    def times(self, info: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """Give the presentation times of an item's frames in seconds.
+
+        Parameters
+        ----------
+        info : mapping
+            What `items` or `describe` gave.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            One per frame, in the order in which they are stored.
+
+        Raises
+        ------
+        FrameTimeError
+            The item has none.
+        """
+        reader, id_ = self._find(info)
+        where = f"item {id_!r} of {reader!r}"
+        extras = load_extras(reader.merged_meta_dict[id_], where=where)
+        if extras.time_base is None or not extras.pts:
+            raise FrameTimeError(
+                f"{where} has no presentation times: it was made from images, or by "
+                "GulpIO2. Sample its frames by index"
+            )
+        ticks = np.array(extras.pts, dtype=np.float64)
+        return ticks * extras.time_base.numerator / extras.time_base.denominator
+
+    def read(self, info: Mapping[str, Any], clip: ClipIndices) -> npt.NDArray[np.uint8]:
+        """Decode the frames of a clip, or of several.
+
+        Parameters
+        ----------
+        info : mapping
+            What `items` or `describe` gave.
+        clip : ClipIndices
+            Which frames of the item.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(*clip.indices.shape, H, W, C)`` uint8; zeros where there is to be no
+            frame.
+
+        Notes
+        -----
+        Each frame is decoded once, however often it comes.
+        """
+        reader, id_ = self._find(info)
+        wanted = clip.indices.ravel()
+        unique, places = np.unique(wanted[wanted >= 0], return_inverse=True)
+        frames = reader.read_clip(id_, unique.tolist())
+        if len(unique) < len(wanted) or not np.array_equal(unique, wanted):
+            gathered = np.zeros((len(wanted), *frames.shape[1:]), np.uint8)
+            gathered[wanted >= 0] = frames[places]
+            frames = gathered
+        return frames.reshape(*clip.indices.shape, *frames.shape[1:])
+
+    def _find(self, info: Mapping[str, Any]) -> tuple[FrameReader, str]:
+        number = info["source_idx"] if len(self.readers) > 1 else 0
+        return self.readers[number], info["id"]
+
+    def __repr__(self) -> str:
+        """Show the readers."""
+        return f"GulpSource({', '.join(map(repr, self.readers))})"
+
+
+def _reader(part: Any, data_root: str) -> FrameReader:
+    if isinstance(part, (str, os.PathLike)):
+        return GulpDirectory(os.path.join(data_root, part))  # noqa: PTH118  may be a URL
+    if not isinstance(part, FrameReader):
+        raise TypeError(
+            f"source is {part!r}, expected the path of a gulp directory or an object "
+            "with merged_meta_dict and read_clip"
+        )
+    return part
+
+
+def _metainfo_of(reader: FrameReader) -> dict[str, Any]:
+    metainfo = dict(getattr(reader, "metainfo", {}))
+    if "classes" not in metainfo and hasattr(reader, "_load_label_dict"):
+        try:
+            labels: dict[str, int] = reader._load_label_dict()
+        except FileNotFoundError:
+            return metainfo
+        names = {index: name for name, index in labels.items()}
+        if set(names) == set(range(len(labels))):
+            metainfo["classes"] = [names[index] for index in range(len(labels))]
+        else:
+            logger.warning(
+                "label2idx.json of %r does not number its labels from 0 on, so it "
+                "gives no 'classes': %s",
+                reader,
+                json.dumps(labels),
+            )
+    return metainfo

@@ -1,0 +1,332 @@
+"""Datasets made of other datasets: one after the other, repeated, balanced.
+
+A wrapper is no subclass of `BaseDataset`. It maps an index to one of a dataset inside
+and leaves everything else, fetching another sample too, to that one. Wrappers nest.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gulpio2.order import repeat_counts
+from gulpio2.torch.lazy import force_full_init
+from gulpio2.torch.metainfo import require_equal_metainfo
+from gulpio2.torch.registry import build, register
+from gulpio2.torch.seeding import index_like
+from gulpio2.torch.selection import sample_position
+
+__all__ = [
+    "ClassBalancedDataset",
+    "ConcatDataset",
+    "DatasetWrapper",
+    "RepeatDataset",
+    "as_dataset",
+    "as_datasets",
+]
+
+
+_DATASET_METHODS = ("full_init", "get_data_info", "__getitem__", "__len__")
+
+
+def as_dataset(dataset: Any) -> Any:
+    """Take a dataset as it is, or build the one that a config describes.
+
+    Raises
+    ------
+    TypeError
+        It is neither, or the config builds something else.
+    """
+    built = build(dataset) if isinstance(dataset, Mapping) else dataset
+    missing = [name for name in _DATASET_METHODS if not hasattr(type(built), name)]
+    if missing:
+        raise TypeError(
+            f"{built!r} is no dataset, it has no {', '.join(missing)}: expected a "
+            "dataset or a config of one"
+        )
+    return built
+
+
+def as_datasets(datasets: Any) -> list[Any]:
+    """Take, or build, the datasets that are to go together.
+
+    Raises
+    ------
+    TypeError
+        It is no sequence of datasets and configs.
+    ValueError
+        It is empty.
+    """
+    if not isinstance(datasets, Sequence) or isinstance(datasets, str):
+        raise TypeError(f"datasets are {datasets!r}, expected a sequence of them")
+    if not datasets:
+        raise ValueError("datasets is empty: expected at least one to begin with")
+    return [as_dataset(dataset) for dataset in datasets]
+
+
+class DatasetWrapper(ABC):
+    """What all wrappers do alike; one method says where an index leads.
+
+    Parameters
+    ----------
+    datasets : sequence of dataset
+        Those inside.
+    lazy_init : bool
+        True: initialise nothing before `full_init`, or before it is needed.
+    """
+
+    _fully_initialized: bool = False
+
+    def __init__(self, datasets: Sequence[Any], *, lazy_init: bool) -> None:
+        self._members = list(datasets)
+        if not lazy_init:
+            self.full_init()
+
+    @abstractmethod
+    def _locate(self, idx: int) -> tuple[int, int]:
+        """Give number and sample of the dataset inside; out of range: an error."""
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Find out what depends on the datasets inside, which are initialised."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """Count the samples, once prepared."""
+
+    @property
+    def metainfo(self) -> dict[str, Any]:
+        """A copy of the metadata, as far as the datasets inside are initialised."""
+        metainfo: dict[str, Any] = self._members[0].metainfo
+        return metainfo
+
+    def full_init(self) -> None:
+        """Initialise the datasets inside, then this; does nothing twice."""
+        if self._fully_initialized:
+            return
+        for member in self._members:
+            member.full_init()
+        self._prepare()
+        self._fully_initialized = True
+
+    @force_full_init
+    def __len__(self) -> int:
+        """Count the samples."""
+        return self._count()
+
+    @force_full_init
+    def get_data_info(self, idx: int) -> dict[str, Any]:
+        """Give what the dataset inside knows of a sample."""
+        member, local = self._locate(idx)
+        info: dict[str, Any] = self._members[member].get_data_info(local)
+        return info
+
+    @force_full_init
+    def get_cat_ids(self, idx: int) -> list[int]:
+        """Give the categories of a sample."""
+        member, local = self._locate(idx)
+        categories: list[int] = self._members[member].get_cat_ids(local)
+        return categories
+
+    @force_full_init
+    def __getitem__(self, idx: int) -> Any:
+        """Make a sample; if it has to be replaced, by one of the same inner dataset."""
+        member, local = self._locate(idx)
+        return self._members[member][index_like(local, idx)]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Make every sample, in order."""
+        return (self[position] for position in range(len(self)))
+
+    def get_subset(self, indices: Any) -> NoReturn:
+        """Refuse: which samples would be left inside is not defined.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise self._no_subset()
+
+    def get_subset_(self, indices: Any) -> NoReturn:
+        """Refuse: which samples would be left inside is not defined.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise self._no_subset()
+
+    def _no_subset(self) -> NotImplementedError:
+        return NotImplementedError(
+            f"{type(self).__name__} has no subsets: take one of the dataset inside, "
+            "then wrap that"
+        )
+
+
+@register
+class ConcatDataset(DatasetWrapper):
+    """Several datasets, one after the other.
+
+    Parameters
+    ----------
+    datasets : sequence of dataset or config
+        At least one.
+    lazy_init : bool, default False
+        True: initialise nothing yet.
+    ignore_keys : str or list of str, optional
+        Keys of the metadata that may differ.
+
+    Attributes
+    ----------
+    datasets : list
+        The datasets.
+    cumulative_sizes : list of int
+        Where each of them ends.
+
+    Raises
+    ------
+    TypeError
+        No dataset or config, or the type of a metadata value differs.
+    ValueError
+        No datasets at all, or the metadata differs.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[Any],
+        lazy_init: bool = False,  # noqa: FBT001, FBT002  the interface
+        ignore_keys: str | list[str] | None = None,
+    ) -> None:
+        self.ignore_keys = _key_set(ignore_keys)
+        self.datasets = as_datasets(datasets)
+        self.cumulative_sizes: list[int] = []
+        self._require_equal_metainfo(
+            [
+                number
+                for number, dataset in enumerate(self.datasets)
+                if getattr(dataset, "_fully_initialized", True)
+            ]
+        )
+        super().__init__(self.datasets, lazy_init=lazy_init)
+
+    def _prepare(self) -> None:
+        self._require_equal_metainfo(range(len(self.datasets)))
+        self.cumulative_sizes = list(itertools.accumulate(map(len, self.datasets)))
+
+    def _require_equal_metainfo(self, numbers: Sequence[int]) -> None:
+        """Compare those that know their metadata, which lazy ones do not yet."""
+        for number in numbers[1:]:
+            require_equal_metainfo(
+                self.datasets[numbers[0]].metainfo,
+                self.datasets[number].metainfo,
+                (numbers[0], number),
+                self.ignore_keys,
+            )
+
+    def _count(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def _locate(self, idx: int) -> tuple[int, int]:
+        position = sample_position(idx, self._count())
+        member = bisect.bisect_right(self.cumulative_sizes, position)
+        return member, position - (self.cumulative_sizes[member - 1] if member else 0)
+
+
+@register
+class RepeatDataset(DatasetWrapper):
+    """A dataset several times over, to make epochs longer.
+
+    Parameters
+    ----------
+    dataset : dataset or config
+        What to repeat.
+    times : int
+        How often, at least once.
+    lazy_init : bool, default False
+        True: initialise nothing yet.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        times: int,
+        lazy_init: bool = False,  # noqa: FBT001, FBT002  the interface
+    ) -> None:
+        self.dataset = as_dataset(dataset)
+        self.times = operator.index(times)
+        if self.times < 1:
+            raise ValueError(f"times is {times!r}, expected a whole number from 1 on")
+        super().__init__([self.dataset], lazy_init=lazy_init)
+
+    def _prepare(self) -> None:
+        self._inner_length = len(self.dataset)
+
+    def _count(self) -> int:
+        return self.times * self._inner_length
+
+    def _locate(self, idx: int) -> tuple[int, int]:
+        return 0, sample_position(idx, self._count()) % self._inner_length
+
+
+@register
+class ClassBalancedDataset(DatasetWrapper):
+    """A dataset whose samples of rare categories come several times.
+
+    Parameters
+    ----------
+    dataset : dataset or config
+        It says the categories of a sample by ``get_cat_ids``.
+    oversample_thr : float
+        Samples of a category that less than this share of the samples has are
+        repeated, see `gulpio2.order.repeat_factors`.
+    lazy_init : bool, default False
+        True: initialise nothing yet.
+
+    Attributes
+    ----------
+    repeat_indices : list of int
+        Sample of the dataset inside for each sample of this one.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        oversample_thr: float,
+        lazy_init: bool = False,  # noqa: FBT001, FBT002  the interface
+    ) -> None:
+        self.dataset = as_dataset(dataset)
+        self.oversample_thr = oversample_thr
+        self.repeat_indices: list[int] = []
+        super().__init__([self.dataset], lazy_init=lazy_init)
+
+    def _prepare(self) -> None:
+        categories = [
+            set(self.dataset.get_cat_ids(position))
+            for position in range(len(self.dataset))
+        ]
+        counts = repeat_counts(categories, self.oversample_thr)
+        self.repeat_indices = np.repeat(np.arange(len(counts)), counts).tolist()
+
+    def _count(self) -> int:
+        return len(self.repeat_indices)
+
+    def _locate(self, idx: int) -> tuple[int, int]:
+        return 0, self.repeat_indices[sample_position(idx, self._count())]
+
+
+def _key_set(keys: Any) -> frozenset[str]:
+    if keys is None:
+        return frozenset()
+    if isinstance(keys, str):
+        return frozenset({keys})
+    if isinstance(keys, list) and all(isinstance(key, str) for key in keys):
+        return frozenset(keys)
+    raise TypeError(f"ignore_keys is {keys!r}, expected a str, a list of str or None")

@@ -1,0 +1,90 @@
+"""Samples to batches."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from gulpio2.torch import default_collate, pseudo_collate
+
+
+class Pair(NamedTuple):
+    """A sample with names."""
+
+    left: object
+    right: object
+
+
+@pytest.mark.parametrize(
+    ("batch", "collated"),
+    [
+        ([1, 2], [1, 2]),
+        (["ab", "cd"], ["ab", "cd"]),
+        ([b"a", b"b"], [b"a", b"b"]),
+        ([None, None], [None, None]),
+        ([{"a": 1}, {"a": 2}], {"a": [1, 2]}),
+        ([(1, "x"), (2, "y")], [[1, 2], ["x", "y"]]),
+        ([[1, [2, 3]], [4, [5, 6]]], [[1, 4], [[2, 5], [3, 6]]]),
+        ([{"a": ({"b": 1},)}, {"a": ({"b": 2},)}], {"a": [{"b": [1, 2]}]}),
+        ([[], []], []),
+        ([Pair(1, "x"), Pair(2, "y")], Pair([1, 2], ["x", "y"])),
+        ([OrderedDict(a=1)], OrderedDict(a=[1])),
+    ],
+)
+def test_samples_become_one_whose_leaves_are_lists(batch, collated):
+    result = pseudo_collate(batch)
+    assert result == collated
+    assert type(result) is type(collated)
+
+
+@pytest.mark.parametrize("collate", [pseudo_collate, default_collate])
+def test_unequal_lengths_at_one_place_are_refused(collate):
+    with pytest.raises(RuntimeError, match=r"sequences of \[1, 2\] elements"):
+        collate([{"a": ["x"]}, {"a": ["x", "y"]}])
+
+
+@pytest.mark.torch
+def test_leaves_are_stacked():
+    import torch
+
+    batch = [
+        {"clip": torch.full((2, 3), n), "label": n, "id": f"v{n}", "mask": np.ones(2)}
+        for n in (1, 2)
+    ]
+    result = default_collate(batch)
+    assert result["clip"].tolist() == [[[1] * 3] * 2, [[2] * 3] * 2]
+    assert result["label"].tolist() == [1, 2]
+    assert result["id"] == ["v1", "v2"]
+    assert result["mask"].shape == (2, 2)
+    assert result["mask"].dtype is torch.float64
+
+
+@pytest.mark.torch
+def test_leaves_that_cannot_be_stacked_stay_a_list():
+    result = default_collate([{"a": None, "b": {1}}, {"a": None, "b": {2}}])
+    assert result == {"a": [None, None], "b": [{1}, {2}]}
+
+
+@pytest.mark.torch
+def test_clips_keep_the_memory_order_of_frames():
+    import torch
+
+    frames = np.random.default_rng(0).integers(0, 255, (2, 4, 5, 6, 3), np.uint8)
+    clips = [torch.from_numpy(clip).movedim(-1, -3) for clip in frames]
+    result = default_collate(clips)
+    assert torch.equal(result, torch.from_numpy(frames).movedim(-1, -3))
+    assert result.movedim(-3, -1).is_contiguous()
+    plain = default_collate([clip.contiguous() for clip in clips])
+    assert torch.equal(plain, result)
+    assert plain.is_contiguous()
+
+
+@pytest.mark.torch
+def test_tensors_of_different_shapes_are_refused():
+    import torch
+
+    with pytest.raises(RuntimeError):
+        default_collate([torch.ones(2), torch.ones(3)])
