@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["content", "in_child", "kill_at_operation"]
+__all__ = ["content", "fail_at_operation", "in_child", "kill_at_operation"]
 
 # Every way in which the package changes what is on the disk.
 _OPERATIONS = (
@@ -51,14 +51,43 @@ def in_child(work: Callable[[], object]) -> int:
 
 def kill_at_operation(number: int) -> None:
     """Make this process kill itself -9 when it is about to do its n-th operation."""
+
+    def kill(count: int) -> None:
+        if count == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    _before_each_operation(kill)
+
+
+def fail_at_operation(number: int, code: int, *, for_good: bool) -> None:
+    """Make the n-th operation of this process fail, and perhaps all after it.
+
+    Parameters
+    ----------
+    number : int
+        Ordinal of the operation, from 1.
+    code : int
+        Error number, as ``errno.ENOSPC``.
+    for_good : bool
+        Whether the ones after it that need room or a sound disk fail as well.
+    """
+
+    def fail(count: int) -> None:
+        if count == number or (for_good and count > number):
+            raise OSError(code, os.strerror(code))
+
+    _before_each_operation(fail)
+
+
+def _before_each_operation(act: Callable[[int], None]) -> None:
+    """Call something with the ordinal of each operation, before it is done."""
     count = 0
 
     def wrap(operation: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
             nonlocal count
             count += 1
-            if count == number:
-                os.kill(os.getpid(), signal.SIGKILL)
+            act(count)
             return operation(*args, **kwargs)
 
         return counted
