@@ -39,6 +39,7 @@ IN_ORDER = {0, 4, 7}
 # Else a neighbour is imported for a reason only.
 SIDEWAYS = {
     ("media", "codecs"): "a JPEG that needs no change is recognised by its header",
+    ("ingest", "adapters"): "the label file: one module knows it, one writes it",
     ("testing", "ingest"): "makes directories to test with",
     ("testing", "adapters"): "the suite that every adapter has to pass",
 }
@@ -47,7 +48,7 @@ SIDEWAYS = {
 ONLY_IN = {
     "torch": {"torch"},
     "click": {"cli"},
-    "tqdm": {"cli"},
+    "tqdm": {"cli", "ingest"},  # GulpIngestor's bar over chunks is 0.0.4's
     "av": {"media", "cli"},
 }
 
