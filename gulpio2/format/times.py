@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING, Literal, get_args
 
 from gulpio2.errors import FrameTimeError
@@ -77,9 +78,13 @@ def index_at(
     nearest = min(candidates, key=lambda i: abs(pts[i] - wanted))
     while nearest > 0 and pts[nearest - 1] == pts[nearest]:
         nearest -= 1
-    if mode == "at" and pts[nearest] != (wanted + Fraction(1, 2)).__floor__():
+    if mode == "nearest":
+        return nearest
+    tick = floor(wanted + Fraction(1, 2))
+    index = bisect_left(pts, tick)
+    if index == len(pts) or pts[index] != tick:
         raise FrameTimeError(
             f"no frame is at {float(seconds)} s; the nearest one is at "
             f"{float(pts[nearest] * time_base)} s (mode 'nearest' takes it)"
         )
-    return nearest
+    return index
