@@ -1,0 +1,126 @@
+"""Frames by time, exactly."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.errors import FrameTimeError
+from gulpio2.format.times import index_at
+
+MILLISECOND = Fraction(1, 1000)
+# Of a screen recording: long gaps, one time twice, none evenly spaced.
+VARIABLE = [-20, 0, 40, 40, 41, 1000]
+ticks = st.lists(st.integers(-200, 200), min_size=1, max_size=12).map(sorted)
+times = st.fractions(-250, 250, max_denominator=8)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "index"),
+    [
+        (Fraction(-20, 1000), 0),
+        (-0.001, 0),
+        (0.0, 1),
+        (0.039, 1),
+        (Fraction(40, 1000), 3),  # the later one of two is on the screen
+        (0.0405, 3),
+        (0.041, 4),
+        (0.9, 4),
+        (1.0, 5),
+        (1e9, 5),
+    ],
+)
+def test_before_is_the_frame_on_the_screen(seconds, index):
+    assert index_at(VARIABLE, MILLISECOND, seconds, "before") == index
+
+
+def test_before_the_first_frame_there_is_none():
+    message = r"no frame is before -0\.021 s: the first one is at -0\.02 s"
+    with pytest.raises(FrameTimeError, match=message):
+        index_at(VARIABLE, MILLISECOND, -0.021, "before")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "index"),
+    [
+        (-99, 0),
+        (-0.01, 0),  # as close to 0 as to -20: the earlier one
+        (-0.009, 1),
+        (Fraction(20, 1000), 1),  # as close to 0 as to 40
+        (0.021, 2),  # the first one of two at that time
+        (0.5205, 4),  # as a float just below the middle of 41 and 1000
+        (0.53, 5),
+        (99, 5),
+    ],
+)
+def test_nearest_is_the_closest_and_the_earlier_of_two(seconds, index):
+    assert index_at(VARIABLE, MILLISECOND, seconds) == index
+
+
+@pytest.mark.parametrize(
+    ("seconds", "index"),
+    [
+        (0.0404, 2),
+        (0.0396, 2),
+        (Fraction(405, 10000), 4),  # half a tick is rounded up, to 41
+        (Fraction(-5, 10000), 1),  # and so to 0
+        (1, 5),
+    ],
+)
+def test_at_is_the_frame_at_the_rounded_tick(seconds, index):
+    assert index_at(VARIABLE, MILLISECOND, seconds, "at") == index
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.042, 0.9994, 1.001])
+def test_no_frame_at_a_time_is_an_error_that_names_the_nearest(seconds):
+    with pytest.raises(FrameTimeError, match="the nearest one is at"):
+        index_at(VARIABLE, MILLISECOND, seconds, "at")
+
+
+def test_a_float_is_the_number_that_it_is():
+    # 0.1 as a double is above a tenth, so the frame at a tenth is before it.
+    pts, tick = [0, 1, 2], Fraction(1, 10)
+    assert index_at(pts, tick, 0.1, "before") == 1
+    assert index_at(pts, tick, math.nextafter(0.1, 0), "before") == 0
+    assert index_at(pts, tick, np.float64(0.1), "before") == 1
+
+
+@given(ticks, times)
+def test_before_and_nearest_agree_with_looking_at_every_frame(pts, ticks_wanted):
+    seconds = ticks_wanted * MILLISECOND
+    nearest = index_at(pts, MILLISECOND, seconds)
+    assert nearest == min(
+        range(len(pts)), key=lambda index: (abs(pts[index] - ticks_wanted), index)
+    )
+    before = [index for index, tick in enumerate(pts) if tick <= ticks_wanted]
+    if before:
+        assert index_at(pts, MILLISECOND, seconds, "before") == before[-1]
+    else:
+        with pytest.raises(FrameTimeError):
+            index_at(pts, MILLISECOND, seconds, "before")
+
+
+@given(ticks, st.data())
+def test_every_frame_is_found_at_its_own_time(pts, data):
+    tick = data.draw(st.sampled_from(pts))
+    for mode in ("at", "nearest"):
+        assert index_at(pts, MILLISECOND, tick * MILLISECOND, mode) == pts.index(tick)
+        assert index_at(pts, MILLISECOND, float(tick * MILLISECOND), mode) == pts.index(
+            tick
+        )
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf])
+def test_what_is_no_time_is_refused(seconds):
+    with pytest.raises(ValueError, match="seconds is no time"):
+        index_at([0], MILLISECOND, seconds)
+
+
+def test_an_unknown_mode_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match="must be one of at, before, nearest"):
+        index_at([0], MILLISECOND, 0.0, "after")  # type: ignore[arg-type]  # on purpose
