@@ -1,0 +1,73 @@
+"""The example of the README does what it says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make a folder with ``videos/<label>/<name>.mp4`` in it."""
+    for label in ("left", "right"):
+        path = tmp_path / "videos" / label / "clip.mp4"
+        path.parent.mkdir(parents=True)
+        with av.open(str(path), "w") as container:
+            stream = container.add_stream("mpeg4", rate=25)
+            stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+            for number in range(20):
+                pixels = np.full((240, 320, 3), 10 * number, np.uint8)
+                frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode())
+    return tmp_path
+
+
+def test_the_python_example_runs(folder):
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "left-clip.mp4 (8, 128, 170, 3) left",
+        "right-clip.mp4 (8, 128, 170, 3) right",
+    ]
+
+
+def test_the_example_has_about_ten_lines():
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 10
+
+
+def test_the_commands_of_the_readme_run_in_their_order(folder):
+    (block,) = re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL)
+    commands = [line.removeprefix("$ gulp2 ") for line in block.splitlines()]
+    assert len(commands) == 5
+    for command in commands:
+        words = command.replace("ID", "left-clip.mp4").split()
+        done = subprocess.run(
+            [sys.executable, "-m", "gulpio2.cli.main", *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, (command, done.stderr)
+
+
+def test_every_link_of_the_readme_leads_somewhere():
+    links = re.findall(r"\]\(([^)]+)\)", README.read_text())
+    assert len(links) > 6
+    for link in links:
+        assert (README.parent / link).exists(), link
