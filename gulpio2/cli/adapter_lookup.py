@@ -1,0 +1,152 @@
+"""An adapter's class by the name that a user gives."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["BUILT_IN", "find_adapter", "import_here"]
+
+# Name on the command line -> class in gulpio2.adapters.
+BUILT_IN = {
+    "video-folder": "VideoFolderAdapter",
+    "image-folder": "ImageFolderAdapter",
+    "image-list": "ImageListAdapter",
+    "table": "TableAdapter",
+    "20bn-json-videos": "Custom20BNJsonVideoAdapter",
+    "20bn-csv-webm": "Custom20BNCsvWebmAdapter",
+    "20bn-csv-jpeg": "Custom20BNCsvJpegAdapter",
+    "activitynet": "ActivitynetAdapter",
+    "kinetics": "KineticsAdapter",
+}
+
+
+def find_adapter(name: str) -> type:
+    """Find the class of an adapter.
+
+    Parameters
+    ----------
+    name : str
+        Name of a built-in one, ``module:Class``, or ``file.py:Class``.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    click.UsageError
+        There is none; the message names what is close. An error inside of the user's
+        own module comes through as it is.
+    """
+    if name in BUILT_IN:
+        module = importlib.import_module("gulpio2.adapters")
+        built_in: type = getattr(module, BUILT_IN[name])
+        return built_in
+    place, colon, class_name = name.rpartition(":")
+    if not colon:
+        close = difflib.get_close_matches(name, BUILT_IN)
+        hint = f"Did you mean {' or '.join(close)}? " if close else ""
+        raise click.UsageError(
+            f"No adapter {name!r}. {hint}Built in are {', '.join(BUILT_IN)}; your own "
+            "is module:Class or file.py:Class."
+        )
+    if place.endswith(".py"):
+        module = _import_file(place)
+    else:
+        module = import_here(place)
+    found = getattr(module, class_name, None)
+    if not inspect.isclass(found):
+        raise click.UsageError(_no_class(module, place, class_name))
+    return found
+
+
+def import_here(name: str) -> ModuleType:
+    """Import a module that may lie in the working directory.
+
+    Parameters
+    ----------
+    name : str
+        Dotted name.
+
+    Raises
+    ------
+    click.UsageError
+        There is no such module.
+    """
+    # Python itself looks here only for `python -m`, not for an installed program.
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except (ModuleNotFoundError, ValueError) as cause:
+        missing = getattr(cause, "name", None)
+        if missing and not f"{name}.".startswith(f"{missing}."):
+            raise  # the module is there, and lacks something itself
+        raise click.UsageError(
+            f"No module {name!r} in {here} or among what is installed. For a file, "
+            "write path/to/file.py:Class."
+        ) from cause
+
+
+def _import_file(place: str) -> ModuleType:
+    """Import a file under a name by which worker processes find it too.
+
+    It gets its own name, and its folder a place on ``sys.path``, as for ``python
+    file.py``: processes that are not forked import it by that. Where the name is
+    taken it gets another one, by which only forked processes know it.
+    """
+    path = Path(place).resolve()
+    if not path.is_file():
+        raise click.UsageError(f"No file {place!r}.")
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = path.stem
+    present = sys.modules.get(name)
+    if present is not None and _is_file_of(present, path):
+        return present
+    if present is None and name.isidentifier():
+        module = importlib.import_module(name)
+        if _is_file_of(module, path):
+            return module
+    name = f"gulpio2_adapter_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise click.UsageError(f"{place!r} cannot be imported as Python.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _is_file_of(module: ModuleType, path: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve() == path
+
+
+def _no_class(module: ModuleType, place: str, class_name: str) -> str:
+    candidates = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isclass(value)
+        and hasattr(value, "iter_data")
+        and not inspect.isabstract(value)
+        and value.__module__ == module.__name__
+    ]
+    known = ", ".join(difflib.get_close_matches(class_name, candidates) or candidates)
+    return f"No class {class_name!r} in {place}. " + (
+        f"There is: {known}." if known else "It has no adapter: none has iter_data()."
+    )

@@ -1,0 +1,61 @@
+"""``gulp2 check``: damage in a gulp directory."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.terminal import escape, is_quiet, write_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["check"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 check gulped",
+        "gulp2 check gulped --deep --json",
+    ],
+)
+@directory_argument
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Read every byte: compare the checksum of each frame, or decode the frame "
+    "where it has none.",
+)
+@json_option("the report as JSON")
+@verbosity_options
+@click.pass_context
+def check(ctx: click.Context, directory: Path, deep: bool, as_json: bool) -> None:
+    """Look for damage in a gulp directory: one line for each finding.
+
+    The exit status is 0 if nothing is wrong, 1 if something is, and 2 if DIR is no
+    directory.
+    """
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.format.layout import data_name, list_chunks
+    from gulpio2.sanity import check_directory
+    from gulpio2.storage.local import open_store
+
+    store = open_store(directory)
+    chunks = list_chunks(store.names()).chunks
+    total = sum(store.size(data_name(number)) for number in chunks)
+    with ProgressBar(total, counted="num_bytes") as bar:
+        report = check_directory(directory, deep=deep, progress=bar)
+    if as_json:
+        click.echo(json.dumps(report.to_json()))
+    else:
+        write_lines(escape(problem) for problem in report.problems)
+        if not is_quiet():
+            write_lines(f"note: {escape(remark)}" for remark in report.notes)
+            click.echo(f"{escape(directory)}: {report}")
+    if not report.ok:
+        ctx.exit(1)

@@ -1,0 +1,117 @@
+"""A command with documented arguments and examples in its help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["DocumentedArgument", "DocumentedCommand", "DocumentedGroup", "argument"]
+
+
+class DocumentedArgument(click.Argument):
+    """A positional argument with a help text.
+
+    Parameters
+    ----------
+    *args, **attrs
+        As for ``click.Argument``.
+    help : str
+        What it is. (Click has this of its own from version 8.5 on.)
+    """
+
+    def __init__(self, *args: Any, help: str = "", **attrs: Any) -> None:  # noqa: A002  # click's word
+        super().__init__(*args, **attrs)
+        self.help = help
+
+
+def argument(*declarations: str, **attrs: Any) -> Callable[[Any], Any]:
+    """Add a documented positional argument to a command.
+
+    Parameters
+    ----------
+    *declarations, **attrs
+        As for ``click.argument``, and ``help``.
+    """
+    return click.argument(*declarations, cls=DocumentedArgument, **attrs)
+
+
+class DocumentedCommand(click.Command):
+    """A command whose help ends with examples.
+
+    Parameters
+    ----------
+    *args, **attrs
+        As for ``click.Command``.
+    examples : sequence of str
+        Command lines; what follows a ``#`` is a remark.
+
+    Attributes
+    ----------
+    sections : dict of str to set of str
+        Heading to names of the options that the help has below it.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self.examples = tuple(examples)
+        self.sections: dict[str, set[str]] = {}
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write usage, text, arguments, options and examples."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        rows = [
+            (param.human_readable_name, param.help or "")
+            for param in self.get_params(ctx)
+            if isinstance(param, DocumentedArgument)
+        ]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        for heading, names in self.sections.items():
+            self._write_options(heading, names, ctx, formatter)
+        self.format_options(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+    def _write_options(
+        self,
+        heading: str,
+        names: set[str],
+        ctx: click.Context,
+        formatter: click.HelpFormatter,
+    ) -> None:
+        records = [
+            record
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and param.name in names
+            if (record := param.get_help_record(ctx)) is not None
+        ]
+        if records:
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options that are in no other section."""
+        everything = [p.name or "" for p in self.get_params(ctx)]
+        apart = set().union(*self.sections.values())
+        self._write_options("Options", {*everything} - apart, ctx, formatter)
+
+
+class DocumentedGroup(DocumentedCommand, click.Group):
+    """A group of commands whose help ends with examples."""
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options, and the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)

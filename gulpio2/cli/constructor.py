@@ -1,0 +1,191 @@
+"""What an adapter's constructor takes, read from its signature and docstring."""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import inspect
+import re
+import sys
+import types
+import typing
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal, Union, get_args, get_origin
+
+__all__ = ["Parameter", "constructor_parameters", "summary_of"]
+
+OUTPUT = "output_folder"
+_SECTION = re.compile(r"\n[ \t]*(\w[\w ]*)\n[ \t]*-{3,}[ \t]*\n")
+_PLAIN = (bool, int, float, str)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a constructor."""
+
+    name: str
+    required: bool
+    """It has no default."""
+    default: Any
+    """None where it is required."""
+    kinds: frozenset[type]
+    """Types that it takes, of bool, int, float and str; {str} where unknown."""
+    optional: bool
+    """None may be given."""
+    choices: tuple[str, ...]
+    """All that may be given; empty: anything."""
+    is_sequence: bool
+    """It takes several values, each of one of `kinds`."""
+    passing: inspect._ParameterKind
+    """How it is handed over."""
+    help: str
+    """Its paragraph in the docstring, on one line."""
+
+    @property
+    def is_flag(self) -> bool:
+        """It is either true or false, and has a default."""
+        return not self.required and self.kinds == {bool} and not self.is_sequence
+
+
+def constructor_parameters(cls: type) -> list[Parameter]:
+    """Describe what a class's constructor takes, in its order.
+
+    Parameters
+    ----------
+    cls : type
+        The class. Nothing is called.
+
+    Returns
+    -------
+    list of Parameter
+        Without ``self`` and ``**kwargs``.
+    """
+    init = cls.__init__  # type: ignore[misc]  # only read
+    if init is object.__init__:
+        return []
+    texts = _parameter_texts(cls)
+    names = vars(sys.modules.get(init.__module__, builtins))
+    return [
+        _describe(parameter, names, texts.get(name, ""))
+        for name, parameter in list(inspect.signature(init).parameters.items())[1:]
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+
+
+def summary_of(cls: type) -> str:
+    """Give the first line of a class's own docstring, or a line with its name."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    return _plain(text.partition("\n")[0]) or f"Items of {cls.__name__}."
+
+
+def _describe(
+    parameter: inspect.Parameter, names: dict[str, Any], text: str
+) -> Parameter:
+    required = parameter.default is parameter.empty
+    default = None if required else parameter.default
+    kinds: set[type] = set()
+    choices: list[str] = []
+    optional = is_sequence = False
+    if parameter.annotation is not parameter.empty:
+        for part in _alternatives(_evaluate(parameter.annotation, names)):
+            if part is None or part is type(None):
+                optional = True
+            elif get_origin(part) is Literal:
+                choices += [str(value) for value in get_args(part) if value is not None]
+                optional = optional or None in get_args(part)
+            elif _is_sequence(part):
+                is_sequence = True
+                kinds.update(k for k in get_args(part) if k in _PLAIN)
+            elif part in _PLAIN:
+                kinds.add(part)
+            elif isinstance(part, type) and issubclass(part, PathLike):
+                kinds.add(str)
+    if isinstance(default, (list, tuple, set, frozenset)):
+        is_sequence = True
+        kinds = kinds or {type(value) for value in default if type(value) in _PLAIN}
+    elif not kinds and not choices and type(default) in _PLAIN:
+        kinds = {type(default)}
+    if default is None and not required:
+        optional = True
+    return Parameter(
+        name=parameter.name,
+        required=required and parameter.kind is not parameter.VAR_POSITIONAL,
+        default=default,
+        kinds=frozenset(kinds or {str}),
+        optional=optional,
+        choices=tuple(choices),
+        is_sequence=is_sequence or parameter.kind is parameter.VAR_POSITIONAL,
+        passing=parameter.kind,
+        help=text,
+    )
+
+
+def _evaluate(annotation: Any, names: dict[str, Any]) -> Any:
+    """Give what an annotation says; `Any` where that cannot be found out.
+
+    `typing.get_type_hints` gives up on the first name that is imported for type
+    checkers only, and such names are usual.
+    """
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, {}, _Names(names))  # noqa: S307  # the adapter's own code
+    except Exception:  # noqa: BLE001  # whatever stands there, the parameter remains
+        return Any
+
+
+class _Names(dict[str, Any]):
+    """The names of a module, and those that are usual in annotations."""
+
+    def __missing__(self, name: str) -> Any:
+        for module in (builtins, typing, collections.abc):
+            if hasattr(module, name):
+                return getattr(module, name)
+        return Any
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [part for arg in get_args(annotation) for part in _alternatives(arg)]
+    return [annotation]
+
+
+def _is_sequence(annotation: Any) -> bool:
+    kind = get_origin(annotation) or annotation
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, collections.abc.Iterable)
+        and not issubclass(kind, (str, bytes, collections.abc.Mapping))
+    )
+
+
+def _parameter_texts(cls: type) -> dict[str, str]:
+    """Read the Parameters section of a numpydoc docstring."""
+    texts: dict[str, str] = {}
+    for docstring in (cls.__init__.__doc__, cls.__doc__):  # type: ignore[misc]  # only read
+        sections = _SECTION.split("\n" + inspect.cleandoc(docstring or ""))
+        for title, body in zip(sections[1::2], sections[2::2], strict=True):
+            if title.strip() == "Parameters":
+                texts.update(_entries(body))
+    return texts
+
+
+def _entries(body: str) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    current: list[str] = []
+    for line in body.splitlines():
+        if line and not line[0].isspace():
+            current = [
+                name.strip().lstrip("*") for name in line.partition(":")[0].split(",")
+            ]
+            texts.update(dict.fromkeys(current, ""))
+        else:
+            for name in current:
+                texts[name] = f"{texts[name]} {_plain(line)}".strip()
+    return texts
+
+
+def _plain(line: str) -> str:
+    """Take the marks of reStructuredText away."""
+    return line.strip().replace("``", "").replace("`", "")

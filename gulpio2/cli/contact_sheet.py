@@ -1,0 +1,113 @@
+"""A picture of what is in a gulp directory: some frames of some items."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gulpio2.cli.summary import spread
+from gulpio2.errors import CorruptFrameError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from gulpio2.item import StoredItem
+
+    Image = npt.NDArray[np.uint8]
+
+__all__ = ["draw_contact_sheet"]
+
+# Pixels.
+_GAP = 4
+_CAPTION = 22
+_BACKGROUND = 24
+_TEXT = (232, 232, 232)
+_DAMAGED = (200, 60, 60)
+
+
+def draw_contact_sheet(
+    items: Sequence[StoredItem],
+    *,
+    num_frames: int = 6,
+    frame_height: int = 120,
+    frame_width: int = 160,
+) -> Image:
+    """Draw a row for each item: its id, and frames evenly spread over it.
+
+    Parameters
+    ----------
+    items : sequence of StoredItem
+        At least one.
+    num_frames : int, optional
+        Frames to a row.
+    frame_height, frame_width : int, optional
+        Box in pixels that each frame is shrunk or enlarged into, its shape kept.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(height, width, 3)`` uint8 RGB. A frame that cannot be decoded is a crossed
+        box.
+    """
+    width = num_frames * (frame_width + _GAP) + _GAP
+    row_height = _CAPTION + frame_height + _GAP
+    sheet = np.full((row_height * len(items) + _GAP, width, 3), _BACKGROUND, np.uint8)
+    for row, item in enumerate(items):
+        top = row * row_height + _GAP
+        _write(sheet, _caption(item), (_GAP, top + _CAPTION - 8), width - 2 * _GAP)
+        for column, index in enumerate(spread(range(item.num_frames), num_frames)):
+            left = _GAP + column * (frame_width + _GAP)
+            box = sheet[
+                top + _CAPTION : top + _CAPTION + frame_height,
+                left : left + frame_width,
+            ]
+            _draw_frame(box, item, index)
+    return sheet
+
+
+def _caption(item: StoredItem) -> str:
+    noun = "frame" if item.num_frames == 1 else "frames"
+    label = item.meta.get("label")
+    text = f"{item.id_}  |  {item.num_frames} {noun}"
+    if label is not None:
+        text += f"  |  {label}"
+    # OpenCV's letters are those of ASCII.
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def _write(sheet: Image, text: str, origin: tuple[int, int], room: int) -> None:
+    import cv2
+
+    font, scale = cv2.FONT_HERSHEY_SIMPLEX, 0.45
+    shown = text
+    while text and cv2.getTextSize(shown, font, scale, 1)[0][0] > room:
+        text = text[:-1]
+        shown = f"{text}..."
+    cv2.putText(sheet, shown, origin, font, scale, _TEXT, 1, cv2.LINE_AA)
+
+
+def _draw_frame(box: Image, item: StoredItem, index: int) -> None:
+    import cv2
+
+    height, width = box.shape[:2]
+    try:
+        frame = item.read_frames([index])[0]
+    except CorruptFrameError:
+        cv2.rectangle(box, (0, 0), (width - 1, height - 1), _DAMAGED, 1)
+        cv2.line(box, (0, 0), (width - 1, height - 1), _DAMAGED, 1)
+        cv2.line(box, (0, height - 1), (width - 1, 0), _DAMAGED, 1)
+        return
+    if frame.ndim == 2:
+        frame = cv2.cvtColor(frame, cv2.COLOR_GRAY2RGB)
+    scale = min(height / frame.shape[0], width / frame.shape[1])
+    shape = (
+        max(1, min(width, round(frame.shape[1] * scale))),
+        max(1, min(height, round(frame.shape[0] * scale))),
+    )
+    how = cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST
+    small = cv2.resize(frame, shape, interpolation=how)
+    top, left = (height - shape[1]) // 2, (width - shape[0]) // 2
+    box[top : top + shape[1], left : left + shape[0]] = small

@@ -1,0 +1,154 @@
+"""Frames of an item as image files."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import FormatError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from gulpio2.item import StoredItem
+
+    Frame = npt.NDArray[np.uint8]
+
+__all__ = [
+    "BLOCK",
+    "encode_image",
+    "file_name",
+    "refused",
+    "write_file",
+    "write_images",
+]
+
+# Frames that are in memory together.
+BLOCK = 32
+# Bytes of a file name that every file system takes, with room for an ending.
+_MAX_NAME = 200
+
+
+def file_name(id_: str) -> str:
+    """Make one file name out of any id, a different one for each.
+
+    Parameters
+    ----------
+    id_ : str
+        May hold slashes, dots, control characters, or nothing.
+
+    Returns
+    -------
+    str
+        Letters and digits of any language, ``-`` and ``_`` stay, dots too but for a
+        first one; all else becomes ``%XX`` as in a URL. Long ones are cut, and end with
+        a digest.
+
+    Examples
+    --------
+    >>> file_name("../a b"), file_name("clip.mp4")
+    ('%2E.%2Fa%20b', 'clip.mp4')
+    """
+    parts = [
+        char
+        if char.isalnum() or char in "-_" or (char == "." and position)
+        else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
+        for position, char in enumerate(id_)
+    ]
+    name = "".join(parts) or "%"
+    if len(name.encode()) <= _MAX_NAME:
+        return name
+    digest = hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    kept = name.encode()[: _MAX_NAME - len(digest) - 1].decode("utf-8", "ignore")
+    return f"{kept}%{digest}"
+
+
+def write_images(
+    item: StoredItem, indices: Sequence[int], paths: Sequence[Path], *, overwrite: bool
+) -> None:
+    """Write frames as image files.
+
+    Parameters
+    ----------
+    item : StoredItem
+        The item.
+    indices : sequence of int
+        Its frames.
+    paths : sequence of Path
+        A file for each; the ending decides: ``.jpg`` gets the stored bytes as they
+        are, anything else is encoded by OpenCV.
+    overwrite : bool
+        Files that are there are replaced.
+
+    Raises
+    ------
+    StorageError
+        A file is there already, or cannot be written.
+    """
+    for start in range(0, len(indices), BLOCK):
+        block = list(indices[start : start + BLOCK])
+        files = paths[start : start + BLOCK]
+        if files[0].suffix == ".jpg":
+            contents = item.read_jpegs(block)
+        else:
+            contents = [
+                encode_image(frame, path.suffix)
+                for frame, path in zip(item.read_frames(block), files, strict=True)
+            ]
+        for path, content in zip(files, contents, strict=True):
+            write_file(path, content, overwrite=overwrite)
+
+
+def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write one file.
+
+    Raises
+    ------
+    StorageError
+        It is there already, or cannot be written.
+    """
+    try:
+        with path.open("wb" if overwrite else "xb") as file:
+            file.write(content)
+    except OSError as cause:
+        raise refused(path, cause) from cause
+
+
+def encode_image(frame: Frame, suffix: str) -> bytes:
+    """Encode RGB or grey pixels as an image file.
+
+    Parameters
+    ----------
+    frame : numpy.ndarray
+        ``(H, W, 3)`` RGB or ``(H, W)``, uint8.
+    suffix : str
+        Ending of the format, with its dot.
+    """
+    import cv2
+
+    pixels = frame if frame.ndim == 2 else cv2.cvtColor(frame, cv2.COLOR_RGB2BGR)
+    good, encoded = cv2.imencode(suffix, pixels)
+    if not good:
+        raise FormatError(f"OpenCV cannot write {suffix} images")
+    return encoded.tobytes()
+
+
+def refused(path: Path, cause: OSError) -> StorageError:
+    """Say why a file could not be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    cause : OSError
+        What the system said.
+    """
+    if isinstance(cause, FileExistsError):
+        return StorageError(
+            cause.errno, f"{path} is there already; --overwrite replaces it"
+        )
+    return StorageError(cause.errno, f"cannot write {path}: {cause.strerror or cause}")

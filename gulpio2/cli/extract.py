@@ -1,0 +1,178 @@
+"""``gulp2 extract``: frames as image files, or an item as a video."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.options import (
+    directory_argument,
+    dry_run_option,
+    open_gulp_directory,
+    overwrite_option,
+    verbosity_options,
+)
+from gulpio2.cli.parameter_types import FrameChoice, ParamType
+from gulpio2.cli.terminal import count, escape, is_quiet, note
+from gulpio2.errors import FrameIndexError, StorageError
+
+if TYPE_CHECKING:
+    from gulpio2.item import StoredItem
+
+__all__ = ["extract"]
+
+_DEFAULT_RATE = Fraction(25)
+
+
+class _Rate(ParamType):
+    """Frames per second: 25, 29.97 or 30000/1001."""
+
+    name = "rate"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        """Give the exact rate."""
+        try:
+            rate = Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            rate = Fraction(0)
+        if rate <= 0:
+            self.fail(f"{value!r} is no rate; write 25 or 30000/1001.", param, ctx)
+        return rate
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 extract gulped item0                    # every frame, as stored",
+        "gulp2 extract gulped item0 --frames 0:6:2 --format png --out pictures",
+        "gulp2 extract gulped item1 --format mp4 --rate 12",
+    ],
+)
+@directory_argument
+@argument("id_", metavar="ID", help="The item.")
+@click.option(
+    "--frames",
+    "choice",
+    type=FrameChoice(),
+    default="::",
+    help="Which, as in Python: 7, 0:16:2, -1, or 0,5,10:20. Default: all.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="Where to write; made if it is missing. Default: here.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["jpg", "png", "mp4"]),
+    default="jpg",
+    show_default=True,
+    help="jpg: the stored bytes as they are. png: the decoded pixels. mp4: a video.",
+)
+@click.option(
+    "--rate",
+    type=_Rate(),
+    help="Frames per second of an mp4. Default: the times of the frames where they are "
+    "stored, 25 otherwise.",
+)
+@overwrite_option
+@dry_run_option
+@verbosity_options
+def extract(
+    directory: Path,
+    id_: str,
+    choice: list[int | slice],
+    out: Path,
+    format_: str,
+    rate: Fraction | None,
+    overwrite: bool,
+    dry_run: bool,
+) -> None:
+    """Write frames of an item as image files, or as a video.
+
+    Images are OUT/<ID>/000007.jpg and so on, numbered as in the item; a video is
+    OUT/<ID>.mp4. What cannot stand in a file name is written in the ID as %XX.
+    """
+    from gulpio2.cli.export import file_name, write_images
+    from gulpio2.cli.video_export import write_video
+
+    with open_gulp_directory(directory) as opened:
+        item = opened.item(id_)
+        indices = _indices(item, choice)
+        if format_ == "mp4":
+            paths = [out / f"{file_name(id_)}.mp4"]
+        else:
+            # A frame that is chosen twice is one file.
+            indices = list(dict.fromkeys(indices))
+            folder = out / file_name(id_)
+            paths = [folder / f"{index:06}.{format_}" for index in indices]
+        present = [path for path in paths if path.exists()]
+        if present and not overwrite:
+            more = f", and {len(present) - 1} more" if len(present) > 1 else ""
+            raise StorageError(
+                None, f"{present[0]} is there already{more}; --overwrite replaces them"
+            )
+        target = paths[0] if format_ == "mp4" else paths[0].parent
+        if not dry_run:
+            _make_folder(paths[0].parent)
+            if format_ == "mp4":
+                times = _times(item, indices, rate)
+                write_video(item, indices, paths[0], times, overwrite=overwrite)
+            else:
+                write_images(item, indices, paths, overwrite=overwrite)
+    if dry_run or not is_quiet():
+        would = "would write " if dry_run else ""
+        click.echo(f"{would}{escape(target)}: {count(len(indices), 'frame')}")
+
+
+def _indices(item: StoredItem, choice: list[int | slice]) -> list[int]:
+    from gulpio2.format.selection import select_frames
+
+    indices: list[int] = []
+    for part in choice:
+        try:
+            indices.extend(select_frames(part, item.num_frames))
+        except FrameIndexError as cause:
+            raise FrameIndexError(f"item {item.id_!r}: {cause}") from cause
+    if not indices:
+        raise FrameIndexError(
+            f"item {item.id_!r} has {count(item.num_frames, 'frame')}, and none is "
+            "chosen. Change --frames"
+        )
+    return indices
+
+
+def _times(
+    item: StoredItem, indices: list[int], rate: Fraction | None
+) -> list[Fraction]:
+    from gulpio2.cli.video_export import frame_times
+
+    if rate is None:
+        times = frame_times(item, indices)
+        if times is not None:
+            return times
+        rate = _DEFAULT_RATE
+        if not is_quiet():
+            note(
+                f"gulp2: the chosen frames have no ascending times; {rate} frames per "
+                "second are taken (--rate sets it)"
+            )
+    return [k / rate for k in range(len(indices))]
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise StorageError(
+            cause.errno, f"cannot make the folder {folder}: {cause.strerror}"
+        ) from cause

@@ -1,0 +1,182 @@
+"""``gulp2 info``: what is in a gulp directory."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.options import (
+    directory_argument,
+    json_option,
+    open_gulp_directory,
+    verbosity_options,
+)
+from gulpio2.cli.terminal import count, escape, note, size, write_lines
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gulpio2.cli.summary import Summary
+    from gulpio2.format.manifest import Run
+
+__all__ = ["info"]
+
+# Kinds that are named before the rest is counted.
+_NAMED = 8
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 info gulped",
+        "gulp2 info gulped --json",
+        "gulp2 info gulped --label-key number --sample 100",
+    ],
+)
+@directory_argument
+@click.option(
+    "--label-key",
+    default="label",
+    show_default=True,
+    help="Key of the metadata to count items by.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Look at the first frame of so many items, evenly spread, for its size.",
+)
+@json_option("it as one JSON object")
+@verbosity_options
+def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
+    """Say what is in a gulp directory, and how it was made.
+
+    Reads the maps and the first frame of some items, so it is quick and no check:
+    that is gulp2 check.
+    """
+    from gulpio2.cli.summary import summarize
+    from gulpio2.errors import MetaFileError
+
+    with open_gulp_directory(directory) as opened:
+        summary = summarize(opened, label_key=label_key, sample=sample)
+        try:
+            manifest = opened.manifest
+        except MetaFileError as error:
+            note(f"gulp2: warning: {escape(error)}")
+            runs: tuple[Run, ...] = ()
+            metainfo: dict[str, Any] = {}
+        else:
+            runs, metainfo = manifest.runs, dict(manifest.metainfo)
+    if as_json:
+        click.echo(json.dumps(_to_json(directory, summary, runs, metainfo)))
+    else:
+        write_lines(_to_lines(directory, summary, runs, metainfo, label_key))
+
+
+def _to_json(
+    directory: Path, summary: Summary, runs: tuple[Run, ...], metainfo: dict[str, Any]
+) -> dict[str, Any]:
+    least, median, most = summary.frames_per_item
+    return {
+        "directory": str(directory),
+        "items": summary.items,
+        "chunks": summary.chunks,
+        "frames": summary.frames,
+        "frames_per_item": {"min": least, "median": median, "max": most},
+        "bytes": summary.num_bytes,
+        "seconds": summary.seconds,
+        "timed_items": summary.timed_items,
+        "frame_rates": dict(summary.frame_rates.most_common()),
+        "frame_sizes": dict(summary.frame_sizes.most_common()),
+        "sampled_items": summary.sampled_items,
+        "unreadable": summary.unreadable,
+        "labels": dict(summary.labels.most_common()),
+        "metadata_keys": dict(summary.metadata_keys),
+        "runs": [
+            {
+                "adapter": run.adapter,
+                "options": run.options,
+                "encoder": run.encoder,
+                "package": run.package,
+                "chunks": list(run.chunks),
+            }
+            for run in runs
+        ],
+        "metainfo": metainfo,
+    }
+
+
+def _to_lines(
+    directory: Path,
+    summary: Summary,
+    runs: tuple[Run, ...],
+    metainfo: dict[str, Any],
+    label_key: str,
+) -> Iterator[str]:
+    yield escape(directory)
+    yield f"  items      {summary.items:,} in {count(summary.chunks, 'chunk')}"
+    least, median, most = summary.frames_per_item
+    per_item = f" (an item: {least:,} to {most:,}, median {median:,.10g})"
+    yield f"  frames     {summary.frames:,}{per_item if summary.items else ''}"
+    per_frame = f" ({size(summary.num_bytes / max(summary.frames, 1))} a frame)"
+    yield f"  bytes      {size(summary.num_bytes)}{per_frame if summary.frames else ''}"
+    if summary.timed_items:
+        yield (
+            f"  duration   {_duration(summary.seconds)}"
+            f" ({summary.timed_items:,} of {count(summary.items, 'item')} have times)"
+        )
+        yield f"  frames/s   {_histogram(summary.frame_rates)}"
+    sampled = ""
+    if summary.sampled_items < summary.items:
+        sampled = f" (of {summary.sampled_items:,} items looked at)"
+    yield f"  sizes      {_histogram(summary.frame_sizes) or 'none'}{sampled}"
+    if summary.unreadable:
+        yield (
+            f"  damaged    {count(len(summary.unreadable), 'first frame')}: "
+            f"{escape(', '.join(summary.unreadable[:_NAMED]))}; see gulp2 check"
+        )
+    if summary.labels:
+        kinds = len(summary.labels)
+        yield f"  labels     {kinds:,} by {label_key!r}: {_histogram(summary.labels)}"
+    if summary.metadata_keys:
+        yield f"  metadata   {escape(', '.join(summary.metadata_keys))}"
+    if metainfo:
+        yield f"  metainfo   {escape(', '.join(metainfo))}"
+    if not runs:
+        yield "  made by    unknown: there is no manifest, as in GulpIO2 0.0.4"
+    for run in runs:
+        yield from _run_lines(run)
+
+
+def _run_lines(run: Run) -> Iterator[str]:
+    encoder = ", ".join(f"{key} {value}" for key, value in run.encoder.items())
+    yield escape(
+        f"  made by    {run.adapter}, gulpio2 {run.package}, "
+        f"{count(len(run.chunks), 'chunk')} ({encoder})"
+    )
+    for key, value in run.options.items():
+        yield escape(f"             {key} = {json.dumps(value, ensure_ascii=False)}")
+
+
+def _histogram(counts: Counter[str]) -> str:
+    parts = [
+        f"{escape(kind)}: {number:,}" for kind, number in counts.most_common(_NAMED)
+    ]
+    if len(counts) > _NAMED:
+        parts.append(f"and {len(counts) - _NAMED:,} more")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,335 @@
+"""``gulp2 ingest``: a source data set into a gulp directory."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from gulpio2.cli.adapter_lookup import BUILT_IN, find_adapter
+from gulpio2.cli.adapter_options import adapter_options, make_adapter
+from gulpio2.cli.command import DocumentedArgument, DocumentedCommand, DocumentedGroup
+from gulpio2.cli.constructor import summary_of
+from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
+from gulpio2.cli.parameter_types import ByteSize
+from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gulpio2.ingest.report import IngestReport
+
+__all__ = ["ingest"]
+
+# Items of a dry run that are listed.
+_FIRST = 5
+
+EXAMPLES = {
+    "video-folder": ["videos gulped", "videos gulped --frame-size 256 --num-workers 4"],
+    "image-folder": ["images gulped --file-extensions .png,.jpg"],
+    "image-list": ["images.txt gulped --root-folder images"],
+    "table": ["clips.csv gulped --id-column name --label-column label"],
+    "20bn-json-videos": ["videos.json videos-by-id gulped --frame-rate 8"],
+    "20bn-csv-webm": ["webm.csv webm gulped --remove-duplicate-ids"],
+    "20bn-csv-jpeg": ["frames.csv frames gulped --frame-size 128"],
+    "activitynet": ["activitynet.json activitynet gulped --phase validation"],
+    "kinetics": ["kinetics.json kinetics gulped --id-rule clip"],
+}
+
+
+class AdapterGroup(DocumentedGroup):
+    """A command for each adapter, made when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the built-in adapters."""
+        del ctx
+        return list(BUILT_IN)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Make the command of a built-in adapter, or of a user's."""
+        del ctx
+        name = cmd_name.replace("_", "-")
+        if name not in BUILT_IN:
+            if cmd_name.startswith("-"):
+                return None
+            name = cmd_name
+        return adapter_command(name, find_adapter(name))
+
+
+@click.group(
+    cls=AdapterGroup,
+    subcommand_metavar="ADAPTER ... OUTPUT",
+    examples=[
+        "gulp2 ingest video-folder videos gulped",
+        "gulp2 ingest table --help",
+        "gulp2 ingest table clips.csv gulped --id-column name --dry-run",
+        "gulp2 ingest my_adapters.py:MyAdapter source gulped",
+    ],
+)
+@verbosity_options
+def ingest() -> None:
+    """Write the items of a source data set into a gulp directory.
+
+    ADAPTER is one of those below, module:Class, or file.py:Class. What its constructor
+    takes becomes arguments and options. OUTPUT is made if it is missing; items are
+    added to what is there.
+
+    An item that cannot be read is reported and left out, the rest is stored, and the
+    exit status is 1. OUTPUT/failures.jsonl lists such items.
+    """
+
+
+def adapter_command(name: str, cls: type) -> click.Command:
+    """Make the command of an adapter.
+
+    Parameters
+    ----------
+    name : str
+        As the user gave it.
+    cls : type
+        Its class.
+
+    Returns
+    -------
+    click.Command
+        Takes what the constructor takes, OUTPUT, and the options of every ingest.
+    """
+
+    @_common_options
+    def body(**values: Any) -> None:
+        ctx = click.get_current_context()
+        given = {
+            key: value
+            for key, value in values.items()
+            if ctx.get_parameter_source(key) is ParameterSource.COMMANDLINE
+        }
+        settings = Settings(**{k: v for k, v in values.items() if k in _SETTINGS})
+        adapter = make_adapter(cls, given, settings.output)
+        if settings.dry_run:
+            _plan(adapter, settings)
+        else:
+            _ingest(ctx, adapter, settings)
+
+    summary = summary_of(cls)
+    common = click.command(
+        name, cls=DocumentedCommand, help=summary, short_help=summary
+    )(body)
+    taken = {word[2:] for param in common.params for word in param.opts}
+    own = adapter_options(cls, taken)
+    output = DocumentedArgument(
+        ["output"],
+        metavar="OUTPUT",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="The gulp directory.",
+    )
+    positionals = [p for p in own if isinstance(p, DocumentedArgument)]
+    common.params = [
+        *positionals,
+        output,
+        *(p for p in own if p not in positionals),
+        *common.params,
+    ]
+    lines = EXAMPLES.get(name) or [
+        " ".join([*(p.human_readable_name for p in positionals), "OUTPUT"])
+    ]
+    common.sections = {"Options of the adapter": {p.name for p in own}}
+    common.examples = tuple(f"gulp2 ingest {name} {line}" for line in lines)
+    return common
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of every ingest."""
+
+    output: Path
+    videos_per_chunk: int
+    chunk_bytes: int | None
+    num_workers: int
+    quality: int
+    subsampling: str
+    on_duplicate: str
+    allow_failures: bool
+    resume: bool
+    as_json: bool
+    dry_run: bool
+
+
+_SETTINGS = frozenset(Settings.__dataclass_fields__)
+
+
+def _common_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of every ingest."""
+    options = [
+        click.option(
+            "--videos-per-chunk",
+            type=click.IntRange(min=1),
+            metavar="N",
+            default=100,
+            show_default=True,
+            help="Items in one chunk, which is also the unit of parallel work.",
+        ),
+        click.option(
+            "--chunk-bytes",
+            type=ByteSize(),
+            help="Close a chunk also at this size: 512MB, 2GiB.",
+        ),
+        click.option(
+            "--num-workers",
+            type=click.IntRange(min=1),
+            metavar="N",
+            default=_available_cpus,
+            show_default="number of CPUs",
+            help="Worker processes.",
+        ),
+        click.option(
+            "--quality",
+            type=click.IntRange(1, 100),
+            metavar="N",
+            default=90,
+            show_default=True,
+            help="JPEG quality of what has to be encoded.",
+        ),
+        click.option(
+            "--subsampling",
+            type=click.Choice(["source", "444", "422", "420"]),
+            default="source",
+            show_default=True,
+            help="How finely colour is stored: as in the source, or one for all.",
+        ),
+        click.option(
+            "--on-duplicate",
+            type=click.Choice(["raise", "skip", "report"]),
+            default="raise",
+            show_default=True,
+            help="What to do about ids that are taken: refuse to begin, leave the item "
+            "out, or report it as failed.",
+        ),
+        click.option(
+            "--allow-failures",
+            is_flag=True,
+            help="Exit with 0 even if items failed.",
+        ),
+        click.option(
+            "--resume",
+            is_flag=True,
+            help="Go on with a run that was interrupted; give the other arguments as "
+            "they were.",
+        ),
+        dry_run_option,
+        json_option("the report as JSON"),
+        verbosity_options,
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _available_cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
+    """Ingest with a bar, and report."""
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.format.layout import FAILURES_NAME
+    from gulpio2.ingest.ingestor import GulpIngestor
+
+    with ProgressBar(len(adapter)) as bar:
+        ingestor = GulpIngestor(
+            adapter,
+            settings.output,
+            settings.videos_per_chunk,
+            settings.num_workers,
+            chunk_bytes=settings.chunk_bytes,
+            encoder=EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
+            on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it
+            resume=settings.resume,
+            progress=bar,
+        )
+        try:
+            report = ingestor.run()
+        except KeyboardInterrupt:
+            note("gulp2: what was stored is intact; --resume goes on with the rest")
+            raise
+    if settings.as_json:
+        click.echo(json.dumps({"output": str(settings.output), **report.to_json()}))
+    elif not is_quiet():
+        click.echo(_sentence(report, settings.output))
+    if report.failures:
+        click.echo(
+            f"gulp2: {count(len(report.failures), 'item')} failed; "
+            f"{escape(settings.output / FAILURES_NAME)} lists them",
+            err=True,
+        )
+        if not settings.allow_failures:
+            ctx.exit(1)
+
+
+def _sentence(report: IngestReport, output: Path) -> str:
+    seconds = max(report.seconds, 1e-9)
+    parts = [
+        count(report.items, "item"),
+        count(report.frames, "frame"),
+        f"{size(report.num_bytes)} in {count(len(report.chunks), 'chunk')}",
+    ]
+    if report.skipped:
+        parts.append(f"{report.skipped:,} skipped")
+    return (
+        f"{escape(output)}: {', '.join(parts)}; {report.seconds:.1f} s, "
+        f"{report.frames / seconds:,.0f} frames/s, "
+        f"{report.num_bytes / seconds / 1e6:.1f} MB/s"
+    )
+
+
+def _plan(adapter: Any, settings: Settings) -> None:
+    """Say what would be ingested."""
+    from gulpio2.directory import GulpDirectory
+    from gulpio2.format.plan import calculate_chunk_slices
+
+    num_items = len(adapter)
+    tell = getattr(adapter, "item_ids", None)
+    ids = tell() if tell is not None else None
+    with GulpDirectory(settings.output) as directory:
+        stored = set(directory.chunk_lookup)
+    names = [] if ids is None else [str(id_) for id_ in ids]
+    repeated = len(names) - len(set(names))
+    present = len(stored.intersection(names))
+    slices = calculate_chunk_slices(settings.videos_per_chunk, num_items)
+    plan = {
+        "output": str(settings.output),
+        "adapter": type(adapter).__name__,
+        "items": num_items,
+        "first_ids": None if ids is None else names[:_FIRST],
+        "repeated_ids": None if ids is None else repeated,
+        "already_stored": None if ids is None else present,
+        "chunks": len(slices),
+        "chunks_may_be_more": settings.chunk_bytes is not None,
+    }
+    if settings.as_json:
+        click.echo(json.dumps(plan))
+        return
+    at_least = "at least " if settings.chunk_bytes is not None else ""
+    lines = [
+        f"{escape(settings.output)}: {count(num_items, 'item')} of "
+        f"{plan['adapter']} would be ingested into {at_least}"
+        f"{count(len(slices), 'new chunk')}; nothing was written"
+    ]
+    if ids is None:
+        lines.append("  ids are known only while ingesting: the adapter lists none")
+    else:
+        shown = ", ".join(escape(name) for name in names[:_FIRST])
+        lines.append(
+            f"  first ids        {shown}{', ...' if num_items > _FIRST else ''}"
+        )
+        lines.append(f"  repeated ids     {repeated:,}")
+        lines.append(f"  already stored   {present:,}")
+    write_lines(lines)

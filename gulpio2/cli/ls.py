@@ -1,0 +1,103 @@
+"""``gulp2 ls``: the items of a gulp directory."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.options import (
+    directory_argument,
+    json_option,
+    open_gulp_directory,
+    verbosity_options,
+)
+from gulpio2.cli.terminal import escape, size, write_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gulpio2.directory import GulpDirectory
+
+__all__ = ["ls"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 ls gulped",
+        "gulp2 ls gulped 'item*' --long",
+        "gulp2 ls gulped --json",
+    ],
+)
+@directory_argument
+@argument(
+    "pattern",
+    metavar="[PATTERN]",
+    required=False,
+    help="Only ids like this; * and ? stand for other characters, / among them.",
+)
+@click.option(
+    "-l",
+    "--long",
+    "in_detail",
+    is_flag=True,
+    help="With frames, size on disk, chunk and metadata.",
+)
+@json_option("one JSON object a line, with everything")
+@verbosity_options
+@click.pass_context
+def ls(
+    ctx: click.Context,
+    directory: Path,
+    pattern: str | None,
+    in_detail: bool,
+    as_json: bool,
+) -> None:
+    """List the ids in a gulp directory, in its order.
+
+    Characters that a terminal would obey are shown as escapes; --json has them as they
+    are. The exit status is 1 if nothing
+    is like PATTERN.
+    """
+    with open_gulp_directory(directory) as opened:
+        ids = [
+            id_
+            for id_ in opened.merged_meta_dict
+            if pattern is None or fnmatch.fnmatchcase(id_, pattern)
+        ]
+        if as_json:
+            write_lines(json.dumps(_row(opened, id_)) for id_ in ids)
+        elif in_detail:
+            write_lines(_table(opened, ids))
+        else:
+            write_lines(escape(id_) for id_ in ids)
+    if not ids and pattern is not None:
+        click.echo(f"gulp2: no id is like {pattern!r}", err=True)
+        ctx.exit(1)
+
+
+def _row(directory: GulpDirectory, id_: str) -> dict[str, Any]:
+    item = directory.item(id_)
+    return {
+        "id": id_,
+        "frames": item.num_frames,
+        "bytes": sum(info[2] for info in item.entry["frame_info"]),
+        "chunk": directory.chunk_lookup[id_],
+        "meta": item.meta,
+    }
+
+
+def _table(directory: GulpDirectory, ids: list[str]) -> Iterator[str]:
+    if not ids:
+        return
+    yield f"{'frames':>8} {'size':>9} {'chunk':>6}  id  metadata"
+    for id_ in ids:
+        row = _row(directory, id_)
+        numbers = f"{row['frames']:>8} {size(row['bytes']):>9} {row['chunk']:>6}"
+        meta = json.dumps(row["meta"], ensure_ascii=False)
+        yield escape(f"{numbers}  {id_}  {meta}")

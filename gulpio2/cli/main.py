@@ -1,0 +1,149 @@
+"""The program ``gulp2``, and the one place where errors become messages."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from gulpio2.cli.command import DocumentedGroup
+from gulpio2.cli.options import verbosity_options
+from gulpio2.cli.terminal import escape, set_verbosity
+from gulpio2.errors import GulpError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Program", "gulp2", "main"]
+
+# In the order of the help. Each is the attribute of the module of its name, which is
+# imported when the command is asked for.
+COMMANDS = ["ingest", "check", "info", "ls", "extract", "sheet"]
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+class Program(DocumentedGroup):
+    """A group that loads its commands when needed, and ends with a message."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands."""
+        del ctx
+        return COMMANDS
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"gulpio2.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the closest ones."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            close = difflib.get_close_matches(name, COMMANDS) or COMMANDS
+            ctx.fail(f"No command {escape(name)!r}. There is: {', '.join(close)}.")
+        return super().resolve_command(ctx, args)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT002  # signature of click
+        windows_expand_args: bool = True,  # noqa: FBT002  # signature of click
+        **extra: Any,
+    ) -> NoReturn:
+        """Run a command line and exit.
+
+        Raises
+        ------
+        SystemExit
+            0 good, 1 found or failed, 2 wrong usage, 130 interrupted. Errors that are
+            not the package's own come through, with their traceback.
+        """
+        del standalone_mode  # the messages and codes are those below
+        set_verbosity(0)
+        try:
+            status = super().main(
+                args,
+                prog_name,
+                complete_var,
+                standalone_mode=False,
+                windows_expand_args=windows_expand_args,
+                **extra,
+            )
+        except click.ClickException as error:
+            error.show()
+            status = error.exit_code
+        except click.Abort:
+            click.echo("gulp2: interrupted", err=True)
+            status = INTERRUPTED
+        except GulpError as error:
+            click.echo(f"gulp2: error: {one_line(error)}", err=True)
+            status = 1
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def one_line(error: BaseException) -> str:
+    """Give an error's message without line breaks and error numbers."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and not error.filename:
+        text = error.strerror
+    return escape(" ".join(text.split("\n")))
+
+
+def print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    """Print the version and end."""
+    if value:
+        from gulpio2.__version__ import __version__
+
+        click.echo(f"gulp2 {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Program,
+    # Kebab-case is shown, the snake_case of 0.0.4 is understood.
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda token: token.replace("_", "-"),
+    },
+    examples=[
+        "gulp2 ingest video-folder videos gulped",
+        "gulp2 check --deep gulped",
+        "gulp2 info gulped",
+        "gulp2 ls --long gulped",
+    ],
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Print the version and end.",
+)
+@verbosity_options
+def gulp2() -> None:
+    """Store the frames of videos in few files, and read any of them fast.
+
+    A gulp directory holds every frame of a data set as a JPEG of its own, in chunks of
+    many items, with a map of where each one is.
+    """
+
+
+def main() -> NoReturn:
+    """Run ``gulp2`` with the arguments of this process."""
+    gulp2.main(prog_name="gulp2")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What several commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gulpio2.cli.command import argument
+from gulpio2.cli.terminal import set_verbosity
+from gulpio2.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gulpio2.directory import GulpDirectory
+
+__all__ = [
+    "directory_argument",
+    "dry_run_option",
+    "json_option",
+    "open_gulp_directory",
+    "overwrite_option",
+    "verbosity_options",
+]
+
+directory_argument = argument(
+    "directory",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A gulp directory.",
+)
+
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace files that are there already."
+)
+
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Say what would be written, and write nothing."
+)
+
+
+def json_option(what: str) -> Callable[[Any], Any]:
+    """Add ``--json``, which arrives as ``as_json``.
+
+    Parameters
+    ----------
+    what : str
+        What is printed as JSON, for the help.
+    """
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what}.")
+
+
+def verbosity_options(command: Callable[..., Any]) -> Any:
+    """Add ``-q`` and ``-v``, which work before and after a subcommand's name.
+
+    Parameters
+    ----------
+    command : callable
+        The function that becomes a command. It gets neither as an argument.
+    """
+
+    def be_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        if value:
+            set_verbosity(-1, ctx)
+
+    def be_verbose(ctx: click.Context, _param: click.Parameter, value: int) -> None:
+        if value:
+            set_verbosity(value, ctx)
+
+    command = click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        expose_value=False,
+        callback=be_verbose,
+        help="Say what is done; twice: everything.",
+    )(command)
+    return click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        callback=be_quiet,
+        help="No bar and no warnings: only results and errors.",
+    )(command)
+
+
+def open_gulp_directory(path: Path) -> GulpDirectory:
+    """Open a folder that must be a gulp directory.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    Raises
+    ------
+    FormatError
+        It holds neither a chunk nor a manifest.
+    """
+    from gulpio2.directory import GulpDirectory
+    from gulpio2.format.layout import MANIFEST_NAME
+
+    directory = GulpDirectory(path)
+    if not directory.num_chunks and not (path / MANIFEST_NAME).exists():
+        raise FormatError(
+            f"{path} is no gulp directory: it holds no chunk, that is no data_N.gulp "
+            "with its meta_N.gmeta. Give the folder that was ingested into"
+        )
+    return directory

@@ -1,0 +1,156 @@
+"""Values on the command line that are more than a word."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:  # no type argument before click 8.4
+    ParamType = click.ParamType
+
+__all__ = ["ByteSize", "FrameChoice", "Items", "NumberOrText", "OrNone", "ParamType"]
+
+_UNITS = {
+    "": 1, "b": 1,
+    "k": 10**3, "kb": 10**3, "kib": 2**10,
+    "m": 10**6, "mb": 10**6, "mib": 2**20,
+    "g": 10**9, "gb": 10**9, "gib": 2**30,
+    "t": 10**12, "tb": 10**12, "tib": 2**40,
+}  # fmt: skip
+_BYTES = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
+_INDEX = re.compile(r"-?[0-9]+")
+
+
+class ByteSize(ParamType):
+    """A number of bytes, with a unit or without.
+
+    Examples
+    --------
+    >>> [ByteSize().convert(text, None, None) for text in ("800", "512MB", "1.5GiB")]
+    [800, 512000000, 1610612736]
+    """
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Give the bytes."""
+        match = _BYTES.fullmatch(str(value).strip().lower())
+        if match is None or match[2] not in _UNITS:
+            self.fail(f"{value!r} is no size; write 800000, 512MB or 1GiB.", param, ctx)
+        num_bytes = int(float(match[1]) * _UNITS[match[2]])
+        if num_bytes < 1:
+            self.fail(f"{value!r} is less than one byte.", param, ctx)
+        return num_bytes
+
+
+class FrameChoice(ParamType):
+    """Frames as Python writes them: an index, a slice, or several.
+
+    Examples
+    --------
+    >>> convert = FrameChoice().convert
+    >>> convert("0:16:2", None, None), convert("-1", None, None)
+    ([slice(0, 16, 2)], [-1])
+    """
+
+    name = "frames"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int | slice]:
+        """Give indices and slices in order."""
+        if isinstance(value, list):
+            return value
+        chosen: list[int | slice] = []
+        for part in str(value).split(","):
+            bounds = [bound.strip() for bound in part.split(":")]
+            wrong = [b for b in bounds if b and not _INDEX.fullmatch(b)]
+            if wrong or len(bounds) > 3 or bounds == [""] or bounds[2:] in (["0"],):
+                self.fail(
+                    f"{part!r} chooses no frames; write an index, or start:stop:step "
+                    "as in Python, or several with commas between.",
+                    param,
+                    ctx,
+                )
+            numbers = [int(bound) if bound else None for bound in bounds]
+            if len(numbers) == 1 and numbers[0] is not None:
+                chosen.append(numbers[0])
+            else:
+                chosen.append(slice(*numbers))
+        return chosen
+
+
+class NumberOrText(ParamType):
+    """An int or a float where the text is one, the text otherwise.
+
+    Examples
+    --------
+    >>> [NumberOrText().convert(text, None, None) for text in ("8", "2.5", "30/1")]
+    [8, 2.5, '30/1']
+    """
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float | str:
+        """Give the number or the text."""
+        del param, ctx
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except (TypeError, ValueError):
+                pass
+        return str(value)
+
+
+class Items(ParamType):
+    """Values with commas between.
+
+    Parameters
+    ----------
+    kind : click.ParamType
+        Type of each value.
+    """
+
+    def __init__(self, kind: ParamType) -> None:
+        self.kind = kind
+        self.name = f"{kind.name},..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[Any]:
+        """Give the values."""
+        if not isinstance(value, str):
+            return list(value)
+        return [self.kind(part.strip(), param, ctx) for part in value.split(",")]
+
+
+class OrNone(ParamType):
+    """Nothing where the text is empty.
+
+    Parameters
+    ----------
+    kind : click.ParamType
+        Type of any other value.
+    """
+
+    def __init__(self, kind: ParamType) -> None:
+        self.kind = kind
+        self.name = kind.name
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Give the value or None."""
+        return None if value == "" else self.kind(value, param, ctx)
+
+    def get_metavar(self, *args: Any, **kwargs: Any) -> str | None:
+        """Show what the other type shows."""
+        return self.kind.get_metavar(*args, **kwargs)

@@ -1,0 +1,117 @@
+"""A bar on stderr for work that takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from gulpio2.cli.terminal import is_quiet
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+__all__ = ["ProgressBar"]
+
+_FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}{postfix}]"
+# Seconds between two drawings, on a terminal and into a file.
+_TERMINAL_SECONDS = 0.1
+_FILE_SECONDS = 10.0
+
+
+class ProgressBar:
+    """Draws what the library tells it: a `gulpio2.types.Progress`.
+
+    Parameters
+    ----------
+    total : int
+        How much there is to do.
+    counted : {"items", "num_bytes"}, optional
+        In what that is counted.
+    delay_seconds : float, optional
+        Nothing is drawn before.
+
+    Notes
+    -----
+    It may be called from any thread. Under ``-q`` it draws nothing.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        *,
+        counted: Literal["items", "num_bytes"] = "items",
+        delay_seconds: float = 1.0,
+    ) -> None:
+        self.total = total
+        self.counted = counted
+        self.items = self.frames = self.num_bytes = self.failures = 0
+        self._delay = delay_seconds
+        self._pause = _TERMINAL_SECONDS if sys.stderr.isatty() else _FILE_SECONDS
+        self._began = time.monotonic()
+        self._drawn = float("-inf")
+        self._bar: Any = None
+        self._quiet = is_quiet()
+        self._lock = threading.Lock()
+
+    def __call__(
+        self, *, items: int = 0, frames: int = 0, num_bytes: int = 0, failures: int = 0
+    ) -> None:
+        """Take note of what was done since the last call."""
+        with self._lock:
+            self.items += items
+            self.frames += frames
+            self.num_bytes += num_bytes
+            self.failures += failures
+            now = time.monotonic()
+            if (
+                not self._quiet
+                and now - self._began >= self._delay
+                and now - self._drawn >= self._pause
+            ):
+                self._drawn = now
+                self._draw(now - self._began)
+
+    def _draw(self, seconds: float) -> None:
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=self.total,
+                bar_format=_FORMAT,
+                file=sys.stderr,
+                unit=" items" if self.counted == "items" else "B",
+                unit_scale=self.counted == "num_bytes",
+            )
+            self._bar.start_t -= seconds
+        done = self.items + self.failures if self.counted == "items" else self.num_bytes
+        self._bar.n = min(done, self.total)
+        self._bar.set_postfix_str(self._rates(seconds), refresh=False)
+        self._bar.refresh()
+
+    def _rates(self, seconds: float) -> str:
+        seconds = max(seconds, 1e-9)
+        parts = [f"{self.frames / seconds:,.0f} frames/s"]
+        parts.append(f"{self.num_bytes / seconds / 1e6:.1f} MB/s")
+        if self.failures:
+            parts.append(f"{self.failures} failed")
+        return ", ".join(parts)
+
+    def __enter__(self) -> Self:
+        """Give the bar itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Draw the end, where a bar was shown."""
+        with self._lock:
+            if self._bar is not None:
+                self._draw(time.monotonic() - self._began)
+                self._bar.close()

@@ -1,0 +1,280 @@
+"""A program for an adapter, written out of its constructor's signature."""
+
+from __future__ import annotations
+
+import re
+import stat
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gulpio2.cli.adapter_lookup import find_adapter
+from gulpio2.cli.constructor import (
+    OUTPUT,
+    Parameter,
+    constructor_parameters,
+    summary_of,
+)
+from gulpio2.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["program_name", "program_text", "register_adapter"]
+
+_MARK = "Written by gulp2_register_adapter."
+# Characters of a text in one line of the program; with its indentation below 79.
+_WIDTH = 56
+_PLAIN = (bool, int, float, str, type(None))
+
+_PROGRAM = '''\
+#!/usr/bin/env python3
+"""{title}
+
+{mark}
+"""
+
+import argparse
+
+from {module} import {name}
+
+from gulpio2 import GulpIngestor
+
+
+def parse_arguments():
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(
+        description={summary},
+    )
+{options}
+    return parser.parse_args()
+
+
+def main():
+    """Ingest."""
+    arguments = parse_arguments()
+    adapter = {name}({call})
+    ingestor = GulpIngestor(
+        adapter,
+        arguments.output_folder,
+        int(arguments.videos_per_chunk),
+        int(arguments.num_workers),
+    )
+    ingestor()
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
+    """Write the program of an adapter into the working directory.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name; it may lie in the working directory.
+    class_name : str
+        The adapter's class.
+
+    Returns
+    -------
+    path : Path
+        The program, executable.
+    text : str
+        What is in it.
+
+    Raises
+    ------
+    click.UsageError
+        There is no such module or class.
+    StorageError
+        A file of that name is there that this function has not written, or it cannot
+        be written.
+    """
+    if module.endswith(".py"):
+        raise click.UsageError(
+            f"{module!r} is a file; give the name it is imported by, as "
+            f"{Path(module).stem!r}."
+        )
+    text = program_text(find_adapter(f"{module}:{class_name}"), module)
+    path = Path(program_name(class_name))
+    try:
+        if path.exists() and _MARK not in path.read_text("utf-8", errors="replace"):
+            raise StorageError(
+                None,
+                f"{path} is there already, and was not written by "
+                "gulp2_register_adapter. Move it away first",
+            )
+        path.write_text(text, "utf-8")
+        executable = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+        path.chmod(path.stat().st_mode | executable)
+    except StorageError:
+        raise
+    except OSError as cause:
+        raise StorageError(
+            cause.errno, f"cannot write {path.resolve()}: {cause.strerror}"
+        ) from cause
+    return path, text
+
+
+def program_name(class_name: str) -> str:
+    """Name the program of a class.
+
+    Examples
+    --------
+    >>> program_name("MyGreatAdapter"), program_name("Custom20BNX")
+    ('my_great_adapter', 'custom20_b_n_x')
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
+
+
+def program_text(cls: type, module: str) -> str:
+    """Write the program of a class.
+
+    Parameters
+    ----------
+    cls : type
+        The adapter's class.
+    module : str
+        What it is imported from.
+
+    Returns
+    -------
+    str
+        Python 3.10 and newer: what has no default is positional, in the constructor's
+        order, the rest are options, flags for what is true or false. A parameter whose
+        default is no plain value is left to the constructor.
+    """
+    parameters = [p for p in constructor_parameters(cls) if _can_be_given(p)]
+    names = {parameter.name for parameter in parameters}
+    lines = [_add_argument(parameter) for parameter in parameters]
+    if OUTPUT not in names:
+        lines.append(_call_add(_quoted(OUTPUT), 'help="the gulp directory"'))
+    for name, default, what in (
+        ("videos_per_chunk", 100, "items in one chunk"),
+        ("num_workers", 4, "worker processes"),
+    ):
+        if name not in names:
+            lines.append(
+                _call_add(
+                    f'"--{name}"', "type=int", f"default={default}", f'help="{what}"'
+                )
+            )
+    return _PROGRAM.format(
+        title=f"Gulp what {cls.__name__} yields.",
+        mark=_MARK,
+        module=module,
+        name=cls.__name__,
+        summary=_literal(summary_of(cls), 8),
+        options="\n".join(lines),
+        call=_call(parameters),
+    )
+
+
+def _can_be_given(parameter: Parameter) -> bool:
+    default = parameter.default
+    if isinstance(default, (list, tuple, set, frozenset)):
+        return all(type(value) in _PLAIN for value in default)
+    return type(default) in _PLAIN
+
+
+def _add_argument(parameter: Parameter) -> str:
+    """Write the call that adds one parameter."""
+    name, default = parameter.name, parameter.default
+    positional = parameter.required or _is_variadic(parameter)
+    parts = [_quoted(name if positional else f"--{name}")]
+    if parameter.is_flag and default:
+        parts += ["action=argparse.BooleanOptionalAction", "default=True"]
+    elif parameter.is_flag:
+        parts.append('action="store_true"')
+    else:
+        if kind := _type(parameter):
+            parts.append(f"type={kind}")
+        if parameter.choices and not parameter.is_sequence:
+            parts.append(f"choices={_quoted(parameter.choices)}")
+        if _is_variadic(parameter):
+            parts.append('nargs="*"')
+        elif not positional:
+            parts.append(f"default={_quoted(default)}")
+    if parameter.help:
+        parts.append(f"help={_literal(parameter.help.replace('%', '%%'), 8)}")
+    return _call_add(*parts)
+
+
+def _call_add(*parts: str) -> str:
+    one_line = f"    parser.add_argument({', '.join(parts)})"
+    if len(one_line) < 80 and "\n" not in one_line:
+        return one_line
+    return "\n".join(
+        ["    parser.add_argument(", *(f"        {part}," for part in parts), "    )"]
+    )
+
+
+def _type(parameter: Parameter) -> str:
+    """Write what makes a value of a text; nothing where the text is the value."""
+    kinds = parameter.kinds
+    if kinds == {int}:
+        kind = "int"
+    elif kinds == {bool}:
+        kind = 'lambda text: ["false", "true"].index(text.lower()) == 1'
+    elif kinds and kinds <= {int, float}:
+        kind = "float"
+    else:
+        kind = ""
+    if not parameter.is_sequence or _is_variadic(parameter):
+        return kind
+    if kind in ("int", "float"):
+        return f'lambda text: [{kind}(part) for part in text.split(",")]'
+    return 'lambda text: text.split(",")'
+
+
+def _call(parameters: Sequence[Parameter]) -> str:
+    """Write what stands between the brackets of the constructor's call."""
+    variadic = any(_is_variadic(parameter) for parameter in parameters)
+
+    def arguments() -> Iterator[str]:
+        for parameter in parameters:
+            value = f"arguments.{parameter.name}"
+            if _is_variadic(parameter):
+                yield f"*{value}"
+            elif parameter.passing is parameter.passing.POSITIONAL_ONLY or (
+                variadic and parameter.passing is not parameter.passing.KEYWORD_ONLY
+            ):
+                yield value
+            else:
+                yield f"{parameter.name}={value}"
+
+    lines = [f"\n        {argument}," for argument in arguments()]
+    return "".join([*lines, "\n    "]) if lines else ""
+
+
+def _is_variadic(parameter: Parameter) -> bool:
+    return parameter.passing is parameter.passing.VAR_POSITIONAL
+
+
+def _literal(text: str, indent: int) -> str:
+    """Write a text as string literals, one to a line."""
+    pieces = textwrap.wrap(text, _WIDTH, drop_whitespace=False) or [""]
+    return f"\n{'':{indent}}".join(_quoted(piece) for piece in pieces)
+
+
+def _quoted(value: Any) -> str:
+    """Write a plain value, or a list of them, with double quotes where they serve.
+
+    Examples
+    --------
+    >>> print(_quoted([".a", 'say "b"', 2, None]))
+    [".a", 'say "b"', 2, None]
+    """
+    if isinstance(value, (list, tuple, set, frozenset)):
+        values = sorted(value) if isinstance(value, (set, frozenset)) else value
+        return f"[{', '.join(_quoted(element) for element in values)}]"
+    if not isinstance(value, str) or '"' in value:
+        return repr(value)
+    # Python prefers double quotes for a text that holds a single one.
+    text = repr(f"'{value}")
+    return text[0] + text[2:]

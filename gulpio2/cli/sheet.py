@@ -1,0 +1,106 @@
+"""``gulp2 sheet``: a picture of what is in a gulp directory."""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.options import (
+    directory_argument,
+    dry_run_option,
+    open_gulp_directory,
+    overwrite_option,
+    verbosity_options,
+)
+from gulpio2.cli.terminal import count, escape, is_quiet
+from gulpio2.errors import GulpLookupError, StorageError
+
+__all__ = ["sheet"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 sheet gulped",
+        "gulp2 sheet gulped 'item*' --items 20 --frames 8 --out items.png",
+    ],
+)
+@directory_argument
+@argument(
+    "pattern",
+    metavar="[PATTERN]",
+    required=False,
+    help="Only ids like this; * and ? stand for other characters, / among them.",
+)
+@click.option(
+    "--items",
+    "num_items",
+    type=click.IntRange(1, 200),
+    metavar="N",
+    default=8,
+    show_default=True,
+    help="Rows; the items are evenly spread.",
+)
+@click.option(
+    "--frames",
+    "num_frames",
+    type=click.IntRange(1, 50),
+    metavar="N",
+    default=6,
+    show_default=True,
+    help="Frames to a row, evenly spread over the item.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("contact_sheet.png"),
+    show_default=True,
+    help="The picture.",
+)
+@overwrite_option
+@dry_run_option
+@verbosity_options
+def sheet(
+    directory: Path,
+    pattern: str | None,
+    num_items: int,
+    num_frames: int,
+    out: Path,
+    overwrite: bool,
+    dry_run: bool,
+) -> None:
+    """Draw frames of some items: a contact sheet, as a PNG.
+
+    Each item is a row, below its id. A frame that cannot be decoded is a crossed box.
+    """
+    from gulpio2.cli.contact_sheet import draw_contact_sheet
+    from gulpio2.cli.export import encode_image, write_file
+    from gulpio2.cli.summary import spread
+
+    if out.suffix.lower() != ".png":
+        raise click.BadParameter("it must end with .png", param_hint="'--out'")
+    with open_gulp_directory(directory) as opened:
+        ids = [
+            id_
+            for id_ in opened.merged_meta_dict
+            if pattern is None or fnmatch.fnmatchcase(id_, pattern)
+        ]
+        if not ids:
+            what = "has no items" if pattern is None else f"has no id like {pattern!r}"
+            raise GulpLookupError(f"{directory} {what}; gulp2 ls lists what it has")
+        if out.exists() and not overwrite:
+            raise StorageError(None, f"{out} is there already; --overwrite replaces it")
+        chosen = spread(ids, num_items)
+        if not dry_run:
+            picture = draw_contact_sheet(
+                [opened.item(id_) for id_ in chosen], num_frames=num_frames
+            )
+            write_file(out, encode_image(picture, ".png"), overwrite=overwrite)
+    if dry_run or not is_quiet():
+        would = "would write " if dry_run else ""
+        of_all = f" of {len(ids):,}" if len(ids) > len(chosen) else ""
+        click.echo(f"{would}{escape(out)}: {count(len(chosen), 'item')}{of_all}")

@@ -1,0 +1,152 @@
+"""What is in a gulp directory, in numbers."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.codecs.jpeg import read_header
+from gulpio2.errors import CorruptFrameError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from gulpio2.directory import GulpDirectory
+    from gulpio2.item import StoredItem
+
+__all__ = ["Summary", "spread", "summarize"]
+
+# Frame rates have three decimals: 29.97 and 30 differ, rounding of ticks does not.
+_RATE_DIGITS = 3
+
+
+@dataclass(slots=True)
+class Summary:
+    """Counts over all items; sizes from the first frame of some."""
+
+    items: int = 0
+    chunks: int = 0
+    frames: int = 0
+    num_bytes: int = 0
+    """Bytes of the records."""
+    frames_per_item: tuple[int, float, int] = (0, 0.0, 0)
+    """Least, median and most."""
+    seconds: float = 0.0
+    """Duration of the items that have presentation times."""
+    timed_items: int = 0
+    frame_rates: Counter[str] = field(default_factory=Counter)
+    """Frames per second to items; 'variable' where frames are not evenly spaced."""
+    frame_sizes: Counter[str] = field(default_factory=Counter)
+    """Width, height and colour of the first frame to items, among those looked at."""
+    sampled_items: int = 0
+    """Items whose first frame was looked at."""
+    labels: Counter[str] = field(default_factory=Counter)
+    """Label to items."""
+    metadata_keys: Counter[str] = field(default_factory=Counter)
+    """Key of the metadata to items that have it."""
+    unreadable: list[str] = field(default_factory=list)
+    """Ids of items whose first frame is no JPEG, among those looked at."""
+
+
+def summarize(
+    directory: GulpDirectory, *, label_key: str = "label", sample: int = 1000
+) -> Summary:
+    """Count what is in a directory.
+
+    Parameters
+    ----------
+    directory : GulpDirectory
+        Opened.
+    label_key : str, optional
+        Key of the metadata that holds the label.
+    sample : int, optional
+        Items, evenly spread, whose first frame is read for its size.
+
+    Returns
+    -------
+    Summary
+        The counts.
+
+    Notes
+    -----
+    Reads the maps, which are in memory, and at most `sample` frames, decoding none.
+    """
+    summary = Summary(items=len(directory), chunks=directory.num_chunks)
+    lengths = []
+    for id_ in directory.merged_meta_dict:
+        item = directory.item(id_)
+        lengths.append(item.num_frames)
+        summary.num_bytes += sum(info[2] for info in item.entry["frame_info"])
+        meta = item.meta
+        summary.metadata_keys.update(meta.keys())
+        if label_key in meta:
+            summary.labels[str(meta[label_key])] += 1
+        _add_times(summary, item)
+    summary.frames = sum(lengths)
+    if lengths:
+        summary.frames_per_item = (
+            min(lengths),
+            float(statistics.median(lengths)),
+            max(lengths),
+        )
+    ids = list(directory.merged_meta_dict)
+    for id_ in spread(ids, sample):
+        _add_frame_size(summary, directory.item(id_))
+    return summary
+
+
+def spread(values: Sequence[Any], number: int) -> list[Any]:
+    """Choose some values evenly spread over all, the first among them.
+
+    Examples
+    --------
+    >>> spread("abcdefghij", 4)
+    ['a', 'c', 'f', 'h']
+    """
+    if number >= len(values):
+        return list(values)
+    return [values[k * len(values) // number] for k in range(number)]
+
+
+def _add_times(summary: Summary, item: StoredItem) -> None:
+    extras = item.extras
+    if extras.time_base is None or len(extras.pts) < 2:
+        return
+    span = (max(extras.pts) - min(extras.pts)) * extras.time_base
+    if span <= 0:
+        return
+    per_frame = span / (len(extras.pts) - 1)
+    summary.timed_items += 1
+    # The last frame is shown for as long as the others are on average.
+    summary.seconds += float(span + per_frame)
+    steps = [b - a for a, b in itertools.pairwise(extras.pts)]
+    # Ticks too coarse for the rate make steps that differ by one.
+    if max(steps) - min(steps) > 1:
+        summary.frame_rates["variable"] += 1
+    else:
+        summary.frame_rates[_rate(per_frame)] += 1
+
+
+def _rate(per_frame: Fraction) -> str:
+    return f"{round(float(1 / per_frame), _RATE_DIGITS):g}"
+
+
+def _add_frame_size(summary: Summary, item: StoredItem) -> None:
+    if not item.num_frames:
+        return
+    summary.sampled_items += 1
+    try:
+        header = read_header(item.read_jpegs([0])[0])
+    except CorruptFrameError:
+        summary.unreadable.append(item.id_)
+        return
+    colour = "grey" if header.colorspace == "Gray" else _chroma(header.subsampling)
+    summary.frame_sizes[f"{header.width}x{header.height} {colour}"] += 1
+
+
+def _chroma(subsampling: str) -> str:
+    return ":".join(subsampling)

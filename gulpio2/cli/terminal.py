@@ -1,0 +1,127 @@
+"""Lines for people: escaped, counted, and on stderr beside a bar."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from click import Context
+
+__all__ = [
+    "count",
+    "escape",
+    "is_quiet",
+    "note",
+    "set_verbosity",
+    "size",
+    "write_lines",
+]
+
+_LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
+_VERBOSITY = "gulpio2.verbosity"
+# Lines that go out together: click flushes on every call.
+_BLOCK = 1000
+
+
+def escape(text: object) -> str:
+    r"""Give a text without anything that a terminal would obey.
+
+    Examples
+    --------
+    >>> print(escape("clip\x1b[2J\n7"))
+    clip\x1b[2J\n7
+    """
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in str(text)
+    )
+
+
+def count(number: int, noun: str) -> str:
+    """Give a number with its noun.
+
+    Examples
+    --------
+    >>> count(1, "item"), count(1200, "frame")
+    ('1 item', '1,200 frames')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(num_bytes: float) -> str:
+    """Give a number of bytes with a decimal unit.
+
+    Examples
+    --------
+    >>> size(0), size(999), size(1000), size(12_345_678)
+    ('0 B', '999 B', '1.0 kB', '12.3 MB')
+    """
+    if num_bytes < 1000:
+        return f"{num_bytes:.0f} B"
+    for unit in ("kB", "MB", "GB"):
+        num_bytes /= 1000
+        if num_bytes < 999.95:
+            return f"{num_bytes:.1f} {unit}"
+    return f"{num_bytes / 1000:.1f} TB"
+
+
+def note(line: str) -> None:
+    """Write a line to stderr; a bar that is there makes way for it."""
+    tqdm = sys.modules.get("tqdm")
+    if tqdm is None:  # nobody has shown a bar
+        click.echo(line, err=True)
+    else:
+        tqdm.tqdm.write(line, file=sys.stderr)
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write many lines to stdout, some at a time."""
+    block: list[str] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == _BLOCK:
+            click.echo("\n".join(block))
+            block = []
+    if block:
+        click.echo("\n".join(block))
+
+
+class _NoteHandler(logging.Handler):
+    """Shows what the library logs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        try:
+            note(f"gulp2: {record.levelname.lower()}: {escape(record.getMessage())}")
+        except Exception:  # noqa: BLE001  # as logging.Handler asks for
+            self.handleError(record)
+
+
+def set_verbosity(level: int, ctx: Context | None = None) -> None:
+    """Show what the library logs from a level on.
+
+    Parameters
+    ----------
+    level : int
+        -1 errors, 0 warnings as well, 1 what is done, 2 everything.
+    ctx : click.Context, optional
+        Takes note of it, for `is_quiet`.
+    """
+    if ctx is not None:
+        ctx.meta[_VERBOSITY] = level
+    logger = logging.getLogger("gulpio2")
+    if not any(isinstance(handler, _NoteHandler) for handler in logger.handlers):
+        logger.addHandler(_NoteHandler())
+    logger.setLevel(_LEVELS[max(-1, min(level, 2))])
+
+
+def is_quiet() -> bool:
+    """Tell whether the user asked for nothing but results and errors."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and ctx.meta.get(_VERBOSITY, 0) < 0

@@ -1,0 +1,182 @@
+"""An item as a video that common players play."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.cli.export import BLOCK, refused
+from gulpio2.errors import FormatError, GulpError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from gulpio2.item import StoredItem
+
+    Frame = npt.NDArray[np.uint8]
+
+__all__ = ["frame_times", "write_video"]
+
+# MPEG-4 part 2 has 16 bits for the ticks of a second.
+_MPEG4_MAX_TICKS = 65535
+# What MPEG transport streams count in; finer times are rounded to it.
+_MAX_TICKS = 90000
+_ENCODERS = ("libx264", "libopenh264", "mpeg4")
+
+
+def frame_times(item: StoredItem, indices: Sequence[int]) -> list[Fraction] | None:
+    """Give the time of each chosen frame in seconds from the first of them.
+
+    Returns
+    -------
+    list of Fraction or None
+        None where the item has no times, or where they do not ascend, as for frames
+        that were chosen in another order.
+    """
+    extras = item.extras
+    if extras.time_base is None or not extras.pts:
+        return None
+    ticks = [extras.pts[index] for index in indices]
+    if any(b <= a for a, b in itertools.pairwise(ticks)):
+        return None
+    return [(tick - ticks[0]) * extras.time_base for tick in ticks]
+
+
+def write_video(
+    item: StoredItem,
+    indices: Sequence[int],
+    path: Path,
+    times: Sequence[Fraction],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write frames as an MP4 that common players play.
+
+    Parameters
+    ----------
+    item : StoredItem
+        The item.
+    indices : sequence of int
+        Its frames, at least one.
+    path : Path
+        The file. It appears when it is complete.
+    times : sequence of Fraction
+        When each frame is shown, in seconds, ascending.
+    overwrite : bool
+        A file that is there is replaced.
+
+    Raises
+    ------
+    FormatError
+        The frames differ in size.
+    MissingDependencyError
+        PyAV's libraries have no encoder for H.264 or MPEG-4.
+    StorageError
+        The file is there already, or cannot be written.
+    """
+    import av
+
+    encoder = _encoder()
+    most = _MPEG4_MAX_TICKS if encoder == "mpeg4" else _MAX_TICKS
+    ticks = _ticks_per_second(times, most)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        if path.exists() and not overwrite:
+            raise FileExistsError
+        with av.open(str(partial), "w", format="mp4") as container:
+            stream: Any = None
+            shape: tuple[int, ...] = ()
+            for frame, time in zip(_frames(item, indices), times, strict=True):
+                pixels = _even(frame)
+                if stream is None:
+                    shape = pixels.shape
+                    stream = _add_stream(container, encoder, pixels, times, ticks)
+                if pixels.shape != shape:
+                    raise FormatError(
+                        f"the frames of item {item.id_!r} differ in size, and those of "
+                        "a video may not; extract them with --format png or jpg"
+                    )
+                picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+                picture.pts = round(time * ticks)
+                picture.time_base = Fraction(1, ticks)
+                container.mux(stream.encode(picture))
+            container.mux(stream.encode(None))
+        partial.replace(path)
+    except GulpError:
+        raise
+    except OSError as cause:
+        raise refused(path, cause) from cause
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _frames(item: StoredItem, indices: Sequence[int]) -> Iterator[Frame]:
+    for start in range(0, len(indices), BLOCK):
+        yield from item.read_frames(list(indices[start : start + BLOCK]))
+
+
+def _add_stream(
+    container: Any,
+    encoder: str,
+    pixels: Frame,
+    times: Sequence[Fraction],
+    ticks: int,
+) -> Any:
+    """Add a stream for frames like this one, shown at these times."""
+    # The average rate, which the encoder plans with; the times themselves are exact.
+    rate = (len(times) - 1) / times[-1] if len(times) > 1 else Fraction(25)
+    stream = container.add_stream(encoder, rate=rate.limit_denominator(1001))
+    stream.height, stream.width = pixels.shape[:2]
+    stream.pix_fmt = "yuv420p"
+    stream.time_base = stream.codec_context.time_base = Fraction(1, ticks)
+    # What the conversion from RGB does; players guess otherwise, by the size.
+    stream.codec_context.colorspace = 5  # BT.470 BG, the matrix of BT.601
+    stream.codec_context.color_range = 1  # limited
+    if encoder == "mpeg4":
+        stream.codec_context.qscale = True
+        stream.codec_context.global_quality = 3 * 118  # 3 of 31 in FFmpeg's lambda
+    else:
+        stream.options = {"crf": "18"}
+    return stream
+
+
+def _encoder() -> str:
+    import av
+
+    for name in _ENCODERS:
+        try:
+            av.Codec(name, "w")
+        except ValueError:
+            continue
+        return name
+    raise MissingDependencyError(
+        "PyAV's libraries can encode neither H.264 nor MPEG-4. Install the wheel of "
+        "PyAV (pip install --force-reinstall av), or extract with --format png"
+    )
+
+
+def _ticks_per_second(times: Sequence[Fraction], most: int) -> int:
+    """Give the ticks in which all times are whole, or the most where there are none."""
+    ticks = 1
+    for time in times:
+        ticks = ticks * time.denominator // np.gcd(ticks, time.denominator)
+        if ticks > most:
+            return most
+    return ticks
+
+
+def _even(frame: Frame) -> Frame:
+    """Give RGB of even height and width, as 4:2:0 needs; the last row is repeated."""
+    if frame.ndim == 2:
+        frame = np.repeat(frame[..., np.newaxis], 3, axis=2)
+    height, width = frame.shape[:2]
+    return np.ascontiguousarray(
+        np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+    )
