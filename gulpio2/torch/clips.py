@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,6 @@ from gulpio2.sampling import NO_FRAME, ClipIndices, sample_segments
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import sample_rng
-
-if TYPE_CHECKING:
-    from gulpio2.torch.source import GulpSource
 
 __all__ = ["GulpClipDataset", "GulpImageDataset"]
 
@@ -52,7 +49,7 @@ class _FrameDataset(GulpDataset):
             )
         rng = None if self.test_mode else sample_rng(idx)
         chosen = self.choose_frames(info, rng)
-        frames = self._transformed(_to_tensor(self._opened().read(info, chosen)))
+        frames = self._transformed(_to_tensor(self.source.read(info, chosen)))
         if frames is None:
             return None
         target = self._target_of(info)
@@ -60,11 +57,6 @@ class _FrameDataset(GulpDataset):
             place = {"frame_indices": chosen.indices, "valid": chosen.valid}
             return self.pipeline({**info, "frames": frames, "target": target, **place})
         return frames if self.target is None else (frames, target)
-
-    def _opened(self) -> GulpSource:
-        if self.source is None:
-            raise RuntimeError(f"{type(self).__name__} has no source before full_init")
-        return self.source
 
     def _transformed(self, frames: Any) -> Any:
         if self._single_frame:
@@ -162,7 +154,7 @@ class GulpClipDataset(_FrameDataset):
         more = {} if self.sampler_arguments is None else self.sampler_arguments(info)
         if self.sample_by == "index":
             return self.sampler(info["num_frames"], rng=rng, **more)
-        times = self._opened().times(info)
+        times = self.source.times(info)
         # Samplers want ascending times; an item may be stored in another order.
         order = np.argsort(times, kind="stable")
         chosen = self.sampler(times[order], rng=rng, **more)

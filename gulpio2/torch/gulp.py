@@ -41,11 +41,6 @@ class GulpDataset(BaseDataset):
     test_mode, lazy_init, max_refetch
         As in `BaseDataset`.
 
-    Attributes
-    ----------
-    source : GulpSource
-        The directories; None before `full_init`.
-
     Notes
     -----
     ``classes`` of the metadata comes from ``label2idx.json`` where neither the
@@ -64,8 +59,8 @@ class GulpDataset(BaseDataset):
 
     # The directories never change, and subsets read from the same ones.
     _NOT_COPIED: ClassVar[frozenset[str]] = BaseDataset._NOT_COPIED | {
-        "source",
         "_source",
+        "_opened",
     }
 
     def __init__(
@@ -85,7 +80,7 @@ class GulpDataset(BaseDataset):
         max_refetch: int = 1000,
     ) -> None:
         self._source = source
-        self.source: GulpSource | None = None
+        self._opened: GulpSource | None = None
         super().__init__(
             ann_file=ann_file,
             metainfo=metainfo,
@@ -100,6 +95,13 @@ class GulpDataset(BaseDataset):
             max_refetch=max_refetch,
         )
 
+    @property
+    def source(self) -> GulpSource:
+        """The directories, whose maps are read when they are first asked for."""
+        if self._opened is None:
+            self._opened = GulpSource(self._source, self.data_root)
+        return self._opened
+
     def load_data_list(self) -> list[dict[str, Any]]:
         """Open the directories and describe their items, or those of the annotations.
 
@@ -108,7 +110,6 @@ class GulpDataset(BaseDataset):
         list of dict
             Each item through `parse_data_info`.
         """
-        self.source = GulpSource(self._source, self.data_root)
         if not self.ann_file:
             samples = self._parse_all(self.source.items())
         else:

@@ -1,0 +1,285 @@
+"""Clips and images as tensors: frames, targets, transforms, randomness."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from gulpio2.errors import FrameTimeError
+from gulpio2.sampling import (
+    dense_windows,
+    sample_segments,
+    sample_window,
+    sample_window_by_time,
+    spaced_windows,
+    window_around,
+    window_around_time,
+)
+from gulpio2.torch import GulpClipDataset, GulpImageDataset, RepeatDataset, SampleIndex
+
+pytestmark = pytest.mark.torch
+
+window = partial(sample_window, clip_length=3)
+
+
+def place(index, seed):
+    return SampleIndex(index, seed=seed, epoch=0, position=0)
+
+
+# ---------------------------------------------------------------- frames
+@pytest.mark.parametrize(
+    ("sampler", "frames"),
+    [
+        (window, [2, 3, 4]),
+        (partial(sample_window, clip_length=3, stride=3), [0, 3, 6]),
+        (partial(sample_segments, num_segments=4), [1, 3, 5, 7]),
+        (partial(spaced_windows, clip_length=2, num_windows=2), [[0, 1], [6, 7]]),
+        (partial(dense_windows, clip_length=4), [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        (partial(window_around, index=0, history=1, future=1), [0, 0, 1]),
+    ],
+)
+def test_in_test_mode_a_clip_has_the_frames_of_the_sampler(
+    sampler, frames, make_directory, frame_numbers, item_numbers
+):
+    dataset = GulpClipDataset(make_directory(), sampler, test_mode=True)
+    clip = dataset[0]
+    assert tuple(clip.shape) == (*np.shape(frames), 3, 8, 12)
+    assert frame_numbers(clip) == frames
+    assert set(np.ravel(item_numbers(dataset[1]))) == {1}
+
+
+def test_a_clip_is_a_uint8_tensor_over_the_memory_of_the_frames(make_directory):
+    import torch
+
+    clip = GulpClipDataset(make_directory(), window)[0]
+    assert clip.dtype is torch.uint8
+    assert clip.movedim(-3, -1).is_contiguous()
+
+
+def test_an_item_that_is_too_short_is_filled_up(make_directory, frame_numbers):
+    folder = make_directory()
+    repeated = GulpClipDataset(folder, window)[2]
+    assert frame_numbers(repeated) == [0, 0, 0]
+    masked = GulpClipDataset(folder, partial(window, border="mask"))[2]
+    assert masked[1:].sum() == 0
+    assert masked[0].sum() > 0
+
+
+def test_grey_frames_have_one_channel(make_directory):
+    dataset = GulpClipDataset(make_directory(grey=True), window)
+    assert tuple(dataset[0].shape) == (3, 1, 8, 12)
+
+
+def test_an_item_without_frames_is_named(make_directory):
+    dataset = GulpClipDataset(make_directory(counts=[0]), window)
+    with pytest.raises(ValueError, match="'clip0' has no frames: leave it out"):
+        dataset[0]
+
+
+@pytest.mark.parametrize(
+    ("ticks", "frames"),
+    [([0, 100, 200, 300, 1000], [1, 3, 3]), ([0, 900, 100], [0, 2])],
+)
+def test_frames_are_chosen_by_seconds(ticks, frames, make_directory, frame_numbers):
+    sampler = partial(
+        window_around_time,
+        seconds=0.1 if len(frames) == 3 else 0.0,
+        period_seconds=0.25 if len(frames) == 3 else 0.1,
+        future=len(frames) - 1,
+    )
+    folder = make_directory(counts=[len(ticks)], ticks=ticks)
+    dataset = GulpClipDataset(folder, sampler, sample_by="seconds")
+    assert frame_numbers(dataset[0]) == frames
+
+
+def test_masked_places_by_seconds_stay_masked(make_directory):
+    sampler = partial(
+        window_around_time, seconds=0.0, period_seconds=0.1, history=1, border="mask"
+    )
+    folder = make_directory(counts=[3], ticks=[0, 100, 200])
+    clip = GulpClipDataset(folder, sampler, sample_by="seconds")[0]
+    assert clip[0].sum() == 0
+
+
+def test_seconds_of_items_without_times_are_refused(make_directory):
+    sampler = partial(sample_window_by_time, clip_length=2, period_seconds=0.1)
+    dataset = GulpClipDataset(make_directory(), sampler, sample_by="seconds")
+    with pytest.raises(FrameTimeError, match="Sample its frames by index"):
+        dataset[0]
+    with pytest.raises(ValueError, match="sample_by is 'time'"):
+        GulpClipDataset("other", sampler, sample_by="time")  # type: ignore[arg-type]
+
+
+def test_the_sampler_gets_what_the_metadata_says(make_directory, frame_numbers):
+    metas = [{"peak": 5}, {"peak": 2}]
+    dataset = GulpClipDataset(
+        make_directory(counts=[8, 4], metas=metas),
+        partial(window_around, history=1, future=1),
+        sampler_arguments=lambda info: {"index": info["peak"]},
+    )
+    assert [frame_numbers(clip) for clip in dataset] == [[4, 5, 6], [1, 2, 3]]
+
+
+# ---------------------------------------------------------------- targets
+@pytest.mark.parametrize(
+    ("target", "values"),
+    [
+        ("idx", [0, 1, 0]),
+        ("label", ["a", "b", "a"]),
+        ("num_frames", [8, 5, 1]),
+        (lambda info: info["id"].upper(), ["CLIP0", "CLIP1", "CLIP2"]),
+    ],
+)
+def test_the_target_is_a_field_or_a_function_of_the_metadata(
+    target, values, make_directory
+):
+    dataset = GulpClipDataset(make_directory(), window, target=target)
+    assert [sample[1] for sample in dataset] == values
+
+
+def test_a_target_that_an_item_lacks_is_named_with_what_it_has(make_directory):
+    dataset = GulpClipDataset(make_directory(), window, target="verb")
+    with pytest.raises(KeyError, match=r"no metadata 'verb' .* 'idx', 'label'"):
+        dataset[0]
+
+
+# ---------------------------------------------------------------- transforms
+def test_the_transform_gets_a_clip_of_time_channels_height_width(make_directory):
+    seen = []
+
+    def crop(clip):
+        seen.append(tuple(clip.shape))
+        return clip[..., 2:6, 3:9].float() / 255
+
+    dataset = GulpClipDataset(make_directory(), window, transform=crop, target="idx")
+    clip, target = dataset[1]
+    assert seen == [(3, 3, 8, 12)]
+    assert tuple(clip.shape) == (3, 3, 4, 6)
+    assert (clip.is_floating_point(), target) == (True, 1)
+
+
+def test_each_of_several_clips_is_transformed_on_its_own(make_directory):
+    import torch
+
+    sampler = partial(spaced_windows, clip_length=2, num_windows=3)
+    dataset = GulpClipDataset(
+        make_directory(), sampler, transform=lambda clip: clip + torch.rand(1)
+    )
+    clips = dataset[0]
+    assert tuple(clips.shape) == (3, 2, 3, 8, 12)
+    noise = clips[:, 0, 2, 4, 6] - 77
+    assert len(set(noise.tolist())) == 3
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_transform_that_gives_none_asks_for_another_sample(
+    several, make_directory, item_numbers
+):
+    def only_item_one(clip):
+        return clip if item_numbers(clip[0]) == 1 else None
+
+    sampler = (
+        partial(spaced_windows, clip_length=2, num_windows=2) if several else window
+    )
+    dataset = GulpClipDataset(make_directory(), sampler, transform=only_item_one)
+    assert set(np.ravel(item_numbers(dataset[0]))) == {1}
+
+
+def test_a_pipeline_gets_everything_as_a_dict(make_directory):
+    dataset = GulpClipDataset(
+        make_directory(),
+        partial(window, border="mask"),
+        transform=lambda clip: clip[..., :4, :4],
+        target="label",
+        pipeline=[lambda sample: {**sample, "more": 1}],
+    )
+    sample = dataset[2]
+    assert tuple(sample.pop("frames").shape) == (3, 3, 4, 4)
+    assert sample.pop("frame_indices").tolist() == [0, -1, -1]
+    assert sample.pop("valid").tolist() == [True, False, False]
+    assert sample == {
+        "idx": 0,
+        "label": "a",
+        "id": "clip2",
+        "num_frames": 1,
+        "sample_idx": 2,
+        "target": "a",
+        "more": 1,
+    }
+
+
+# ---------------------------------------------------------------- randomness
+def test_a_place_in_the_run_decides_frames_and_augmentation(make_directory):
+    import random
+
+    import torch
+
+    def jitter(clip):
+        noise = torch.rand(1).item() + random.random() + np.random.rand()  # noqa: NPY002
+        return clip.float() + noise
+
+    dataset = RepeatDataset(
+        GulpClipDataset(make_directory(counts=[20]), window, transform=jitter), 2
+    )
+    first = dataset[place(1, seed=7)]
+    torch.manual_seed(1)
+    random.seed(2)
+    np.random.seed(3)  # noqa: NPY002
+    before = torch.rand(1), random.random(), np.random.rand()  # noqa: NPY002
+    torch.manual_seed(1)
+    random.seed(2)
+    np.random.seed(3)  # noqa: NPY002
+    again = dataset[place(1, seed=7)]
+    after = torch.rand(1), random.random(), np.random.rand()  # noqa: NPY002
+    assert torch.equal(first, again)
+    assert before == after  # the trainer's own randomness is left alone
+    others = {dataset[place(1, seed=seed)].sum().item() for seed in range(10)}
+    assert len(others) == 10
+
+
+def test_a_plain_index_draws_from_the_seeded_global_state(
+    make_directory, frame_numbers
+):
+    dataset = GulpClipDataset(make_directory(counts=[20]), window)
+    drawn = []
+    for _ in range(2):
+        np.random.seed(5)  # noqa: NPY002
+        drawn.append([frame_numbers(dataset[0]) for _ in range(8)])
+    assert drawn[0] == drawn[1]
+    assert len({tuple(frames) for frames in drawn[0]}) > 1
+
+
+# ---------------------------------------------------------------- images
+@pytest.mark.parametrize(("frame", "numbers"), [(0, [0, 0]), (-1, [7, 4]), (3, [3, 3])])
+def test_an_image_is_one_frame_of_each_item(
+    frame, numbers, make_directory, frame_numbers
+):
+    dataset = GulpImageDataset(make_directory(counts=[8, 5]), frame=frame, target="idx")
+    assert tuple(dataset[0][0].shape) == (3, 8, 12)
+    assert [frame_numbers(image) for image, _ in dataset] == numbers
+    assert [target for _, target in dataset] == [0, 1]
+
+
+def test_a_random_image_is_the_middle_one_in_testing(make_directory, frame_numbers):
+    folder = make_directory(counts=[9])
+    tested = GulpImageDataset(folder, frame="random", test_mode=True)
+    assert frame_numbers(tested[0]) == 4
+    trained = GulpImageDataset(folder, frame="random")
+    found = {frame_numbers(trained[place(0, seed)]) for seed in range(100)}
+    assert found == set(range(9))
+
+
+def test_the_transform_of_an_image_gets_channels_height_width(make_directory):
+    dataset = GulpImageDataset(make_directory(), transform=lambda image: image.shape)
+    assert tuple(dataset[0]) == (3, 8, 12)
+
+
+@pytest.mark.parametrize("frame", [5, -6])
+def test_a_frame_that_an_item_does_not_have_is_named(frame, make_directory):
+    dataset = GulpImageDataset(make_directory(counts=[5]), frame=frame)
+    with pytest.raises(ValueError, match=f"has 5 frames, and so no frame {frame}"):
+        dataset[0]
+    with pytest.raises(ValueError, match="frame is 'last'"):
+        GulpImageDataset("other", frame="last")  # type: ignore[arg-type]

@@ -1,0 +1,305 @@
+"""Datasets over gulp directories: items, metadata, annotations, several sources."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.errors import FrameTimeError, ItemNotFoundError
+from gulpio2.sampling import ClipIndices
+from gulpio2.torch import (
+    ClassBalancedDataset,
+    ConcatDataset,
+    GulpDataset,
+    GulpSource,
+)
+
+
+def ids(dataset):
+    return [dataset.get_data_info(index)["id"] for index in range(len(dataset))]
+
+
+def annotate(folder, entries, metainfo=None):
+    path = folder / "annotations.json"
+    content = {"metainfo": metainfo or {}, "data_list": entries}
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+# ---------------------------------------------------------------- items
+@pytest.mark.parametrize("serialize", [True, False])
+def test_each_item_is_a_sample_with_its_metadata(serialize, make_directory):
+    dataset = GulpDataset(make_directory(), serialize_data=serialize)
+    assert [dataset[index] for index in range(3)] == [
+        {"idx": 0, "label": "a", "id": "clip0", "num_frames": 8, "sample_idx": 0},
+        {"idx": 1, "label": "b", "id": "clip1", "num_frames": 5, "sample_idx": 1},
+        {"idx": 0, "label": "a", "id": "clip2", "num_frames": 1, "sample_idx": 2},
+    ]
+
+
+def test_the_id_is_that_of_the_item_whatever_the_metadata_says(make_directory):
+    folder = make_directory(counts=[2], metas=[{"id": 7, "num_frames": 99}])
+    info = GulpDataset(folder).get_data_info(0)
+    assert (info["id"], info["num_frames"]) == ("clip0", 2)
+
+
+def test_an_item_may_become_several_samples(make_directory):
+    class Halves(GulpDataset):
+        def parse_data_info(self, raw_data_info):
+            count = raw_data_info["num_frames"]
+            return [dict(raw_data_info, begin=begin) for begin in range(0, count, 4)]
+
+        def filter_data(self):
+            return [info for info in self.data_list if info["begin"] > 0]
+
+    dataset = Halves(make_directory())
+    found = [(info["id"], info["begin"]) for info in dataset]
+    assert found == [("clip0", 4), ("clip1", 4)]
+
+
+def test_the_options_of_the_base_dataset_hold(make_directory):
+    folder = make_directory()
+    dataset = GulpDataset(
+        folder.name,
+        data_root=folder.parent,
+        indices=[2, 0],
+        pipeline=[lambda info: info["id"]],
+        metainfo={"task": "toy"},
+        lazy_init=True,
+    )
+    assert not dataset._fully_initialized
+    dataset.full_init()
+    assert list(dataset) == ["clip2", "clip0"]
+    assert list(dataset.get_subset([1])) == ["clip0"]
+    assert dataset.get_subset(1).source is dataset.source
+    assert dataset.metainfo == {"task": "toy"}
+
+
+def test_changing_an_info_reaches_neither_dataset_nor_directory(make_directory):
+    folder = make_directory(counts=[1], metas=[{"tags": ["x"]}])
+    directory = GulpDirectory(folder)
+    for serialize in (True, False):
+        dataset = GulpDataset(directory, serialize_data=serialize)
+        dataset.get_data_info(0)["tags"].append("y")
+        assert dataset.get_data_info(0)["tags"] == ["x"]
+    assert directory.merged_meta_dict["clip0"]["meta_data"][0] == {"tags": ["x"]}
+
+
+def test_an_empty_directory_is_a_dataset_of_none(tmp_path):
+    assert len(GulpDataset(tmp_path)) == 0
+
+
+def test_a_pickled_dataset_has_no_open_file_and_reads_on(make_directory):
+    dataset = GulpDataset(make_directory())
+    whole = ClipIndices(np.arange(8), np.ones(8, np.bool_))
+    before = dataset.source.read(dataset.get_data_info(0), whole)
+    other = pickle.loads(pickle.dumps(dataset))
+    assert ids(other) == ids(dataset)
+    after = other.source.read(other.get_data_info(0), whole)
+    assert np.array_equal(before, after)
+
+
+# ---------------------------------------------------------------- metadata
+def test_classes_come_from_the_labels_at_the_priority_of_a_file(make_directory):
+    folder = make_directory(labels={"zebra": 1, "ant": 0})
+
+    class Named(GulpDataset):
+        METAINFO = {"classes": ("class",)}  # noqa: RUF012
+
+    assert GulpDataset(folder).metainfo == {"classes": ["ant", "zebra"]}
+    assert Named(folder).metainfo == {"classes": ("class",)}
+    assert Named(folder, metainfo={"classes": 1}).metainfo == {"classes": 1}
+    path = annotate(folder, [{"id": "clip0"}], {"classes": ["file"]})
+    assert GulpDataset(folder, ann_file=path).metainfo == {"classes": ["file"]}
+
+
+def test_labels_that_are_not_numbered_from_0_give_no_classes(make_directory, caplog):
+    folder = make_directory(labels={"a": 0, "b": 2})
+    assert GulpDataset(folder).metainfo == {}
+    assert "does not number its labels from 0 on" in caplog.text
+
+
+def test_the_manifest_of_a_directory_says_its_metadata(make_directory):
+    from gulpio2.format.manifest import Manifest, dump_manifest
+
+    folder = make_directory(labels={"a": 0})
+    manifest = Manifest(metainfo={"classes": ["A"], "task": "toy"})
+    (folder / "gulp.json").write_bytes(dump_manifest(manifest))
+    assert GulpDataset(folder).metainfo == {"classes": ["A"], "task": "toy"}
+
+
+def test_directories_that_disagree_need_a_word_on_which_holds(make_directory):
+    folders = [
+        make_directory("one", labels={"a": 0}),
+        make_directory("two", labels={"b": 0}),
+    ]
+    with pytest.raises(ValueError, match=r"'classes' is \['b'\] in .* Say which holds"):
+        GulpDataset(folders)
+    dataset = GulpDataset(folders, metainfo={"classes": ["c"]})
+    assert dataset.metainfo == {"classes": ["c"]}
+
+
+def test_categories_are_the_stored_idx(make_directory):
+    dataset = GulpDataset(make_directory())
+    assert [dataset.get_cat_ids(index) for index in range(3)] == [[0], [1], [0]]
+    balanced = ClassBalancedDataset(dataset, 1.0)
+    assert balanced.repeat_indices == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("meta", [{}, {"idx": "1"}, {"idx": None}, {"idx": True}])
+def test_without_an_integer_idx_categories_are_for_subclasses(meta, make_directory):
+    dataset = GulpDataset(make_directory(counts=[1], metas=[meta]))
+    with pytest.raises(NotImplementedError, match="override get_cat_ids"):
+        dataset.get_cat_ids(0)
+
+
+# ---------------------------------------------------------------- annotations
+def test_annotations_choose_items_and_add_to_their_metadata(make_directory):
+    folder = make_directory()
+    path = annotate(
+        folder,
+        [
+            {"id": "clip2", "label": "mine"},
+            {"id": "clip0"},
+            {"id": "clip2", "begin": 3},
+        ],
+        {"task": "toy"},
+    )
+    dataset = GulpDataset(folder, ann_file=path)
+    assert ids(dataset) == ["clip2", "clip0", "clip2"]
+    assert dataset.get_data_info(0) == {
+        "idx": 0,
+        "label": "mine",
+        "id": "clip2",
+        "num_frames": 1,
+        "sample_idx": 0,
+    }
+    assert dataset.get_data_info(2)["begin"] == 3
+    assert dataset.metainfo == {"task": "toy"}
+
+
+def test_an_id_may_be_a_number_in_annotations(make_directory):
+    folder = make_directory("1", counts=[2])  # its item is called 10
+    dataset = GulpDataset(folder, ann_file=annotate(folder, [{"id": 10}]))
+    assert ids(dataset) == ["10"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "message"),
+    [
+        ({"id": "x"}, ItemNotFoundError, "no item 'x' in GulpSource"),
+        ({"label": "a"}, ValueError, "has no 'id' to find its item by"),
+    ],
+)
+def test_an_annotation_of_no_item_is_refused(entry, error, message, make_directory):
+    folder = make_directory()
+    with pytest.raises(error, match=message):
+        GulpDataset(folder, ann_file=annotate(folder, [entry]))
+
+
+# ---------------------------------------------------------------- several sources
+def test_several_directories_are_one_dataset(make_directory):
+    folders = [make_directory("one"), make_directory("two", counts=(2,))]
+    dataset = GulpDataset(folders)
+    assert ids(dataset) == ["one0", "one1", "one2", "two0"]
+    assert [info["source_idx"] for info in dataset] == [0, 0, 0, 1]
+
+
+def test_an_id_may_be_in_several_directories(make_directory, tmp_path):
+    one = make_directory("same", counts=(2,))
+    moved = one.rename(tmp_path / "moved")
+    two = make_directory("same", counts=(3,))
+    dataset = GulpDataset([moved, GulpDirectory(two)])
+    assert [(info["id"], info["num_frames"]) for info in dataset] == [
+        ("same0", 2),
+        ("same0", 3),
+    ]
+    path = annotate(tmp_path, [{"id": "same0", "source_idx": 1}])
+    assert GulpDataset([moved, two], ann_file=path).get_data_info(0)["num_frames"] == 3
+    path = annotate(tmp_path, [{"id": "same0"}])
+    with pytest.raises(ValueError, match=r"is in sources \[0, 1\]"):
+        GulpDataset([moved, two], ann_file=path)
+
+
+class ListReader:
+    """The least that frames can be read from."""
+
+    def __init__(self, frames):
+        self.frames = frames
+        self.merged_meta_dict = {
+            id_: {"frame_info": [[0, 0, 0]] * len(clip), "meta_data": []}
+            for id_, clip in frames.items()
+        }
+        self.reads = []
+
+    def read_clip(self, id_, slice_=None):
+        self.reads.append((id_, slice_))
+        return self.frames[id_][slice_]
+
+
+def test_anything_that_reads_like_a_directory_is_a_source():
+    reader = ListReader({"a": np.zeros((4, 2, 2, 3), np.uint8)})
+    dataset = GulpDataset(reader)
+    assert dataset[0] == {"id": "a", "num_frames": 4, "sample_idx": 0}
+    assert dataset.metainfo == {}
+
+
+@pytest.mark.parametrize("source", [3, None, object(), [3]])
+def test_what_cannot_be_read_from_is_refused(source):
+    with pytest.raises(TypeError, match="expected the path of a gulp directory"):
+        GulpDataset(source)
+
+
+def test_no_source_at_all_is_refused():
+    with pytest.raises(ValueError, match="source is empty"):
+        GulpDataset([])
+
+
+def test_datasets_of_directories_are_concatenated(make_directory):
+    parts = [GulpDataset(make_directory(name)) for name in ("one", "two")]
+    assert ids(ConcatDataset(parts))[2:4] == ["one2", "two0"]
+
+
+# ---------------------------------------------------------------- reading
+def clip(indices):
+    wanted = np.array(indices)
+    return ClipIndices(wanted, wanted >= 0)
+
+
+@pytest.mark.parametrize(
+    ("indices", "read"),
+    [
+        ([0, 1, 2], [0, 1, 2]),
+        ([2, 0, 2], [0, 2]),
+        ([3, 3, 3], [3]),
+        ([-1, 1, -1], [1]),
+        ([-1, -1], []),
+        ([[0, 1], [1, 2]], [0, 1, 2]),
+    ],
+)
+def test_each_frame_is_read_once_and_put_where_it_is_wanted(indices, read):
+    frames = np.arange(1, 5, dtype=np.uint8).reshape(4, 1, 1, 1) * np.ones(
+        (1, 2, 3, 3), np.uint8
+    )
+    reader = ListReader({"a": frames})
+    source = GulpSource(reader)
+    found = source.read(next(source.items()), clip(indices))
+    assert reader.reads == [("a", read)]
+    assert found.shape == (*np.shape(indices), 2, 3, 3)
+    assert found[..., 0, 0, 0].tolist() == (np.array(indices) + 1).tolist()
+
+
+def test_times_are_seconds_in_the_order_of_the_frames(make_directory):
+    folder = make_directory(counts=[3], ticks=[500, 540, 1580])
+    source = GulpSource(folder)
+    assert source.times(next(source.items())).tolist() == [0.5, 0.54, 1.58]
+
+
+def test_an_item_without_times_says_so(make_directory):
+    source = GulpSource(make_directory())
+    with pytest.raises(FrameTimeError, match="Sample its frames by index"):
+        source.times(next(source.items()))
