@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Image = npt.NDArray[np.uint8]
 
 CLIP_FRAMES = 8
-READ_SECONDS = 3.0
 MARK = ".made-by-demo"  # a folder with this file may be replaced by the next run
 
 
@@ -105,19 +104,15 @@ def gulp2(*arguments: str | Path) -> int:
     return subprocess.run([program, *map(str, arguments)], check=False).returncode
 
 
-def ids_and_lengths(directory: GulpDirectory) -> dict[str, int]:
-    """Count the stored frames of each item."""
-    entries = directory.merged_meta_dict.items()
-    return {id_: len(entry["frame_info"]) for id_, entry in entries}
-
-
-def read_for_a_while(directory: GulpDirectory, lengths: dict[str, int]) -> float:
-    """Read random clips as arrays and give the frames per second."""
+def read_clips(
+    directory: GulpDirectory, lengths: dict[str, int], seconds: float
+) -> float:
+    """Read random clips as arrays for a while, and give the frames per second."""
     rng = random.Random(0)
     ids = list(lengths)
     frames = 0
     start = time.perf_counter()
-    while time.perf_counter() - start < READ_SECONDS:
+    while time.perf_counter() - start < seconds:
         id_ = rng.choice(ids)
         first = rng.randrange(max(lengths[id_] - CLIP_FRAMES, 0) + 1)
         clip = directory.read_clip(id_, slice(first, first + CLIP_FRAMES))
@@ -125,17 +120,16 @@ def read_for_a_while(directory: GulpDirectory, lengths: dict[str, int]) -> float
     return frames / (time.perf_counter() - start)
 
 
-def decode_for_a_while(videos: list[Path]) -> float:
+def decode_clips(videos: list[Path], seconds: float) -> float:
     """Read random clips out of the videos themselves, by seeking, as a comparison."""
     rng = random.Random(0)
     frames = 0
     start = time.perf_counter()
-    while time.perf_counter() - start < READ_SECONDS:
+    while time.perf_counter() - start < seconds:
         with av.open(str(rng.choice(videos))) as container:
             stream = container.streams.video[0]
-            stream.thread_type = "AUTO"
-            seconds = (container.duration or 0) / av.time_base
-            first = rng.random() * max(seconds - 1, 0)
+            duration = (container.duration or 0) / av.time_base
+            first = rng.random() * max(duration - 1, 0)
             container.seek(int(first * av.time_base))
             taken = 0
             for frame in container.decode(stream):
@@ -147,27 +141,6 @@ def decode_for_a_while(videos: list[Path]) -> float:
                     break
             frames += taken
     return frames / (time.perf_counter() - start)
-
-
-def contact_sheet(directory: GulpDirectory, lengths: dict[str, int]) -> Image:
-    """Lay frames of the first items side by side, an item to a row."""
-    width, height, columns = 170, 128, 6
-    rows = []
-    for id_, length in list(lengths.items())[:12]:
-        chosen = np.linspace(0, max(length - 1, 0), min(columns, length), dtype=int)
-        frames, meta = directory[id_, chosen]
-        row = np.full((height + 18, width * columns, 3), 24, np.uint8)
-        label = f"{id_}: {length} frames, {meta.get('label', 'no label')}"
-        cv2.putText(row, label, (4, 13), 0, 0.42, (230, 230, 230), 1, cv2.LINE_AA)
-        for place, frame in enumerate(frames):
-            image = frame if frame.ndim == 3 else np.dstack([frame] * 3)
-            scale = min(width / image.shape[1], height / image.shape[0])
-            size = (int(image.shape[1] * scale), int(image.shape[0] * scale))
-            small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-            left = place * width
-            row[18 : 18 + size[1], left : left + size[0]] = small
-        rows.append(row)
-    return np.concatenate(rows)
 
 
 def prepare(output: Path) -> None:
@@ -187,6 +160,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("videos", nargs="?", type=Path, help="FOLDER/<class>/<video>")
     parser.add_argument("--output", type=Path, default=Path("demo-output"))
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measuring")
     arguments = parser.parse_args()
     output = arguments.output.resolve()
     prepare(output)
@@ -208,28 +182,30 @@ def main() -> int:
         return 1
     checked = gulp2("check", "--deep", gulped)
     described = gulp2("info", gulped)
+    picture = output / "contact_sheet.png"
+    drawn = gulp2("sheet", "--quiet", "--items", "12", "--out", picture, gulped)
 
     with GulpDirectory(str(gulped)) as directory:
-        lengths = ids_and_lengths(directory)
+        entries = directory.merged_meta_dict.items()
+        lengths = {id_: len(entry["frame_info"]) for id_, entry in entries}
         total = sum(lengths.values())
-        stored = read_for_a_while(directory, lengths)
-        sheet = contact_sheet(directory, lengths)
+        stored = read_clips(directory, lengths, arguments.seconds)
     sources = [
         file
         for file in videos.rglob("*")
         if f"{file.parent.name}-{file.name}" in lengths
     ]
-    picture = output / "contact_sheet.png"
-    cv2.imwrite(str(picture), cv2.cvtColor(sheet, cv2.COLOR_RGB2BGR))
 
     print(f"\ngulped   {len(lengths)} items, {total} frames in {ingest_seconds:.1f} s,")
     print(f"         {total / ingest_seconds:,.0f} frames/s with the program's start")
     print(f"read     random clips of {CLIP_FRAMES} frames: {stored:,.0f} frames/s")
     if sources:
-        decoded = decode_for_a_while(sources)
-        print(f"compare  such clips out of the videos: {decoded:,.0f} frames/s")
+        decoded = decode_clips(sources, arguments.seconds)
+        print(
+            f"compare  such clips out of the videos, a seek each: {decoded:,.0f} frames/s"
+        )
     print(f"look at  {picture}")
-    failed = [ingested, checked, described]
+    failed = [ingested, checked, described, drawn]
     return 1 if any(failed) else 0
 
 
