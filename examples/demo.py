@@ -201,9 +201,7 @@ def main() -> int:
     print(f"read     random clips of {CLIP_FRAMES} frames: {stored:,.0f} frames/s")
     if sources:
         decoded = decode_clips(sources, arguments.seconds)
-        print(
-            f"compare  such clips out of the videos, a seek each: {decoded:,.0f} frames/s"
-        )
+        print(f"compare  a seek and a decode in the videos: {decoded:,.0f} frames/s")
     print(f"look at  {picture}")
     failed = [ingested, checked, described, drawn]
     return 1 if any(failed) else 0
