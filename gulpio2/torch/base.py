@@ -122,7 +122,7 @@ class BaseDataset:
         self._indices = copy.deepcopy(indices)
         self._metainfo = given_metainfo(self.METAINFO, metainfo)
         self._join_paths()
-        self.pipeline = Compose(pipeline)
+        self.pipeline = self._build_pipeline(pipeline)
         if not lazy_init:
             self.full_init()
 
@@ -200,6 +200,10 @@ class BaseDataset:
     def filter_data(self) -> list[dict[str, Any]]:
         """Choose samples out of ``data_list`` by ``filter_cfg``; here: all of them."""
         return self.data_list
+
+    def _build_pipeline(self, transforms: Any) -> Compose:
+        """Build the pipeline; a toolbox has transforms, and a class, of its own."""
+        return Compose(transforms)
 
     def _parse_all(self, entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         samples: list[dict[str, Any]] = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2 import sampling
 from gulpio2._optional import require
 from gulpio2.sampling import NO_FRAME, ClipIndices, sample_segments
 from gulpio2.torch.gulp import GulpDataset
@@ -21,6 +23,20 @@ Target: TypeAlias = str | Callable[[Info], Any] | None
 Transform: TypeAlias = Callable[[Any], Any] | None
 # Number of frames, or their times, and the keyword rng, None in test mode.
 ClipSampler: TypeAlias = Callable[..., ClipIndices]
+
+
+_SAMPLERS = (
+    "dense_windows",
+    "dense_windows_by_time",
+    "sample_segments",
+    "sample_segments_by_time",
+    "sample_window",
+    "sample_window_by_time",
+    "spaced_windows",
+    "spaced_windows_by_time",
+    "window_around",
+    "window_around_time",
+)
 
 
 class _FrameDataset(GulpDataset):
@@ -91,10 +107,11 @@ class GulpClipDataset(_FrameDataset):
     ----------
     source : path, FrameReader, or a sequence of them
         A gulp directory, something that can be read like one, or several.
-    sampler : callable
+    sampler : callable or mapping
         Chooses the frames, such as ``partial(sample_window, clip_length=16)`` with a
         function of `gulpio2.sampling`. It is called with the number of frames and the
-        keyword ``rng``, a generator, or None in test mode.
+        keyword ``rng``, a generator, or None in test mode. A config names such a
+        function, ``{"type": "sample_window", "clip_length": 16}``.
     sample_by : {"index", "seconds"}, default "index"
         "seconds": the sampler gets the times of the frames instead of their number.
     sampler_arguments : callable, optional
@@ -134,7 +151,7 @@ class GulpClipDataset(_FrameDataset):
     def __init__(
         self,
         source: Any,
-        sampler: ClipSampler,
+        sampler: ClipSampler | Mapping[str, Any],
         *,
         sample_by: Literal["index", "seconds"] = "index",
         sampler_arguments: Callable[[Info], Mapping[str, Any]] | None = None,
@@ -144,7 +161,7 @@ class GulpClipDataset(_FrameDataset):
     ) -> None:
         if sample_by not in ("index", "seconds"):
             raise ValueError(f"sample_by is {sample_by!r}, expected 'index', 'seconds'")
-        self.sampler = sampler
+        self.sampler = _sampler_of(sampler) if isinstance(sampler, Mapping) else sampler
         self.sample_by = sample_by
         self.sampler_arguments = sampler_arguments
         super().__init__(source, transform=transform, target=target, **options)
@@ -217,6 +234,15 @@ class GulpImageDataset(_FrameDataset):
                 f"item {info['id']!r} has {count} frames, and so no frame {self.frame}"
             )
         return ClipIndices(np.array([self.frame % count]), np.ones(1, np.bool_))
+
+
+def _sampler_of(config: Mapping[str, Any]) -> ClipSampler:
+    """Bind the arguments of a config to the function of `gulpio2.sampling` it names."""
+    arguments = dict(config)
+    name = arguments.pop("type", None)
+    if name not in _SAMPLERS:
+        raise KeyError(f"sampler type is {name!r}, expected one of {list(_SAMPLERS)}")
+    return functools.partial(getattr(sampling, name), **arguments)
 
 
 def _to_tensor(frames: npt.NDArray[np.uint8]) -> Any:

@@ -50,6 +50,16 @@ def test_in_test_mode_a_clip_has_the_frames_of_the_sampler(
     assert set(np.ravel(item_numbers(dataset[1]))) == {1}
 
 
+def test_a_config_names_the_sampler(make_directory, frame_numbers):
+    config = {"type": "sample_window", "clip_length": 3, "stride": 2}
+    dataset = GulpClipDataset(make_directory(), config, test_mode=True)
+    assert frame_numbers(dataset[0]) == [1, 3, 5]
+    assert config["type"] == "sample_window"
+    for name in ("system", "apply_border", None):
+        with pytest.raises(KeyError, match=f"sampler type is {name!r}, expected one"):
+            GulpClipDataset("other", {"type": name})
+
+
 def test_a_clip_is_a_uint8_tensor_over_the_memory_of_the_frames(make_directory):
     import torch
 

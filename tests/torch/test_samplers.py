@@ -1,0 +1,439 @@
+"""Samplers, on their own and under a DataLoader with workers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import random
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gulpio2.order import (
+    MixedOrder,
+    Order,
+    PlainOrder,
+    RepeatedOrder,
+    augmentation_seeds,
+    repeat_counts,
+)
+from gulpio2.torch import (
+    DefaultSampler,
+    InfiniteSampler,
+    ResumableSampler,
+    SampleIndex,
+    worker_init_fn,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),  # few cores here
+    # Python 3.12 on: torch has threads, and its loader forks.
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
+]
+
+
+class FakeDistributed:
+    """Stands for torch.distributed, which needs processes to say anything."""
+
+    def __init__(self, rank, count):
+        self.rank, self.count = rank, count
+
+    def is_available(self):
+        return True
+
+    def is_initialized(self):
+        return True
+
+    def get_rank(self):
+        return self.rank
+
+    def get_world_size(self):
+        return self.count
+
+    def broadcast_object_list(self, objects, src):
+        objects[:] = [11]
+
+
+@pytest.fixture
+def ranks(monkeypatch):
+    """Make something on each of several ranks."""
+
+    def on_each(count, make):
+        made = []
+        for rank in range(count):
+            with monkeypatch.context() as patch:
+                stub = type(sys)("torch")
+                stub.distributed = FakeDistributed(rank, count)  # type: ignore[attr-defined]
+                patch.setitem(sys.modules, "torch", stub)
+                made.append(make())
+        return made
+
+    return on_each
+
+
+# ---------------------------------------------------------------- default
+def test_every_sample_comes_once_an_epoch_in_the_order_of_seed_plus_epoch():
+    sampler = DefaultSampler(range(10), seed=3)
+    epochs = []
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        epochs.append(list(sampler))
+        assert list(sampler) == epochs[-1]
+    assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert list(DefaultSampler(range(10), seed=5)) == epochs[2]
+    assert list(DefaultSampler(range(4), shuffle=False)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("count", "world", "round_up", "shares"),
+    [
+        (5, 2, True, [[0, 2, 4], [1, 3, 0]]),
+        (5, 2, False, [[0, 2, 4], [1, 3]]),
+        (2, 5, True, [[0], [1], [0], [1], [0]]),
+        (2, 3, False, [[0], [1], []]),
+        (0, 2, True, [[], []]),
+        (6, 3, True, [[0, 3], [1, 4], [2, 5]]),
+    ],
+)
+def test_an_epoch_is_shared_out_among_ranks(count, world, round_up, shares, ranks):
+    samplers = ranks(
+        world,
+        lambda: DefaultSampler(range(count), shuffle=False, round_up=round_up),
+    )
+    assert [list(sampler) for sampler in samplers] == shares
+    assert [len(sampler) for sampler in samplers] == [len(share) for share in shares]
+
+
+def test_shuffled_shares_are_an_epoch_together(ranks):
+    samplers = ranks(3, lambda: DefaultSampler(range(9), seed=1))
+    alone = list(DefaultSampler(range(9), seed=1))
+    dealt = [list(sampler) for sampler in samplers]
+    assert list(itertools.chain(*zip(*dealt, strict=True))) == alone
+
+
+def test_ranks_that_are_given_no_seed_agree_on_one(ranks):
+    samplers = ranks(2, lambda: DefaultSampler(range(9)))
+    assert [sampler.seed for sampler in samplers] == [11, 11]
+    assert DefaultSampler(range(9)).seed != DefaultSampler(range(9)).seed
+
+
+# ---------------------------------------------------------------- infinite
+@pytest.mark.parametrize("world", [1, 2, 3, 5])
+@pytest.mark.parametrize("count", [1, 2, 4, 7])
+def test_samples_without_end_are_shared_out_among_ranks(count, world, ranks):
+    samplers = ranks(world, lambda: InfiniteSampler(range(count), seed=4))
+    taken = [list(itertools.islice(sampler, 9)) for sampler in samplers]
+    stream = list(itertools.islice(InfiniteSampler(range(count), seed=4), 9 * world))
+    assert list(itertools.chain(*zip(*taken, strict=True))) == stream
+    for begin in range(0, len(stream) - count, count):
+        assert sorted(stream[begin : begin + count]) == list(range(count))
+    assert [len(sampler) for sampler in samplers] == [count] * world
+
+
+def test_an_empty_dataset_has_nothing_to_go_on_with():
+    with pytest.raises(ValueError, match="the dataset is empty"):
+        InfiniteSampler([])
+
+
+# ---------------------------------------------------------------- resumable
+def test_an_index_carries_its_place_and_is_an_int():
+    indices = list(ResumableSampler(PlainOrder(5, seed=3)))
+    assert indices == PlainOrder(5, seed=3).indices(0, range(5)).tolist()
+    seeds = augmentation_seeds(3, 0, range(5)).tolist()
+    assert [index.seed for index in indices] == seeds
+    assert [(index.epoch, index.position) for index in indices] == [
+        (0, position) for position in range(5)
+    ]
+    again = pickle.loads(pickle.dumps(indices[2]))
+    assert isinstance(again, SampleIndex)
+    assert (again, again.__dict__) == (indices[2], indices[2].__dict__)
+
+
+def test_a_dataset_is_gone_through_once_an_epoch():
+    sampler = ResumableSampler(range(6), seed=1)
+    assert sorted(sampler) == list(range(6))
+    assert list(ResumableSampler("abc", shuffle=False)) == [0, 1, 2]
+
+
+def test_setting_the_epoch_under_way_does_not_begin_it_again():
+    sampler = ResumableSampler(range(6))
+    sampler.cursor.advance(4)
+    sampler.set_epoch(0)
+    assert len(sampler) == 2
+    sampler.set_epoch(1)
+    assert (len(sampler), sampler.epoch) == (6, 1)
+
+
+def test_the_state_is_json_and_needs_the_same_dataset():
+    sampler = ResumableSampler(range(6), seed=2)
+    sampler.cursor.advance(4)
+    state = json.loads(json.dumps(sampler.state_dict()))
+    other = ResumableSampler(range(6), seed=2)
+    other.load_state_dict(state)
+    assert list(other) == list(sampler)
+    with pytest.raises(ValueError, match="epoch_length 6, here 7"):
+        ResumableSampler(range(7), seed=2).load_state_dict(state)
+
+
+def test_a_rank_alone_is_refused():
+    with pytest.raises(ValueError, match="give both"):
+        ResumableSampler(range(3), rank=0)
+
+
+def test_ranks_are_those_of_the_process_group(ranks):
+    samplers = ranks(2, lambda: ResumableSampler(range(5), shuffle=False))
+    assert [list(sampler) for sampler in samplers] == [[0, 2, 4], [1, 3, 0]]
+
+
+# ---------------------------------------------------------------- under a DataLoader
+RANKS = (1, 2, 3, 8)
+WORKERS = (0, 1, 4)
+
+
+class Places:
+    """A dataset that gives the place that it was asked for."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        return int(index), index.epoch, index.position, index.seed
+
+
+ORDERS: dict[str, Callable[[], Order]] = {
+    "plain": lambda: PlainOrder(11, seed=5),
+    "mixed": lambda: MixedOrder(
+        [PlainOrder(4, seed=1), PlainOrder(7, seed=2)], [0.7, 0.3], epoch_length=11
+    ),
+    "balanced": lambda: RepeatedOrder(
+        repeat_counts([[0]] * 6 + [[1], [2]], 0.3), seed=5
+    ),
+}
+
+
+def loader_of(order, rank, ranks, workers, state=None, **options):
+    from torch.utils.data import DataLoader
+
+    sampler = ResumableSampler(order(), rank=rank, num_ranks=ranks)
+    if state is not None:
+        sampler.load_state_dict(state)
+    loader = DataLoader(
+        Places(order().num_items),
+        batch_size=2,
+        sampler=sampler,
+        num_workers=workers,
+        collate_fn=list,
+        **options,
+    )
+    return sampler, loader
+
+
+# Every number of ranks and of workers, each with others to go on with. All of them take
+# half a minute; the cursor, which decides, is tested for all of them by itself.
+CHANGES = [
+    pytest.param(
+        ranks,
+        workers,
+        RANKS[(place + 1) % 4],
+        WORKERS[(place + 1 + place // 4) % 3],
+        marks=[] if place % 5 == 1 else pytest.mark.slow,
+    )
+    for place, (ranks, workers) in enumerate(itertools.product(RANKS, WORKERS))
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", ORDERS)
+@pytest.mark.parametrize(("ranks", "workers", "new_ranks", "new_workers"), CHANGES)
+def test_a_loader_goes_on_at_any_step_with_other_ranks_and_workers(
+    kind, ranks, workers, new_ranks, new_workers
+):
+    order = ORDERS[kind]
+    length = order().epoch_length
+    wanted = [
+        (index, 0, position, seed)
+        for position, (index, seed) in enumerate(
+            zip(
+                order().indices(0, range(length)).tolist(),
+                augmentation_seeds(order().seed, 0, range(length)).tolist(),
+                strict=True,
+            )
+        )
+    ]
+    for stop in range(1, -(-length // (2 * ranks)) + 1):
+        done: list[Any] = []
+        states = []
+        for rank in range(ranks):
+            sampler, loader = loader_of(order, rank, ranks, workers)
+            for batch in itertools.islice(sampler.track(loader), stop):
+                done += batch
+            states.append(sampler.state_dict())
+        assert all(state == states[0] for state in states)
+        for rank in range(new_ranks):
+            sampler, loader = loader_of(order, rank, new_ranks, new_workers, states[0])
+            if sampler.epoch == 0:
+                for batch in sampler.track(loader):
+                    done += batch
+                assert sampler.epoch == 1
+        real = [place for place in done if place[2] < length]
+        assert sorted(real, key=lambda place: place[2]) == wanted
+        padding = len(done) - len(real)
+        assert padding < ranks + new_ranks
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("workers", [0, 2])
+def test_leaving_a_loader_early_and_coming_back_goes_on(workers):
+    options = {"persistent_workers": True} if workers else {}
+    sampler, loader = loader_of(ORDERS["plain"], 0, 1, workers, **options)
+    seen = []
+    while sampler.epoch < 2:
+        for batch in itertools.islice(sampler.track(loader), 2):
+            seen += [place[1:3] for place in batch]
+    assert seen == [(epoch, position) for epoch in (0, 1) for position in range(11)]
+
+
+@pytest.mark.torch
+def test_a_batch_that_the_loader_drops_is_not_consumed():
+    sampler, loader = loader_of(ORDERS["plain"], 0, 1, 0, drop_last=True)
+    assert len(list(itertools.islice(sampler.track(loader), 5))) == 5
+    assert sampler.state_dict()["position"] == 10
+    assert list(sampler.track(loader)) == []
+    assert sampler.state_dict()["epoch"] == 1
+
+
+@pytest.mark.torch
+def test_a_loader_without_batches_counts_samples():
+    from torch.utils.data import DataLoader
+
+    sampler = ResumableSampler(PlainOrder(5))
+    loader = DataLoader(Places(5), batch_size=None, sampler=sampler)
+    for count, _ in enumerate(sampler.track(loader), 1):
+        assert sampler.state_dict()["position"] == count
+
+
+@pytest.mark.torch
+def test_a_loader_of_another_sampler_is_refused():
+    from torch.utils.data import DataLoader
+
+    sampler = ResumableSampler(range(5))
+    with pytest.raises(ValueError, match="another sampler"):
+        next(sampler.track(DataLoader(Places(5), batch_size=2)))
+
+
+@pytest.mark.torch
+def test_the_same_pixels_come_from_any_number_of_workers(make_directory):
+    import torch
+    from torch.utils.data import DataLoader
+
+    from gulpio2.sampling import sample_window
+    from gulpio2.torch import GulpClipDataset, default_collate
+
+    folder = make_directory(counts=[9] * 8)
+
+    def clips(workers, stop=None):
+        dataset = GulpClipDataset(
+            folder,
+            partial(sample_window, clip_length=3),
+            transform=add_noise,
+            target="idx",
+        )
+        sampler = ResumableSampler(dataset, seed=6)
+        if stop is not None:
+            sampler.cursor.advance(stop)
+        loader = DataLoader(
+            dataset,
+            batch_size=2,
+            sampler=sampler,
+            num_workers=workers,
+            collate_fn=default_collate,
+        )
+        return [clip for batch, _ in sampler.track(loader) for clip in batch]
+
+    alone = clips(0)
+    assert len(alone) == 8
+    for workers, stop in [(2, None), (1, 4), (0, 2)]:
+        others = clips(workers, stop)
+        for one, other in zip(alone[stop or 0 :], others, strict=True):
+            assert torch.equal(one, other)
+
+
+def add_noise(clip):
+    import torch
+
+    return clip.float() + torch.rand(1)
+
+
+# ---------------------------------------------------------------- workers
+@pytest.mark.torch
+def test_each_worker_of_each_rank_is_seeded_on_its_own():
+    import torch
+
+    def drawn():
+        numbers = random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
+        return tuple(round(number, 6) for number in numbers)
+
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    try:
+        seen = []
+        for rank, worker in itertools.product(range(2), range(3)):
+            worker_init_fn(worker, num_workers=3, rank=rank, seed=40)
+            seen.append(drawn())
+        worker_init_fn(1, 3, 1, 40)
+        assert drawn() == seen[4]
+        assert len(set(seen)) == 6
+        torch.manual_seed(44)
+        random.seed(44)
+        np.random.seed(44)  # noqa: NPY002
+        assert drawn() == seen[4]
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        torch.set_rng_state(states[2])
+
+
+# ---------------------------------------------------------------- without torch
+def test_everything_but_tensors_works_without_torch(python, tmp_path):
+    program = """
+import sys
+sys.modules["torch"] = None
+import json
+from gulpio2.errors import MissingDependencyError
+from gulpio2.torch import *
+from gulpio2.testing import make_gulp_directory
+make_gulp_directory("out", num_items=3)
+dataset = ConcatDataset([GulpDataset("out"), RepeatDataset(GulpDataset("out"), 2)])
+print(len(dataset), dataset[4]["id"], list(DefaultSampler(dataset, seed=1))[:0])
+print(pseudo_collate([dataset[0], dataset[1]])["id"])
+print(len(list(ResumableSampler(dataset))))
+try:
+    GulpImageDataset("out")[0]
+except MissingDependencyError as error:
+    print("pip install 'gulpio2[torch]'" in str(error))
+"""
+    done = subprocess.run(
+        [python, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        "9 item1 []",
+        "['item0', 'item1']",
+        "9",
+        "True",
+    ]
