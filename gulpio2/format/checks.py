@@ -10,7 +10,13 @@ from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from gulpio2.format.layout import Listing, data_name, list_chunks, meta_name
+from gulpio2.format.layout import (
+    JOURNAL_NAME,
+    Listing,
+    data_name,
+    list_chunks,
+    meta_name,
+)
 from gulpio2.format.records import ALIGNMENT, pad_length
 
 if TYPE_CHECKING:
@@ -108,6 +114,7 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
     names : iterable of str
         Plain file names; those that have nothing to do with chunks are passed over.
     """
+    names = list(names)
     listing = list_chunks(names)
     problems = [
         Problem(
@@ -133,7 +140,7 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         Problem(
             "partial-file",
             "was not finished: its writer is at work still, or was killed. It is "
-            "passed over, and the next ingest into the directory removes it",
+            "passed over, and the next ingest into the directory resumes or removes it",
             name,
         )
         for name in listing.partials
@@ -147,6 +154,12 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         )
         for name in listing.strays
     ]
+    if JOURNAL_NAME in names:
+        text = (
+            "an ingest is at work here, or was interrupted: resume it, so that what is "
+            "missing comes in"
+        )
+        problems.append(Problem("unfinished-ingest", text, JOURNAL_NAME))
     if not listing.chunks:
         problems.append(
             Problem("no-chunks", "holds no complete chunk: nothing can be read", ".")
