@@ -1,4 +1,4 @@
-"""Names of files (rules 1, 2, 22 and 26)."""
+"""Names of files (rules 1, 2, 22 and 27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest (rules 18, 19 and 28)."""
+"""The manifest (rules 18, 19 and 29)."""
 
 from __future__ import annotations
 

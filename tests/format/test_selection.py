@@ -145,7 +145,7 @@ def test_a_mask_of_another_length_is_refused(mask):
         [None],
         True,
         np.True_,
-        object(),
+        pytest.param(object(), id="an object"),
     ],
     ids=repr,
 )

@@ -1,0 +1,66 @@
+"""``docs/format.md`` against the code: rules that are named exist, codes are listed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import gulpio2.errors
+
+PACKAGE = Path(gulpio2.errors.__file__).parent
+RULE = re.compile(r"^\*\*(\d+)\.\*\*", re.MULTILINE)
+MENTION = re.compile(r"[Rr]ules?\s+(\d+)(?:\s+(?:to|and)\s+(\d+))?")
+CODE = re.compile(r"^\| `([a-z-]+)` \|", re.MULTILINE)
+
+
+def codes_in(path: Path) -> set[str]:
+    """Give the codes of the problems and notes that a module makes."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        place = {"Problem": 0, "report": 0, "_at": 1}.get(name)
+        code = None if place is None else node.args[place]
+        if isinstance(code, ast.Constant):
+            found.add(str(code.value))
+    return found
+
+
+def test_rules_are_numbered_one_by_one(repository):
+    text = (repository / "docs/format.md").read_text("utf-8")
+    numbers = [int(number) for number in RULE.findall(text)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) > 20
+
+
+def test_every_rule_that_is_named_exists(repository):
+    specification = repository / "docs/format.md"
+    last = len(RULE.findall(specification.read_text("utf-8")))
+    files = [
+        specification,
+        *(PACKAGE / "format").glob("*.py"),
+        *(repository / "tests/format").glob("*.py"),
+    ]
+    mentions = [
+        (path.name, int(number))
+        for path in files
+        for match in MENTION.findall(path.read_text("utf-8"))
+        for number in match
+        if number
+    ]
+    assert len(mentions) > 20
+    assert [mention for mention in mentions if not 1 <= mention[1] <= last] == []
+
+
+def test_every_code_of_the_checker_is_in_the_specification_and_none_else(repository):
+    text = (repository / "docs/format.md").read_text("utf-8")
+    modules = [
+        PACKAGE / "format/checks.py",
+        PACKAGE / "format/map_checks.py",
+        PACKAGE / "sanity.py",
+    ]
+    made = set().union(*map(codes_in, modules))
+    listed = CODE.findall(text)
+    assert sorted(listed) == sorted(made)
