@@ -1,0 +1,178 @@
+"""Open files for reading: few, shared, and gone when nobody needs them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gulpio2.errors import ReadRangeError, StorageError
+from gulpio2.storage.handles import HandlePool, read_fully
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Python 3.12 and later warn of a fork beside threads, of libraries too; the children
+# here do what is safe.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    """Write files that begin with their own number."""
+    names = [tmp_path / f"{number}" for number in range(8)]
+    for number, path in enumerate(names):
+        path.write_bytes(bytes([number]) + bytes(range(1, 100)))
+    return [str(path) for path in names]
+
+
+def open_paths(folder: Path) -> list[str]:
+    """Give the files below a folder that this process has open, one per handle."""
+    targets = []
+    for fd in os.listdir("/proc/self/fd"):  # noqa: PTH208  # names are numbers
+        try:
+            targets.append(os.readlink(f"/proc/self/fd/{fd}"))  # noqa: PTH115  # a link
+        except FileNotFoundError:  # of the listing itself
+            continue
+    return sorted(target for target in targets if target.startswith(str(folder)))
+
+
+def test_exactly_the_bytes_asked_for_are_read(paths):
+    pool = HandlePool()
+    assert pool.read_at(paths[3], 0, 4) == b"\x03\x01\x02\x03"
+    assert pool.read_at(paths[3], 99, 1) == b"\x63"
+    assert pool.read_at(paths[3], 50, 0) == b""
+
+
+def test_a_file_is_opened_once_and_stays_open(paths, tmp_path):
+    pool = HandlePool()
+    for _ in range(3):
+        pool.read_at(paths[0], 0, 1)
+    assert open_paths(tmp_path) == [paths[0]]
+    pool.close()
+    assert open_paths(tmp_path) == []
+    assert pool.read_at(paths[0], 0, 1) == b"\0"
+
+
+def test_the_file_that_was_not_read_for_longest_is_closed_first(paths, tmp_path):
+    pool = HandlePool(max_open=3)
+    for number in (0, 1, 2, 0, 3):
+        pool.read_at(paths[number], 0, 1)
+    assert open_paths(tmp_path) == [paths[0], paths[2], paths[3]]
+    assert pool.read_at(paths[1], 0, 1) == b"\x01"
+    assert open_paths(tmp_path) == [paths[0], paths[1], paths[3]]
+
+
+def test_nothing_stays_open_when_the_pool_is_dropped(paths, tmp_path):
+    pool = HandlePool()
+    pool.read_at(paths[0], 0, 1)
+    del pool
+    assert open_paths(tmp_path) == []
+
+
+def test_a_read_past_the_end_is_named_and_leaves_nothing_wrong(paths):
+    pool = HandlePool()
+    message = (
+        rf"{paths[0]} ends at byte 100, but bytes 90 to 110 are wanted: it was cut"
+    )
+    with pytest.raises(ReadRangeError, match=message):
+        pool.read_at(paths[0], 90, 20)
+    with pytest.raises(ReadRangeError):
+        pool.read_at(paths[0], 10**12, 1)
+    assert pool.read_at(paths[0], 98, 2) == b"\x62\x63"
+
+
+def test_a_missing_file_is_a_file_not_found(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        HandlePool().read_at(str(tmp_path / "missing"), 0, 1)
+
+
+def test_what_cannot_be_read_is_a_storage_error_that_names_it(tmp_path):
+    with pytest.raises(StorageError, match=rf"cannot read {tmp_path} at byte 0"):
+        HandlePool().read_at(str(tmp_path), 0, 1)
+
+
+def test_a_file_whose_folder_is_none_is_a_storage_error(paths):
+    with pytest.raises(StorageError, match=rf"cannot open {paths[0]}/x"):
+        HandlePool().read_at(f"{paths[0]}/x", 0, 1)
+
+
+def test_a_short_read_of_the_system_is_gone_on_with(paths, monkeypatch):
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, n, at: pread(fd, min(n, 7), at))
+    assert HandlePool().read_at(paths[2], 0, 60) == b"\x02" + bytes(range(1, 60))
+
+
+def test_an_io_error_keeps_its_number(paths, monkeypatch):
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fail)
+    with pytest.raises(StorageError, match="at byte 3: Input/output error") as caught:
+        HandlePool().read_at(paths[2], 3, 1)
+    assert caught.value.errno == 5
+
+
+def test_threads_share_files_while_others_are_closed(paths):
+    # Two may be open and eight are read: handles go while threads read from others.
+    pool = HandlePool(max_open=2)
+
+    def read(number: int) -> bool:
+        return all(
+            pool.read_at(paths[(number + k) % 8], 0, 1)[0] == (number + k) % 8
+            for k in range(300)
+        )
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(read, range(8)))
+
+
+def test_a_copy_by_pickle_has_the_settings_and_no_files(paths, tmp_path):
+    pool = HandlePool(max_open=5)
+    pool.read_at(paths[0], 0, 1)
+    data = pickle.dumps(pool)
+    pool.close()
+    copy = pickle.loads(data)
+    assert copy.max_open == 5
+    assert open_paths(tmp_path) == []
+    assert copy.read_at(paths[1], 0, 1) == b"\x01"
+
+
+def test_a_child_reads_although_a_thread_held_the_lock_at_the_fork(paths):
+    pool = HandlePool()
+    pool.read_at(paths[0], 0, 1)
+    holding, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with pool._lock:
+            holding.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holding.wait(30)
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # coverage does not follow
+        status = 1
+        try:
+            both = pool.read_at(paths[0], 0, 1) + pool.read_at(paths[5], 0, 1)
+            status = 0 if both == b"\0\x05" else 2
+        finally:
+            os._exit(status)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_descriptor_is_read_wherever_its_offset_is(paths):
+    fd = os.open(paths[1], os.O_RDONLY)
+    try:
+        os.lseek(fd, 80, os.SEEK_SET)
+        assert read_fully(fd, paths[1], 0, 3) == b"\x01\x01\x02"
+        assert os.lseek(fd, 0, os.SEEK_CUR) == 80
+    finally:
+        os.close(fd)

@@ -1,0 +1,268 @@
+"""A folder of this machine."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gulpio2.errors import StorageError
+from gulpio2.storage import open_store
+from gulpio2.storage.local import LocalStore, new_token
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    """Give the store of a new folder."""
+    return LocalStore(tmp_path / "out")
+
+
+def make(store: LocalStore, **files: bytes) -> None:
+    """Write files as they are given."""
+    store.make()
+    for name, data in files.items():
+        (store.folder / name).write_bytes(data)
+
+
+def fail_at(monkeypatch, name, number=errno.ENOSPC):
+    """Let a function of the operating system fail."""
+
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, name, fail)
+
+
+# --- listing and reading ------------------------------------------------------------
+
+
+def test_a_missing_folder_holds_nothing_and_is_not_made(store):
+    assert store.names() == []
+    assert not store.folder.exists()
+
+
+def test_names_are_those_of_the_folder(store):
+    make(store, b=b"", a=b"1")
+    assert sorted(store.names()) == ["a", "b"]
+
+
+def test_a_file_as_folder_cannot_be_listed(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match=rf"cannot list {tmp_path / 'file'}"):
+        LocalStore(tmp_path / "file").names()
+
+
+def test_files_are_read_whole_and_in_part(store):
+    make(store, a=b"0123456789")
+    assert store.read("a") == b"0123456789"
+    assert store.read_at("a", 2, 3) == b"234"
+    assert store.size("a") == 10
+    assert store.path("a") == str(store.folder / "a")
+
+
+@pytest.mark.parametrize("verb", ["read", "size"])
+def test_a_missing_file_is_a_file_not_found(store, verb):
+    store.make()
+    with pytest.raises(FileNotFoundError):
+        getattr(store, verb)("a")
+
+
+def test_what_cannot_be_read_is_a_storage_error(store):
+    store.make()
+    (store.folder / "a").mkdir()
+    with pytest.raises(StorageError, match=r"cannot read .*out/a: Is a directory"):
+        store.read("a")
+
+
+# --- writing ------------------------------------------------------------------------
+
+
+def test_the_folder_is_made_with_its_parents_and_again(tmp_path):
+    store = open_store(tmp_path / "a" / "b")
+    store.make()
+    store.make()
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match=r"cannot create the folder .*file/b: Not a"):
+        LocalStore(tmp_path / "file" / "b").make()
+
+
+def test_a_file_is_written_from_its_beginning(store):
+    store.make()
+    writer = store.create("a")
+    assert writer.tell() == 0
+    writer.write(b"0123")
+    writer.write(memoryview(b"4567"))
+    assert writer.tell() == 8
+    writer.truncate(5)
+    writer.write(b"x")
+    writer.sync()
+    writer.close()
+    writer.close()
+    assert store.read("a") == b"01234x"
+
+
+def test_a_file_is_gone_on_with_at_its_end(store):
+    make(store, a=b"0123")
+    writer = store.extend("a")
+    assert writer.tell() == 4
+    writer.write(b"4")
+    writer.close()
+    assert store.read("a") == b"01234"
+
+
+def test_a_file_that_is_there_is_never_begun_anew(store):
+    make(store, a=b"0123")
+    with pytest.raises(StorageError, match=r"cannot open for writing .*: File exists"):
+        store.create("a")
+    assert store.read("a") == b"0123"
+
+
+def test_a_closed_writer_says_so(store):
+    store.make()
+    writer = store.create("a")
+    writer.close()
+    with pytest.raises(StorageError, match="out/a is closed already"):
+        writer.write(b"1")
+
+
+def test_a_short_write_of_the_system_is_gone_on_with(store, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
+    store.make()
+    writer = store.create("a")
+    writer.write(b"0123456789")
+    writer.close()
+    assert store.read("a") == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("write", lambda writer: writer.write(b"1")),
+        ("ftruncate", lambda writer: writer.truncate(0)),
+        ("fsync", lambda writer: writer.sync()),
+    ],
+)
+def test_a_full_disk_is_a_storage_error_with_its_number(store, monkeypatch, name, call):
+    store.make()
+    writer = store.create("a")
+    with monkeypatch.context() as patch:
+        fail_at(patch, name)
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            call(writer)
+    writer.close()
+    assert caught.value.errno == errno.ENOSPC
+    assert "What was committed before is intact" in str(caught.value)
+
+
+def test_a_rename_replaces_what_had_the_name(store):
+    make(store, a=b"new", b=b"old")
+    store.rename("a", "b")
+    store.sync_names()
+    assert store.names() == ["b"]
+    assert store.read("b") == b"new"
+
+
+def test_a_rename_of_nothing_is_a_storage_error(store):
+    store.make()
+    with pytest.raises(StorageError, match=r"cannot rename to b .*out/a"):
+        store.rename("a", "b")
+
+
+def test_removing_what_is_not_there_is_no_error(store):
+    make(store, a=b"")
+    store.remove("a")
+    store.remove("a")
+    assert store.names() == []
+
+
+# --- whole files --------------------------------------------------------------------
+
+
+def test_a_small_file_is_put_in_place_whole(store):
+    make(store, a=b"old")
+    store.write_atomically("a", b"new")
+    assert store.read("a") == b"new"
+    assert store.names() == ["a"]
+
+
+def test_content_is_on_the_disk_before_the_name_and_the_name_before_the_end(
+    store, monkeypatch
+):
+    store.make()
+    calls = []
+    fsync, replace = os.fsync, os.replace
+
+    def note_sync(fd):
+        calls.append(("sync", os.readlink(f"/proc/self/fd/{fd}")))  # noqa: PTH115
+        fsync(fd)
+
+    def note_replace(source, target, **_):
+        calls.append(("rename", str(target)))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_replace)
+    monkeypatch.setattr(
+        type(store.folder), "replace", lambda self, target: note_replace(self, target)
+    )
+    store.write_atomically("a", b"new")
+    partial, renamed, folder = calls
+    assert partial[0] == "sync"
+    assert partial[1].endswith(".partial")
+    assert renamed == ("rename", str(store.folder / "a"))
+    assert folder == ("sync", str(store.folder))
+
+
+@pytest.mark.parametrize("name", ["write", "fsync"])
+def test_what_fails_leaves_the_old_file_and_nothing_else(store, monkeypatch, name):
+    make(store, a=b"old")
+    with monkeypatch.context() as patch:
+        fail_at(patch, name)
+        with pytest.raises(StorageError):
+            store.write_atomically("a", b"new")
+    assert store.names() == ["a"]
+    assert store.read("a") == b"old"
+
+
+def test_a_reader_of_the_old_file_keeps_it(store):
+    make(store, a=b"old")
+    with (store.folder / "a").open("rb") as file:
+        store.write_atomically("a", b"new")
+        assert file.read() == b"old"
+
+
+# --- lifetime -----------------------------------------------------------------------
+
+
+def test_tokens_are_lower_case_letters_and_digits_and_differ():
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert all(re.fullmatch("[0-9a-z]+", token) for token in tokens)
+
+
+def test_a_store_is_pickled_without_its_open_files(store):
+    make(store, a=b"0123")
+    store.read_at("a", 0, 1)
+    copy = pickle.loads(pickle.dumps(store))
+    assert copy.read_at("a", 1, 2) == b"12"
+    assert repr(copy) == f"LocalStore({str(store.folder)!r})"
+
+
+def test_closing_lets_go_of_files_and_reading_reopens(store):
+    make(store, a=b"old")
+    assert store.read_at("a", 0, 3) == b"old"
+    store.write_atomically("a", b"new")
+    store.close()
+    assert store.read_at("a", 0, 3) == b"new"

@@ -1,0 +1,162 @@
+"""One writer per folder, by a lock that dies with its owner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from gulpio2.errors import LockedError, StorageError
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.locks import lock_folder
+
+# Python 3.12 and later warn of a fork beside threads, of libraries too; the children
+# here do what is safe.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from gulpio2.storage.locks import lock_folder
+with lock_folder(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path, python, repository):
+    """Start a process that holds the folder's lock; give it once it does."""
+    process = subprocess.Popen(
+        [python, "-c", HOLDER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        cwd=repository,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_the_lock_leaves_nothing_behind(tmp_path):
+    with lock_folder(tmp_path):
+        assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lock_can_be_had_again(tmp_path):
+    for _ in range(3):
+        with LocalStore(tmp_path).lock():
+            pass
+
+
+def test_a_second_writer_of_the_same_process_is_refused(tmp_path):
+    message = rf"another process is writing to {tmp_path}\. Wait for it to end"
+    with (
+        lock_folder(tmp_path),
+        pytest.raises(LockedError, match=message),
+        lock_folder(tmp_path),
+    ):
+        pytest.fail("two writers")
+
+
+def test_folders_are_locked_one_by_one(tmp_path):
+    (tmp_path / "a").mkdir()
+    with lock_folder(tmp_path), lock_folder(tmp_path / "a"):
+        pass
+
+
+def test_the_lock_is_let_go_by_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), lock_folder(tmp_path):
+        _ = 1 / 0
+    with lock_folder(tmp_path):
+        pass
+
+
+def test_a_writer_in_another_process_is_waited_for_by_refusing(tmp_path, holder):
+    with pytest.raises(LockedError), lock_folder(tmp_path):
+        pytest.fail("two writers")
+    assert holder.poll() is None
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_lock_dies_with_its_owner(tmp_path, holder, how):
+    holder.send_signal(how)
+    holder.wait()
+    with lock_folder(tmp_path):
+        pass
+
+
+def test_a_forked_child_does_not_keep_the_lock(tmp_path):
+    reader, writer = os.pipe()
+    with lock_folder(tmp_path):
+        child = os.fork()
+        if child == 0:  # pragma: no cover  # coverage does not follow
+            os.close(writer)
+            os.read(reader, 1)  # until the parent lets go of the pipe
+            os._exit(0)
+    os.close(reader)
+    try:
+        with lock_folder(tmp_path):
+            assert os.waitpid(child, os.WNOHANG) == (0, 0), "the child is alive"
+    finally:
+        os.close(writer)
+        os.waitpid(child, 0)
+
+
+def test_a_lock_taken_inside_of_a_fork_is_the_childs_own(tmp_path):
+    (tmp_path / "a").mkdir()
+    with lock_folder(tmp_path):
+        child = os.fork()
+        if child == 0:  # pragma: no cover  # coverage does not follow
+            status = 1
+            try:
+                with lock_folder(tmp_path / "a"):
+                    status = 0
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        with pytest.raises(LockedError), lock_folder(tmp_path):
+            pytest.fail("the child has let go of the parent's lock")
+
+
+def test_a_missing_folder_cannot_be_locked(tmp_path):
+    with (
+        pytest.raises(StorageError, match=r"cannot open the folder .*missing: No such"),
+        lock_folder(tmp_path / "missing"),
+    ):
+        pytest.fail("locked nothing")
+
+
+def test_many_processes_have_the_lock_one_after_the_other(tmp_path, python, repository):
+    count = tmp_path / "count"
+    count.write_text("0")
+    code = """
+import sys, time
+from pathlib import Path
+from gulpio2.errors import LockedError
+from gulpio2.storage.locks import lock_folder
+count = Path(sys.argv[1], "count")
+for _ in range(10):
+    while True:
+        try:
+            with lock_folder(Path(sys.argv[1])):
+                count.write_text(str(int(count.read_text()) + 1))
+            break
+        except LockedError:
+            time.sleep(0.001)
+"""
+    started = time.monotonic()
+    processes = [
+        subprocess.Popen([python, "-c", code, str(tmp_path)], cwd=repository)
+        for _ in range(3)
+    ]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert count.read_text() == "30"
+    assert time.monotonic() - started < 60
