@@ -94,19 +94,22 @@ def test_the_lock_dies_with_its_owner(tmp_path, holder, how):
 
 
 def test_a_forked_child_does_not_keep_the_lock(tmp_path):
-    reader, writer = os.pipe()
+    stop_reader, stop_writer = os.pipe()
+    up_reader, up_writer = os.pipe()
     with lock_folder(tmp_path):
         child = os.fork()
         if child == 0:  # pragma: no cover  # coverage does not follow
-            os.close(writer)
-            os.read(reader, 1)  # until the parent lets go of the pipe
+            os.close(stop_writer)
+            os.write(up_writer, b"1")
+            os.read(stop_reader, 1)  # until the parent lets go of the pipe
             os._exit(0)
-    os.close(reader)
+        os.read(up_reader, 1)
     try:
         with lock_folder(tmp_path):
             assert os.waitpid(child, os.WNOHANG) == (0, 0), "the child is alive"
     finally:
-        os.close(writer)
+        for fd in (stop_reader, stop_writer, up_reader, up_writer):
+            os.close(fd)
         os.waitpid(child, 0)
 
 
