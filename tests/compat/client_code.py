@@ -11,10 +11,10 @@ import math
 from pathlib import Path
 
 import numpy as np
-from gulpio2.utils import find_images_in_folder, resize_images
 
 from gulpio2 import GulpDirectory
 from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.utils import find_images_in_folder, resize_images
 
 
 class MissingFramesError(Exception):

@@ -188,7 +188,7 @@ def test_options_are_taken_before_and_after_the_positionals_as_there(
 
 # ------------------------------------------------------------------ what they make
 # 0.0.4 takes the files of these in the order of the file system; ours are sorted.
-UNSORTED = {"gulp2_activitynet", "gulp2_kinetics"}
+UNSORTED = {"gulp2_activitynet": ["v_1"], "gulp2_kinetics": ["yt2", "yt1"]}
 
 
 def content_of(folder: Path) -> dict[str, Any]:
@@ -232,14 +232,13 @@ def test_the_same_job_gives_the_same_items_metadata_and_labels(
     assert expected["meta"], "the original made nothing to compare with"
     if name in UNSORTED:
         expected.pop("chunks")
-        assert sorted(actual.pop("chunks").items()) == [
-            (number, [id_]) for number, id_ in enumerate(sorted(expected["meta"]))
-        ]
+        one_by_one = [[id_] for id_ in UNSORTED[name]]
+        assert list(actual.pop("chunks").values()) == one_by_one
     assert actual == expected
     a, b = GulpDirectory(sources / "theirs"), GulpDirectory(sources / "ours")
     for id_ in a.merged_meta_dict:
         for one, two in zip(a[id_][0], b[id_][0], strict=True):
-            assert psnr(one, two) > 30, f"{id_} shows something else"
+            assert psnr(one, two) > 34, f"{id_} shows something else"
 
 
 def test_png_files_are_stored_as_the_same_bytes(
@@ -325,8 +324,8 @@ def test_an_adapter_has_the_attributes_and_yields_the_items_of_the_original(
     assert len(adapter) == theirs["length"]
     items = list(adapter.iter_data(slice(0, len(adapter))))
     assert len(items) == len(theirs["items"])
-    if name in ("ActivitynetAdapter", "KineticsAdapter"):
-        theirs["items"].sort(key=lambda item: item["id"])
+    if name == "KineticsAdapter":  # theirs come in the order of the file system
+        theirs["items"].sort(key=lambda item: ["yt2", "yt1"].index(item["id"]))
     for ours, expected in zip(items, theirs["items"], strict=True):
         assert list(ours)[: len(expected["keys"])] == expected["keys"]
         assert ours["id"] == expected["id"]

@@ -298,7 +298,7 @@ def test_defect_32_a_missing_or_second_video_is_an_error_with_a_text(
         utils.get_single_video_path(str(tmp_path / "v"))
     for name in ("a.mp4", "b.mp4"):
         make_video(tmp_path / "v" / name)
-    with pytest.raises(AssertionError, match=r"a\.mp4.*b\.mp4"):
+    with pytest.raises(AssertionError, match="2 files"):
         utils.get_single_video_path(str(tmp_path / "v"))
 
 

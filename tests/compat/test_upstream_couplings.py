@@ -52,6 +52,21 @@ def test_the_quality_is_consulted_at_every_encode(
     assert sizes[0] > sizes[2] > sizes[1]
 
 
+def test_the_quality_can_be_changed_while_a_chunk_is_open_and_patched(
+    chunk: GulpChunk, frame: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 90)  # restored, come what may
+    with chunk.open("wb"):
+        chunk.append("before", {}, [frame()])
+        with mock.patch("gulpio2.utils._JPEG_WRITE_QUALITY", 100):
+            chunk.append("best", {}, [frame()])
+        chunk.append("after", {}, [frame()])
+    lengths = [
+        chunk.meta_dict[i]["frame_info"][0][2] for i in ("before", "best", "after")
+    ]
+    assert lengths[0] == lengths[2] < lengths[1]
+
+
 def test_ten_videos_of_forty_black_and_white_frames_have_the_known_size(
     tmp_path: Path, client_code: ModuleType
 ) -> None:
@@ -206,12 +221,6 @@ def test_ffmpeg_is_looked_for_through_os_system() -> None:
             assert utils.check_ffmpeg_exists() is answer
         (command,) = system.call_args.args
         assert command.startswith("ffmpeg -version")
-
-
-def test_a_missing_ffmpeg_is_the_exception_of_the_original(tmp_path: Path) -> None:
-    missing = pytest.raises(utils.FFMPEGNotFound)
-    with mock.patch("os.system", return_value=1), missing:
-        utils.burst_frames_to_shm("video.mp4", str(tmp_path))
 
 
 # ------------------------------------------------------------------ helpers of utils
