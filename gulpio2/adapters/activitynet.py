@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import IngestSettingError, SourceReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gulpio2.media.frame_rate import FrameRate
     from gulpio2.types import FrameSource, Item, StrPath
 
 __all__ = ["ActivitynetAdapter"]
@@ -55,13 +57,13 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         shm_dir_path: StrPath = "/dev/shm",  # noqa: S108 - a default of 0.0.4, unused
         phase: str = "training",
         *,
-        frame_rate: float | str | None = None,
+        frame_rate: FrameRate | None = None,
     ) -> None:
         self.json_file = json_file
         self.json_storage = self._database(json_file)
         self.folder = folder
         self.frame_size = int(frame_size)
-        self.frame_rate = frame_rate
+        self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         self.set_video_storage(phase)
         if shuffle:
@@ -87,14 +89,14 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
 
         Raises
         ------
-        ValueError
+        IngestSettingError
             The database has other phases, but not this one.
         SourceReadError
             The folder is missing.
         """
         phases = {record.get("subset") for record in self.json_storage.values()}
         if phases and phase not in phases:
-            raise ValueError(
+            raise IngestSettingError(
                 f"phase is {phase!r}, but {os.fspath(self.json_file)!r} has only "
                 f"{sorted(map(str, phases))}. Choose one of them."
             )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin, label_key
+from gulpio2.adapters.settings import check_choice
 from gulpio2.adapters.sources import image_frames
-from gulpio2.adapters.trees import FolderTreeAdapter, NameRule, check_choice
+from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.errors import SourceReadError
 
 if TYPE_CHECKING:

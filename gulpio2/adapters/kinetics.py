@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file
-from gulpio2.adapters.trees import check_choice
 from gulpio2.errors import SourceReadError
 from gulpio2.media.folders import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gulpio2.media.frame_rate import FrameRate
     from gulpio2.types import FrameSource, Item, StrPath
 
 __all__ = ["KineticsAdapter"]
@@ -66,7 +67,7 @@ class KineticsAdapter(AbstractDatasetAdapter):
         frame_size: int = -1,
         shm_dir_path: StrPath = "/dev/shm",  # noqa: S108 - a default of 0.0.4, unused
         *,
-        frame_rate: float | str | None = None,
+        frame_rate: FrameRate | None = None,
         id_rule: ClipIdRule = "video",
         skip_unlisted: bool = False,
     ) -> None:
@@ -77,7 +78,7 @@ class KineticsAdapter(AbstractDatasetAdapter):
         self.id_rule = id_rule
         self.skip_unlisted = skip_unlisted
         self.frame_size = int(frame_size)
-        self.frame_rate = frame_rate
+        self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         self.set_video_storage()
         if shuffle:

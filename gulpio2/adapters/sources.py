@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from fractions import Fraction
 
+    from gulpio2.media.frame_rate import FrameRate
     from gulpio2.types import FrameSource, JsonValue, StoredFrame, StrPath
 
 __all__ = [
@@ -80,7 +81,7 @@ class DeferredFrames:
 
 
 def video_frames(
-    path: StrPath, *, frame_rate: float | str | None = None, frame_size: int = -1
+    path: StrPath, *, frame_rate: FrameRate | None = None, frame_size: int = -1
 ) -> FrameSource:
     """Give the frames of a video file, which is opened when they are iterated.
 
@@ -117,7 +118,7 @@ def single_video_frames(
     folder: StrPath,
     *,
     format_: str = "mp4",
-    frame_rate: float | str | None = None,
+    frame_rate: FrameRate | None = None,
     frame_size: int = -1,
 ) -> FrameSource:
     """Give the frames of the only video in a folder, looked for when needed.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import label_key, number_labels, read_label_file
+from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import (
     IMAGE_FORMATS,
     VIDEO_FORMATS,
@@ -19,12 +20,12 @@ from gulpio2.adapters.sources import (
     video_frames,
 )
 from gulpio2.adapters.tables import Table, parse_column, read_table
-from gulpio2.adapters.trees import check_choice
 from gulpio2.errors import SourceReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gulpio2.media.frame_rate import FrameRate
     from gulpio2.types import FrameSource, Item, Meta, StrPath
 
 __all__ = ["TableAdapter"]
@@ -98,7 +99,7 @@ class TableAdapter(AbstractDatasetAdapter):
         root_folder: StrPath | None = None,
         media: MediaKind = "auto",
         frame_size: int = -1,
-        frame_rate: float | str | None = None,
+        frame_rate: FrameRate | None = None,
         shuffle: bool = False,
         delimiter: str | None = None,
         parse_values: bool = True,
@@ -109,7 +110,7 @@ class TableAdapter(AbstractDatasetAdapter):
         self.root_folder = Path(table).parent if root_folder is None else root_folder
         self.media = media
         self.frame_size = int(frame_size)
-        self.frame_rate = frame_rate
+        self.frame_rate = checked_frame_rate(frame_rate)
         content = read_table(table, delimiter=delimiter, parse_values=False)
         self._paths = _checked(content, path_column, str)
         self._ids = (
@@ -200,7 +201,7 @@ class TableAdapter(AbstractDatasetAdapter):
 
 
 def _open(
-    path: str, media: MediaKind, frame_size: int, frame_rate: float | str | None
+    path: str, media: MediaKind, frame_size: int, frame_rate: FrameRate | None
 ) -> FrameSource:
     """Find out what a path leads to, once its frames are wanted."""
     ending = Path(path).suffix[1:].lower()

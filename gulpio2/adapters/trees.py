@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin, label_key
+from gulpio2.adapters.settings import check_choice
 from gulpio2.media.folders import find_files
 
 if TYPE_CHECKING:
@@ -16,26 +17,10 @@ if TYPE_CHECKING:
 
     from gulpio2.types import Item, Meta, StrPath
 
-__all__ = ["FolderTreeAdapter", "NameRule", "check_choice"]
+__all__ = ["FolderTreeAdapter", "NameRule"]
 
 # How an item of a labelled file gets its id.
 NameRule = Literal["label-name", "path"]
-
-
-def check_choice(name: str, value: object, kind: Any) -> None:
-    """Raise a ``ValueError`` with the allowed values unless this is one of them.
-
-    Parameters
-    ----------
-    name : str
-        The parameter, for the message.
-    value : object
-        What was given.
-    kind : a ``Literal``
-        What is allowed.
-    """
-    if value not in get_args(kind):
-        raise ValueError(f"{name} is {value!r}; allowed are {list(get_args(kind))}")
 
 
 class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import Custom20BNAdapterMixin, label_key
+from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import folder_frames, single_video_frames, video_frames
 from gulpio2.adapters.tables import read_delimited, read_json_file
 from gulpio2.errors import SourceReadError
@@ -18,6 +19,7 @@ from gulpio2.media.folders import NotOneVideoError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gulpio2.media.frame_rate import FrameRate
     from gulpio2.types import Item, Meta, StrPath
 
 __all__ = [
@@ -44,15 +46,14 @@ class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):
     all_meta: list[Meta]
     folder: StrPath
     output_folder: StrPath
-    label_name = "label"
-    _table: StrPath
+    # Key of the label in the rows.
+    _label_key = "label"
 
     def _set_rows(self, table: StrPath, rows: list[Meta]) -> None:
         """Take the rows of a table and number their labels."""
-        self._table = table
         self.data = rows
         for position, row in enumerate(rows):
-            for key in ("id", self.label_name):
+            for key in ("id", self._label_key):
                 if key not in row:
                     raise SourceReadError(
                         f"{os.fspath(table)!r}: item {position + 1} has no {key!r}; it "
@@ -63,7 +64,7 @@ class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):
                     f"{os.fspath(table)!r}: item {position + 1} has {row['id']!r} as "
                     "id. An id is a string or an integer."
                 )
-        self.labels2idx = self.create_label2idx_dict(self.label_name)
+        self.labels2idx = self.create_label2idx_dict(self._label_key)
         self.all_meta = self.get_meta()
 
     def _finish(self, shuffle: bool, remove_duplicate_ids: bool = False) -> None:
@@ -80,7 +81,7 @@ class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):
 
     def get_meta(self) -> list[Meta]:
         """Give the metadata of all items: ``id``, ``label`` and ``idx``."""
-        name = self.label_name
+        name = self._label_key
         return [
             {
                 "id": row["id"],
@@ -155,17 +156,17 @@ class Custom20BNJsonVideoAdapter(_LabelledRows):
         output_folder: StrPath,
         shuffle: bool = False,
         frame_size: int = -1,
-        frame_rate: float | str | None = 8,
+        frame_rate: FrameRate | None = 8,
         shm_dir_path: StrPath = _SHM,
         label_name: str = "template",
         remove_duplicate_ids: bool = False,
     ) -> None:
         self.json_file = json_file
-        self.label_name = label_name
+        self.label_name = self._label_key = label_name
         self.output_folder = output_folder
         self.folder = folder
         self.frame_size = int(frame_size)
-        self.frame_rate = frame_rate
+        self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         name = os.fspath(json_file)
         if name.endswith(".json.gz"):
@@ -246,7 +247,7 @@ class Custom20BNCsvWebmAdapter(_LabelledRows):
         output_folder: StrPath,
         shuffle: bool = False,
         frame_size: int = -1,
-        frame_rate: float | str | None = 12,
+        frame_rate: FrameRate | None = 12,
         shm_dir_path: StrPath = _SHM,
         label_name: str = "label",
         remove_duplicate_ids: bool = False,
@@ -256,7 +257,7 @@ class Custom20BNCsvWebmAdapter(_LabelledRows):
         self.output_folder = output_folder
         self.folder = folder
         self.frame_size = int(frame_size)
-        self.frame_rate = frame_rate
+        self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         self._set_rows(csv_file, self.read_csv(csv_file))
         self._finish(shuffle, remove_duplicate_ids)

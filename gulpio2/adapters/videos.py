@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gulpio2.media.frame_rate import FrameRate
     from gulpio2.types import FrameSource, StrPath
 
 __all__ = ["VideoFolderAdapter"]
@@ -52,11 +54,11 @@ class VideoFolderAdapter(FolderTreeAdapter):
         frame_size: int = -1,
         shm_dir_path: StrPath = "/dev/shm",  # noqa: S108 - a default of 0.0.4, unused
         *,
-        frame_rate: float | str | None = None,
+        frame_rate: FrameRate | None = None,
         id_rule: NameRule = "label-name",
     ) -> None:
         self.frame_size = int(frame_size)
-        self.frame_rate = frame_rate
+        self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         super().__init__(
             folder, output_folder, file_extensions, shuffle, id_rule=id_rule

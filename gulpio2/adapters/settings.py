@@ -1,0 +1,56 @@
+"""Checks of constructor arguments, so that a wrong one is told before any work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from gulpio2.errors import IngestSettingError
+from gulpio2.media.frame_rate import parse_frame_rate
+
+if TYPE_CHECKING:
+    from gulpio2.media.frame_rate import FrameRate
+
+__all__ = ["check_choice", "checked_frame_rate"]
+
+
+def check_choice(name: str, value: object, kind: Any) -> None:
+    """Refuse a value that is not one of the allowed ones, and name these.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for the message.
+    value : object
+        What was given.
+    kind : a ``Literal``
+        What is allowed.
+
+    Raises
+    ------
+    IngestSettingError
+        Another value; it is a ``ValueError`` too.
+    """
+    if value not in get_args(kind):
+        raise IngestSettingError(
+            f"{name} is {value!r}; allowed are {list(get_args(kind))}"
+        )
+
+
+def checked_frame_rate(frame_rate: FrameRate | None) -> FrameRate | None:
+    """Give a frame rate as it is, once it is known to be one.
+
+    Parameters
+    ----------
+    frame_rate : float, str, Fraction or None
+        Frames a second; None or 0 for the source's own.
+
+    Raises
+    ------
+    IngestSettingError
+        It is no frame rate; it is a ``ValueError`` too.
+    """
+    try:
+        parse_frame_rate(frame_rate)
+    except ValueError as cause:
+        raise IngestSettingError(str(cause)) from cause
+    return frame_rate
