@@ -25,6 +25,11 @@ def write_video(path, num_frames=8, *, height=48, width=64, frame_rate=24):
     with av.open(str(path), "w") as container:
         codec = CODECS[path.suffix]
         stream: Any = container.add_stream(codec, rate=Fraction(frame_rate))
+        if codec == "libvpx":
+            stream.options = {
+                "deadline": "realtime",
+                "cpu-used": "8",
+            }  # ten times faster
         stream.height, stream.width, stream.pix_fmt = height, width, "yuv420p"
         for index in range(num_frames):
             value = 16 + 200 * index // num_frames

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
@@ -66,7 +67,8 @@ def test_size_and_rate_can_be_changed(json_file, tmp_path):
         json_file, tmp_path / "videos", frame_size=24, frame_rate=12
     )
     (item,) = adapter.iter_data(slice(0, 1))
-    assert [frame.shape for frame in item["frames"]] == [(24, 32, 3)] * 4
+    assert {frame.shape for frame in item["frames"]} == {(24, 32, 3)}
+    assert item["frames"].time_base == Fraction(1, 12)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"database": []}'])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from gulpio2.adapters import VideoFolderAdapter
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import IngestSettingError, SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
 
@@ -37,7 +39,13 @@ def test_all_extensions_are_found(videos):
 def test_size_and_rate_can_be_changed(videos):
     adapter = VideoFolderAdapter(videos, "out", [".mp4"], frame_size=24, frame_rate=48)
     (item,) = adapter.iter_data()
-    assert [frame.shape for frame in item["frames"]] == [(24, 32, 3)] * 10
+    assert {frame.shape for frame in item["frames"]} == {(24, 32, 3)}
+    assert item["frames"].time_base == Fraction(1, 48)
+
+
+def test_a_frame_rate_that_is_none_is_refused_at_once(videos):
+    with pytest.raises(IngestSettingError, match="frame_rate is 'fast'"):
+        VideoFolderAdapter(videos, "out", frame_rate="fast")
 
 
 def test_the_frames_of_one_video(videos):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -30,3 +32,28 @@ def load(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], A
         return module
 
     return load_module
+
+
+@pytest.fixture
+def gulp(repository: Path, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Give a function that gulps with ``gulp2 ingest`` and returns its report."""
+
+    def run(spec: str, *arguments: object) -> dict[str, Any]:
+        name, class_name = spec.split(":")
+        adapter = f"adapters/{name}/adapter.py:{class_name}"
+        code = "from gulpio2.cli.main import main; main()"
+        command = [sys.executable, "-c", code, "ingest", adapter, *map(str, arguments)]
+        command += [str(tmp_path / "gulp"), "--num-workers", "1", "--json"]
+        result = subprocess.run(
+            command,
+            cwd=repository,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        report: dict[str, Any] = json.loads(result.stdout)
+        return report
+
+    return run

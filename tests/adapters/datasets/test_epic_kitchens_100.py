@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.errors import SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
@@ -134,3 +135,20 @@ def test_a_table_without_the_columns_is_named(rgb, files):
     annotations.write_text("narration_id,video_id\na,b\n")
     with pytest.raises(SourceReadError, match="has no column 'participant_id'"):
         rgb(annotations, root)
+
+
+def test_rgb_is_gulped_from_the_command_line_byte_for_byte(gulp, files, tmp_path):
+    report = gulp("epic_kitchens_100:EpicKitchensRgbAdapter", *files)
+    assert (report["items"], report["frames"]) == (2, 7)
+    folder = files[1] / "P01" / "rgb_frames" / "P01_01"
+    data = (tmp_path / "gulp" / "data_0.gulp").read_bytes()
+    assert data.startswith((folder / "frame_0000000008.jpg").read_bytes())
+
+
+def test_flow_is_gulped_from_the_command_line_in_pairs(gulp, files, tmp_path):
+    gulp("epic_kitchens_100:EpicKitchensFlowAdapter", *files)
+    directory = GulpDirectory(tmp_path / "gulp")
+    u, v = directory["P01_01_0", slice(2, 4)][0]
+    assert (u.shape, v.shape) == ((48, 64), (48, 64))
+    assert brightness([u, v]) == pytest.approx([50, 150], abs=1)
+    assert directory["P01_01_0"][1]["all_nouns"] == ["door"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.errors import SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
@@ -89,3 +92,12 @@ def test_wrong_choices_and_lines_are_answered(make, root):
     path.write_text("a.avi 3\n\n")
     with pytest.raises(SourceReadError, match=r"'a\.avi 3' does not end in 0, 1 or 2"):
         make(root)
+
+
+def test_it_is_gulped_from_the_command_line(gulp, root, tmp_path):
+    report = gulp("hmdb51:Hmdb51Adapter", root, "--subset", "test")
+    assert report["items"] == 2
+    frames, meta = GulpDirectory(tmp_path / "gulp")["wave/w [2]#;!"]
+    assert len(frames) == 5
+    labels = json.loads((tmp_path / "gulp" / "label2idx.json").read_text())
+    assert labels[meta["label"]] == meta["idx"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.errors import SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
@@ -91,7 +93,8 @@ def test_the_test_part_has_ids_only(make, files, tmp_path):
 
 def test_frames_may_be_resized_and_resampled(make, files):
     (item, _) = make(**files, frame_size=12, frame_rate=6).iter_data()
-    assert [frame.shape for frame in item["frames"]] == [(12, 16, 3)] * 3
+    assert {frame.shape for frame in item["frames"]} == {(12, 16, 3)}
+    assert item["frames"].time_base == Fraction(1, 6)
 
 
 def test_files_that_do_not_belong_together_are_named(make, files):
@@ -103,3 +106,16 @@ def test_files_that_do_not_belong_together_are_named(make, files):
     files["labels"].unlink()
     with pytest.raises(SourceReadError, match=r"labels\.json cannot be read as JSON"):
         make(**files)
+
+
+def test_it_is_gulped_from_the_command_line(gulp, files, tmp_path):
+    report = gulp(
+        "something_something_v2:SomethingSomethingV2Adapter",
+        *files.values(),
+        "--frame-size",
+        "12",
+    )
+    assert report["items"] == 2
+    frames, meta = GulpDirectory(tmp_path / "gulp")["78687"]
+    assert [frame.shape for frame in frames] == [(12, 16, 3)] * 6
+    assert meta["idx"] == 19

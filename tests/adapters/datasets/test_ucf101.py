@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.errors import SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
@@ -87,3 +90,12 @@ def test_wrong_choices_and_missing_lists_are_answered(make, root):
     (root / "ucfTrainTestlist" / "classInd.txt").write_text("1 Other\n")
     with pytest.raises(SourceReadError, match="has no class 'ApplyEyeMakeup'"):
         make(root)
+
+
+def test_it_is_gulped_from_the_command_line(gulp, root, tmp_path):
+    report = gulp("ucf101:Ucf101Adapter", root, "--subset", "train")
+    assert report["items"] == 2
+    frames, meta = GulpDirectory(tmp_path / "gulp")["v_YoYo_g09_c02"]
+    assert len(frames) == 5
+    labels = json.loads((tmp_path / "gulp" / "label2idx.json").read_text())
+    assert labels[meta["label"]] == meta["idx"]

@@ -1,0 +1,106 @@
+"""The suite for adapters finds what is wrong with one."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.testing.adapters import AdapterTests
+
+FRAME = np.zeros((8, 8), np.uint8)
+
+
+class Good(AbstractDatasetAdapter):
+    """An adapter of three items that keeps the contract."""
+
+    def __init__(self, **changes):
+        self.changes = changes
+        self.meta = [{"number": number, "np": np.int64(1)} for number in range(3)]
+
+    def __len__(self):
+        return self.changes.get("length", 3)
+
+    def item(self, number):
+        meta = self.meta[number]
+        if "shared" not in self.changes:
+            meta = meta | self.changes.get("meta", {})
+        return {
+            "meta": meta,
+            "frames": [FRAME] * self.changes.get("num_frames", 1),
+            "id": self.changes.get("ids", range(3))[number],
+        }
+
+    def iter_data(self, slice_element=None):
+        if "deaf" in self.changes:
+            slice_element = None
+        for number in range(3)[slice_element or slice(None)]:
+            item = self.item(number)
+            item.pop(self.changes.get("without"), None)
+            yield item
+        if "once" in self.changes:
+            self.changes["ids"] = ["other"] * 3
+
+    def item_ids(self):
+        return self.changes.get("item_ids")
+
+    def item_source(self, position):
+        return self.changes.get("source")
+
+    def label_mapping(self):
+        return self.changes.get("labels")
+
+    def describe(self):
+        return self.changes.get("description", {})
+
+
+class TestGood(AdapterTests):
+    """The suite passes."""
+
+    @pytest.fixture
+    def adapter(self):
+        return Good(item_ids=[0, 1, 2], labels={"a": 0}, meta={"x": np.float32(1)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "test"),
+    [
+        ({"length": 4}, "it_yields_as_many_items_as_it_says"),
+        ({"without": "frames"}, "an_item_has_meta_frames_and_id"),
+        ({"ids": [(1,), 2, 3]}, "an_item_has_meta_frames_and_id"),
+        ({"ids": [7, "7", 8]}, "ids_are_unique"),
+        ({"meta": {"x": object()}}, "metadata_is_what_json_holds"),
+        ({"deaf": True}, "a_slice_gives_what_the_slice_of_all_items_has"),
+        ({"once": True}, "it_can_be_iterated_again"),
+        ({"shared": True}, "metadata_that_was_changed_does_not_come_back"),
+        ({"function": lambda: None}, "a_pickled_copy_gives_the_same"),
+        ({"item_ids": [0, 1]}, "listed_ids_are_those_of_the_items"),
+        ({"source": 5}, "sources_are_named"),
+        ({"labels": {"a": 0, "b": 0}}, "each_label_has_an_index_of_its_own"),
+        ({"labels": {1: 0}}, "each_label_has_an_index_of_its_own"),
+        ({"description": {"x": object()}}, "its_description_is_json"),
+        ({"num_frames": 0}, "every_item_has_frames_and_gives_them_again"),
+    ],
+)
+def test_what_is_wrong_is_found_by_the_test_for_it(changes, test):
+    run = getattr(AdapterTests(), f"test_{test}")
+    with pytest.raises((AssertionError, TypeError, AttributeError, pickle.PickleError)):
+        run(Good(**changes))
+
+
+def test_an_adapter_without_hooks_passes():
+    class Bare:
+        def __len__(self):
+            return 1
+
+        def iter_data(self, slice_element=None):
+            for _ in range(1)[slice_element or slice(None)]:
+                yield {"meta": {}, "frames": [FRAME], "id": 0}
+
+    suite = AdapterTests()
+    suite.test_listed_ids_are_those_of_the_items(Bare())
+    suite.test_sources_are_named(Bare())
+    suite.test_each_label_has_an_index_of_its_own(Bare())
+    suite.test_its_description_is_json(Bare())
