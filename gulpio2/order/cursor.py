@@ -148,14 +148,16 @@ class OrderCursor:
         """Give what this rank has to do in the rest of this epoch.
 
         It runs ahead of what is consumed as far as anyone likes: only `advance` moves
-        the cursor.
+        the cursor, and what is given here does not follow it.
 
-        Yields
-        ------
-        Draw
+        Returns
+        -------
+        iterator of Draw
             In order; computed in portions, so that an epoch of any length costs little.
         """
-        epoch, positions = self.epoch, self._positions()
+        return self._draws(self.epoch, self._positions())
+
+    def _draws(self, epoch: int, positions: range) -> Iterator[Draw]:
         for begin in range(0, len(positions), _CHUNK):
             chunk = np.array(positions[begin : begin + _CHUNK], dtype=np.int64)
             indices = self.order.indices(epoch, chunk % self.order.epoch_length)
@@ -231,11 +233,14 @@ class OrderCursor:
                     f"the state was saved along another order: {name} {state[name]}, "
                     f"here {own}. Build the order from the same items and seed."
                 )
+        position = operator.index(state["position"])
+        if position < 0:
+            raise ValueError(f"the state's position is {position}, expected at least 0")
         self.set_epoch(state["epoch"])
-        if state["position"] >= self.order.epoch_length:
+        if position >= self.order.epoch_length:
             self.next_epoch()
         else:
-            self.position = operator.index(state["position"])
+            self.position = position
 
     def _positions(self) -> range:
         return rank_positions(

@@ -244,7 +244,10 @@ class MixedOrder:
         self.orders = tuple(orders)
         self.seed = operator.index(seed)
         # As fractions, so that a billion positions drift by nothing.
-        self._weights = [Fraction(weight) for weight in weights]
+        self._weights = [
+            Fraction(weight if isinstance(weight, int) else float(weight))
+            for weight in weights
+        ]
         sizes = [order.num_items for order in orders]
         self.num_items = sum(sizes)
         self.offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
@@ -321,6 +324,11 @@ class MixedOrder:
         for number, (start, count) in enumerate(zip(starts, counts, strict=True)):
             places[sources == number] = np.arange(start, start + count)
         return sources.astype(np.int64), places
+
+    def __repr__(self) -> str:
+        """Show the sources and their weights."""
+        weights = [float(weight) for weight in self._weights]
+        return f"MixedOrder({list(self.orders)}, {weights}, seed={self.seed})"
 
 
 def _along_epochs(order: Order, places: Positions) -> Positions:

@@ -77,6 +77,8 @@ class _FrameDataset(GulpDataset):
     def _transformed(self, frames: Any) -> Any:
         if self._single_frame:
             frames = frames[0]
+        elif frames.ndim > 4 and not len(frames):
+            return None  # the sampler found no clip in this item
         if self.transform is None:
             return frames
         if frames.ndim <= 4:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -230,7 +231,11 @@ class GulpSource:
 
 def _reader(part: Any, data_root: str) -> FrameReader:
     if isinstance(part, (str, os.PathLike)):
-        return GulpDirectory(os.path.join(data_root, part))  # noqa: PTH118  may be a URL
+        path = os.path.join(data_root, part)  # noqa: PTH118  text, as data_root is
+        # A missing directory reads as an empty one, which nobody means to train on.
+        if "://" not in path and not Path(path).is_dir():
+            raise FileNotFoundError(f"there is no gulp directory at {path}")
+        return GulpDirectory(path)
     if not isinstance(part, FrameReader):
         raise TypeError(
             f"source is {part!r}, expected the path of a gulp directory or an object "

@@ -256,6 +256,19 @@ def test_a_rank_outside_of_its_number_is_refused(rank, num_ranks):
         OrderCursor(PlainOrder(1), rank=rank, num_ranks=num_ranks)
 
 
+def test_a_position_before_the_first_is_refused():
+    cursor = OrderCursor(PlainOrder(3))
+    with pytest.raises(ValueError, match="position is -1"):
+        cursor.load_state_dict({**cursor.state_dict(), "position": -1})
+
+
+def test_what_is_pending_was_so_when_it_was_asked_for():
+    cursor = OrderCursor(PlainOrder(3, shuffle=False))
+    pending = cursor.pending()
+    cursor.advance(2)
+    assert [draw.index for draw in pending] == [0, 1, 2]
+
+
 def test_an_epoch_before_the_first_is_refused():
     with pytest.raises(ValueError, match="epoch is -1"):
         OrderCursor(PlainOrder(1)).set_epoch(-1)

@@ -197,6 +197,14 @@ def test_a_transform_that_gives_none_asks_for_another_sample(
     assert set(np.ravel(item_numbers(dataset[0]))) == {1}
 
 
+def test_an_item_without_a_single_clip_asks_for_another(make_directory, item_numbers):
+    sampler = partial(dense_windows, clip_length=6, partial=False)
+    folder = make_directory()
+    for transform in (None, lambda clip: clip):
+        dataset = GulpClipDataset(folder, sampler, transform=transform)
+        assert item_numbers(dataset[2]) == [[0] * 6]
+
+
 def test_a_pipeline_gets_everything_as_a_dict(make_directory):
     dataset = GulpClipDataset(
         make_directory(),

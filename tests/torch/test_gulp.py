@@ -254,6 +254,11 @@ def test_what_cannot_be_read_from_is_refused(source):
         GulpDataset(source)
 
 
+def test_a_directory_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no gulp directory at .*typo"):
+        GulpDataset("typo", data_root=tmp_path)
+
+
 def test_no_source_at_all_is_refused():
     with pytest.raises(ValueError, match="source is empty"):
         GulpDataset([])
