@@ -74,9 +74,9 @@ def constructor_parameters(cls: type) -> list[Parameter]:
 
 
 def summary_of(cls: type) -> str:
-    """Give the first line of a class's own docstring, or a line with its name."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    return _plain(text.partition("\n")[0]) or f"Items of {cls.__name__}."
+    """Give the first paragraph of a class's docstring, or a line with its name."""
+    text = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0]
+    return _plain(" ".join(text.split())) or f"Items of {cls.__name__}."
 
 
 def _describe(

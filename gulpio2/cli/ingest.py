@@ -32,7 +32,7 @@ _FIRST = 5
 EXAMPLES = {
     "video-folder": ["videos gulped", "videos gulped --frame-size 256 --num-workers 4"],
     "image-folder": ["images gulped --file-extensions .png,.jpg"],
-    "image-list": ["images.txt gulped --root-folder images"],
+    "image-list": ["images.txt gulped --root-folder images --id-rule path"],
     "table": ["clips.csv gulped --id-column name --label-column label"],
     "20bn-json-videos": ["videos.json videos-by-id gulped --frame-rate 8"],
     "20bn-csv-webm": ["webm.csv webm gulped --remove-duplicate-ids"],

@@ -1,0 +1,75 @@
+"""Adapters by their names."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import pytest
+
+from gulpio2 import adapters
+from gulpio2.cli.adapter_lookup import BUILT_IN, find_adapter
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_built_in_adapter_is_found_by_its_name(name):
+    assert find_adapter(name) is getattr(adapters, BUILT_IN[name])
+
+
+def test_every_adapter_of_the_package_has_a_name():
+    concrete = {n for n in adapters.__all__ if n.endswith("Adapter")}
+    assert concrete - {"AbstractDatasetAdapter"} == set(BUILT_IN.values())
+
+
+def test_a_class_is_found_in_a_file_by_a_name_that_other_processes_know(adapter_file):
+    cls = find_adapter(f"{adapter_file}:MyAdapter")
+    assert cls.__module__ == "my_adapters"
+    assert str(adapter_file.parent) in sys.path
+    assert find_adapter("my_adapters.py:MyAdapter") is cls
+
+
+def test_a_class_is_found_in_a_module_of_the_working_directory(adapter_file):
+    assert adapter_file.exists()
+    assert find_adapter("my_adapters:MyAdapter").__name__ == "MyAdapter"
+    assert find_adapter("gulpio2.adapters:TableAdapter") is adapters.TableAdapter
+
+
+def test_a_file_whose_name_is_taken_is_found_all_the_same(tmp_path, adapter_file):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    for name in ("json.py", "two-parts.py", "my_adapters.py"):
+        (folder / name).write_text(adapter_file.read_text())
+    first = find_adapter(f"{adapter_file}:MyAdapter")
+    for name in ("json.py", "two-parts.py", "my_adapters.py"):
+        cls = find_adapter(f"other/{name}:MyAdapter")
+        assert cls is not first
+        assert sys.modules[cls.__module__].__file__ == str(folder / name)
+        assert getattr(sys.modules[cls.__module__], "MyAdapter") is cls  # noqa: B009
+    assert sys.modules["json"].__name__ == "json"
+    assert hasattr(sys.modules["json"], "dumps")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("vido-folder", "Did you mean video-folder"),
+        ("nonsense", "Built in are video-folder, image-folder"),
+        ("no_such_module:X", "No module 'no_such_module'"),
+        ("no.such.module:X", r"No module 'no\.such\.module'"),
+        ("nowhere.py:X", r"No file 'nowhere\.py'"),
+        ("my_adapters.py:MyAdaptor", r"No class 'MyAdaptor' .*There is: MyAdapter"),
+        ("my_adapters.py:os", r"No class 'os' in my_adapters\.py"),
+        ("json:Nothing", r"none has iter_data\(\)"),
+        (":X", "No module ''"),
+    ],
+)
+def test_what_is_not_there_is_wrong_usage_with_a_hint(adapter_file, name, message):
+    assert adapter_file.exists()
+    with pytest.raises(click.UsageError, match=message):
+        find_adapter(name)
+
+
+def test_a_module_that_lacks_something_itself_says_so(tmp_path):
+    (tmp_path / "needy.py").write_text("import no_such_thing_at_all\n")
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing_at_all"):
+        find_adapter("needy:X")

@@ -1,0 +1,129 @@
+"""A constructor as arguments and options, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.core import ParameterSource
+
+from gulpio2.adapters import ImageFolderAdapter, TableAdapter, VideoFolderAdapter
+from gulpio2.cli.adapter_options import adapter_options, make_adapter
+
+
+class Recorder:
+    """Keeps what it was made with."""
+
+    def __init__(
+        self,
+        first,
+        output_folder,
+        second: int,
+        size=-1,
+        rate: float | str | None = 8,
+        label: str | None = "label",
+        extensions=(".a", ".b"),
+        numbers: list[int] | None = None,
+        shuffle=False,
+        parse=True,
+        function=len,
+        *,
+        mode="x",
+    ):
+        values = dict(locals())
+        del values["self"]
+        self.values = values
+
+
+class Variadic:
+    def __init__(self, first, /, *rest, last=0):
+        self.values = (first, rest, last)
+
+
+def parse(cls, *arguments, taken=()):
+    """Make an adapter out of a command line."""
+    command = click.Command("x", params=adapter_options(cls, taken))
+    with command.make_context("x", [*map(str, arguments)]) as ctx:
+        given = {
+            name: value
+            for name, value in ctx.params.items()
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        }
+    return make_adapter(cls, given, Path("out")).values
+
+
+DEFAULTS = {
+    "first": "f",
+    "output_folder": "out",
+    "second": 2,
+    "size": -1,
+    "rate": 8,
+    "label": "label",
+    "extensions": (".a", ".b"),
+    "numbers": None,
+    "shuffle": False,
+    "parse": True,
+    "function": len,
+    "mode": "x",
+}
+
+
+def test_what_is_not_given_is_the_constructors_own_default():
+    assert parse(Recorder, "f", 2) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        (["--size", "8"], {"size": 8}),
+        (["--size=-3"], {"size": -3}),
+        (["--rate", "2.5"], {"rate": 2.5}),
+        (["--rate", "30/1"], {"rate": "30/1"}),
+        (["--rate", ""], {"rate": None}),
+        (["--label", ""], {"label": None}),
+        (["--label", "x"], {"label": "x"}),
+        (["--extensions", ".c,.d"], {"extensions": [".c", ".d"]}),
+        (["--extensions", ".c", "--extensions", ".d"], {"extensions": [".c", ".d"]}),
+        (["--numbers", "1,2", "--numbers", "3"], {"numbers": [1, 2, 3]}),
+        (["--shuffle"], {"shuffle": True}),
+        (["--no-parse"], {"parse": False}),
+        (["--mode", "y"], {"mode": "y"}),
+    ],
+)
+def test_an_option_changes_its_own_parameter(arguments, changed):
+    assert parse(Recorder, *arguments, "f", 2) == {**DEFAULTS, **changed}
+    assert parse(Recorder, "f", 2, *arguments) == {**DEFAULTS, **changed}
+
+
+def test_a_wrong_type_is_wrong_usage():
+    for arguments in (["f", "two"], ["f", 2, "--size", "big"], ["f"]):
+        with pytest.raises(click.UsageError):
+            parse(Recorder, *arguments)
+
+
+def test_positional_only_and_variadic_parameters_are_handed_over():
+    assert parse(Variadic, "a") == ("a", (), 0)
+    assert parse(Variadic, "a", "b", "c", "--last", 4) == ("a", ("b", "c"), 4)
+
+
+def test_an_option_of_the_command_keeps_its_name():
+    options = adapter_options(Recorder, {"size"})
+    names = [word for option in options for word in option.opts]
+    assert "--adapter-size" in names
+    assert "--size" not in names
+    assert parse(Recorder, "f", 2, "--adapter-size", 9, taken={"size"})["size"] == 9
+
+
+def test_what_has_no_effect_is_accepted_and_not_shown():
+    option = next(
+        o for o in adapter_options(VideoFolderAdapter) if "--shm-dir-path" in o.opts
+    )
+    assert isinstance(option, click.Option)
+    assert option.hidden
+
+
+def test_choices_come_from_the_annotation():
+    for cls, name in ((ImageFolderAdapter, "--id-rule"), (TableAdapter, "--media")):
+        option = next(o for o in adapter_options(cls) if name in o.opts)
+        assert isinstance(option.type, click.Choice)

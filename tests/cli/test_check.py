@@ -1,0 +1,63 @@
+"""``gulp2 check``: findings, exit status, JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def test_a_whole_directory_is_exit_status_0(gulp2, gulped):
+    for option in ([], ["--deep"]):
+        result = gulp2("check", *option, gulped)
+        assert "no problem in 24 frames of 4 items in 2 chunks" in result.stdout
+        assert result.stderr == ""
+
+
+def test_each_finding_is_a_line_with_file_item_and_frame(gulp2, gulped):
+    data = bytearray((gulped / "data_1.gulp").read_bytes())
+    data[0:2] = b"\0\0"
+    (gulped / "data_1.gulp").write_bytes(data)
+    (gulped / "meta_0.gmeta").unlink()
+    result = gulp2("check", gulped, status=1)
+    lines = result.stdout.splitlines()
+    assert any("data_1.gulp, item 'item2', frame 0" in line for line in lines)
+    assert any("data_0.gulp" in line for line in lines)
+    assert "2 problems" in lines[-1]
+
+
+def test_a_flipped_bit_is_found_by_the_deep_check_only(gulp2, gulped):
+    data = bytearray((gulped / "data_0.gulp").read_bytes())
+    data[500] ^= 1
+    (gulped / "data_0.gulp").write_bytes(data)
+    gulp2("check", gulped)
+    result = gulp2("check", "--deep", gulped, status=1)
+    assert "item 'item0', frame 0" in result.stdout
+
+
+def test_the_report_is_json_on_request(gulp2, gulped):
+    report = json.loads(gulp2("check", "--json", gulped).stdout)
+    assert (report["ok"], report["items"], report["frames"]) == (True, 4, 24)
+    (gulped / "data_0.gulp").write_bytes(b"")
+    report = json.loads(gulp2("check", "--json", gulped, status=1).stdout)
+    assert not report["ok"]
+    assert report["problems"][0]["file"] == "data_0.gulp"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_what_is_no_directory_is_wrong_usage(gulp2, tmp_path, name):
+    (tmp_path / "file").write_text("")
+    result = gulp2("check", name, status=2)
+    assert name in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_folder_without_a_chunk_is_a_finding(gulp2, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "chunk" in gulp2("check", "empty", status=1).stdout
+
+
+def test_quiet_leaves_the_findings(gulp2, gulped):
+    assert gulp2("check", "-q", gulped).stdout == ""
+    (gulped / "data_0.gulp").write_bytes(b"")
+    assert "data_0.gulp" in gulp2("check", "-q", gulped, status=1).stdout

@@ -1,0 +1,55 @@
+"""Every command has help with an example, and every example runs."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from gulpio2.cli.command import DocumentedArgument, DocumentedCommand
+from gulpio2.cli.reference import command_lines
+from gulpio2.testing import make_gulp_directory
+
+COMMANDS = {" ".join(words): context for words, context in command_lines()}
+EXAMPLES = sorted(
+    {
+        example
+        for context in COMMANDS.values()
+        if isinstance(context.command, DocumentedCommand)
+        for example in context.command.examples
+    }
+)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented_and_has_an_example(name):
+    command = COMMANDS[name].command
+    assert isinstance(command, DocumentedCommand)
+    assert command.help
+    assert command.examples
+    assert all(example.startswith(name) for example in command.examples)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_argument_and_option_has_a_help_text(name):
+    without = [
+        param.name
+        for param in COMMANDS[name].command.get_params(COMMANDS[name])
+        if not getattr(param, "help", None)
+        and not isinstance(param, DocumentedArgument)
+    ]
+    arguments = [
+        param.name
+        for param in COMMANDS[name].command.params
+        if isinstance(param, DocumentedArgument) and not param.help
+    ]
+    assert without + arguments == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_example_runs(example, gulp2, sources):
+    words = shlex.split(example, comments=True)
+    assert words.pop(0) == "gulp2"
+    if words[0] != "ingest":
+        make_gulp_directory(sources / "gulped").close()
+    gulp2(*words)

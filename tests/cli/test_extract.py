@@ -1,0 +1,227 @@
+"""``gulp2 extract``: images, videos, and no file outside of the folder."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.cli.export import file_name
+from gulpio2.cli.video_export import frame_times, write_video
+from gulpio2.testing import make_frames
+
+
+def files_below(folder):
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
+    )
+
+
+def decoded(path):
+    """Give the frames of a video and their times."""
+    with av.open(str(path)) as container:
+        frames = list(container.decode(container.streams.video[0]))
+        return [f.to_ndarray(format="rgb24") for f in frames], [f.time for f in frames]
+
+
+# ------------------------------------------------------------------ images
+def test_jpg_files_are_the_stored_bytes(gulp2, gulped):
+    result = gulp2("extract", gulped, "item1", "--out", "out")
+    assert result.stdout == "out/item1: 6 frames\n"
+    names = [f"item1/{n:06}.jpg" for n in range(6)]
+    assert files_below(Path("out")) == names
+    stored = GulpDirectory(gulped).read_jpegs("item1")
+    assert [Path("out", name).read_bytes() for name in names] == stored
+
+
+def test_png_files_are_the_decoded_pixels(gulp2, gulped):
+    gulp2("extract", gulped, "item0", "--format", "png", "--frames", "0:6:2")
+    assert files_below(Path("item0")) == ["000000.png", "000002.png", "000004.png"]
+    for n in (0, 2, 4):
+        picture = cv2.imread(f"item0/{n:06}.png")
+        assert picture is not None
+        stored = GulpDirectory(gulped)["item0", n][0][0]
+        assert np.array_equal(picture[..., ::-1], stored)
+
+
+@pytest.mark.parametrize(
+    ("choice", "numbers"),
+    [
+        ("3", [3]),
+        ("-1", [5]),
+        ("::-2", [1, 3, 5]),
+        ("0,0,4:", [0, 4, 5]),
+        (":", range(6)),
+    ],
+)
+def test_frames_keep_their_number_in_the_item(gulp2, gulped, choice, numbers):
+    gulp2("extract", gulped, "item0", "--frames", choice)
+    assert files_below(Path("item0")) == [f"{n:06}.jpg" for n in numbers]
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [("6", "frame index 6 is outside"), ("6:", "has 6 frames, and none is chosen")],
+)
+def test_frames_that_are_not_there_are_an_error(gulp2, gulped, choice, message):
+    result = gulp2("extract", gulped, "item0", "--frames", choice, status=1)
+    assert message in result.stderr
+    assert not Path("item0").exists()
+
+
+def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
+    Path("item0").mkdir()
+    Path("item0/000003.jpg").write_text("mine")
+    result = gulp2("extract", gulped, "item0", status=1)
+    assert "item0/000003.jpg is there already; --overwrite" in result.stderr
+    assert files_below(Path("item0")) == ["000003.jpg"]
+    gulp2("extract", gulped, "item0", "--overwrite")
+    assert Path("item0/000003.jpg").read_bytes()[:2] == b"\xff\xd8"
+
+
+def test_a_dry_run_writes_nothing(gulp2, gulped):
+    for format_ in ("jpg", "png", "mp4"):
+        result = gulp2("extract", gulped, "item0", "--format", format_, "--dry-run")
+        assert "would write item0" in result.stdout
+    assert files_below(Path()) == sorted(
+        f"gulped/{kind}" for kind in
+        ("data_0.gulp", "data_1.gulp", "meta_0.gmeta", "meta_1.gmeta")
+    )  # fmt: skip
+
+
+def test_an_unknown_item_is_an_error(gulp2, gulped):
+    assert "no item 'x'" in gulp2("extract", gulped, "x", status=1).stderr
+
+
+# ------------------------------------------------------------------ names
+@pytest.mark.parametrize(
+    "id_",
+    ["../../up", "/etc/passwd", "..", ".", "", "a\x00b\n\x1b[2J", "-x", "x" * 400, "~"],
+)
+def test_no_id_writes_outside_of_the_folder(gulp2, tmp_path, id_):
+    folder = tmp_path / "deep" / "gulp"
+    folder.mkdir(parents=True)
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append(id_, {}, make_frames(1))
+    before = set(files_below(tmp_path))
+    out = tmp_path / "deep" / "out"
+    for format_ in ("jpg", "mp4"):
+        gulp2("extract", "--out", out, "--format", format_, "--", folder, id_)
+    new = set(files_below(tmp_path)) - before
+    assert len(new) == 2
+    for name in new:
+        assert name.startswith("deep/out/")
+        assert name.isprintable()
+
+
+@hypothesis.given(st.text(), st.text())
+def test_different_ids_have_different_names_that_every_file_system_takes(one, two):
+    names = [file_name(one), file_name(two)]
+    assert (names[0] == names[1]) == (one == two)
+    for name in names:
+        assert name not in ("", ".", "..")
+        assert "/" not in name
+        assert "\0" not in name
+        assert len(name.encode()) <= 200
+
+
+def test_long_ids_that_begin_alike_have_different_names():
+    assert file_name("x" * 300 + "a") != file_name("x" * 300 + "b")
+
+
+# ------------------------------------------------------------------ videos
+def test_a_video_has_the_frames_and_plays_at_the_rate(gulp2, gulped):
+    result = gulp2("extract", gulped, "item0", "--format", "mp4", "--rate", "12")
+    assert result.stdout == "item0.mp4: 6 frames\n"
+    frames, times = decoded("item0.mp4")
+    assert times == pytest.approx([n / 12 for n in range(6)])
+    for frame, stored in zip(frames, GulpDirectory(gulped)["item0"][0], strict=True):
+        error = np.abs(frame.astype(int) - stored.astype(int))
+        assert error.mean() < 4
+
+
+def test_without_times_the_rate_is_25_and_that_is_said(gulp2, gulped):
+    result = gulp2("extract", gulped, "item0", "--format", "mp4", "--frames", "1:4")
+    assert "25 frames per second are taken (--rate sets it)" in result.stderr
+    assert decoded("item0.mp4")[1] == pytest.approx([0, 0.04, 0.08])
+
+
+def test_the_stored_times_are_kept_exactly_also_where_they_vary(
+    gulp2, shared_videos, tmp_path
+):
+    (tmp_path / "videos").mkdir()
+    name = "vp8_audio_30fps.webm"
+    (tmp_path / "videos" / name).symlink_to(shared_videos / name)
+    gulp2("ingest", "video-folder", "videos", "gulped")
+    gulp2("extract", "gulped", f"videos-{name}", "--format", "mp4", "--frames", "5:60")
+    item = GulpDirectory("gulped").item(f"videos-{name}")
+    expected = frame_times(item, range(5, 60))
+    assert expected is not None
+    assert len({b - a for a, b in itertools.pairwise(expected)}) > 1
+    with av.open(f"videos-{name}.mp4") as container:
+        stream = container.streams.video[0]
+        ticks = [frame.pts or 0 for frame in container.decode(stream)]
+        times = [tick * (stream.time_base or 0) for tick in ticks]
+    assert times == expected
+
+
+def test_odd_and_grey_frames_can_be_shown(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("odd", {}, make_frames(3, 23, 31))
+        chunk.append("grey", {}, make_frames(3, 24, 32, grey=True))
+        chunk.append("one", {}, make_frames(1))
+    for id_, shape in (("odd", (24, 32)), ("grey", (24, 32)), ("one", (24, 32))):
+        gulp2("extract", tmp_path, id_, "--format", "mp4")
+        frames, _ = decoded(f"{id_}.mp4")
+        assert frames[0].shape[:2] == shape
+
+
+def test_frames_of_different_sizes_are_an_error_and_leave_no_file(gulp2, tmp_path):
+    folder = tmp_path / "g"
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, [*make_frames(1), *make_frames(1, 48, 32)])
+    result = gulp2("extract", folder, "a", "--format", "mp4", "--out", "o", status=1)
+    assert "differ in size" in result.stderr
+    assert files_below(Path("o")) == []
+
+
+def test_a_video_is_not_overwritten_without_being_asked(gulp2, gulped):
+    Path("item0.mp4").write_text("mine")
+    gulp2("extract", gulped, "item0", "--format", "mp4", status=1)
+    assert Path("item0.mp4").read_text() == "mine"
+    gulp2("extract", gulped, "item0", "--format", "mp4", "--overwrite", "-q")
+    assert len(decoded("item0.mp4")[0]) == 6
+
+
+def test_mpeg4_takes_over_where_there_is_no_h264(gulped, tmp_path, monkeypatch):
+    monkeypatch.setattr("gulpio2.cli.video_export._ENCODERS", ("mpeg4",))
+    times = [Fraction(0), Fraction(1, 90000), Fraction(1, 3)]
+    item = GulpDirectory(gulped).item("item0")
+    write_video(item, range(3), tmp_path / "x.mp4", times, overwrite=False)
+    frames, shown = decoded(tmp_path / "x.mp4")
+    assert len(frames) == 3
+    assert shown == pytest.approx([float(time) for time in times], abs=1e-4)
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "fast", "1/0"])
+def test_what_is_no_rate_is_wrong_usage(gulp2, gulped, rate):
+    words = ["extract", gulped, "item0", "--format", "mp4", f"--rate={rate}"]
+    assert "is no rate" in gulp2(*words, status=2).stderr
+
+
+def test_a_folder_that_cannot_be_made_is_a_message(gulp2, gulped):
+    Path("file").write_text("")
+    result = gulp2("extract", gulped, "item0", "--out", "file/out", status=1)
+    assert "cannot make the folder file/out" in result.stderr

@@ -1,0 +1,127 @@
+"""``gulp2 info``: counts, sizes, times, labels, and how it was made."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.cli.summary import spread, summarize
+from gulpio2.testing import make_frames
+
+
+def info_of(gulp2, *arguments):
+    return json.loads(gulp2("info", "--json", *arguments).stdout)
+
+
+def test_the_counts_are_right(gulp2, gulped):
+    info = info_of(gulp2, gulped)
+    assert (info["items"], info["frames"], info["chunks"]) == (4, 24, 2)
+    assert info["bytes"] == sum(p.stat().st_size for p in gulped.glob("*.gulp"))
+    assert info["frames_per_item"] == {"min": 6, "median": 6.0, "max": 6}
+    assert info["frame_sizes"] == {"32x24 4:4:4": 4}
+    assert info["metadata_keys"] == {"number": 4}
+    assert info["labels"] == {}
+    assert info["runs"] == []
+
+
+def test_a_video_has_a_duration_a_rate_and_a_maker(gulp2, tmp_path, make_video):
+    make_video(tmp_path / "videos" / "a" / "1.mp4", 6, 12)
+    make_video(tmp_path / "videos" / "b" / "2.mp4", 30, 30)
+    gulp2("ingest", "video-folder", "videos", "out")
+    info = info_of(gulp2, "out")
+    assert info["timed_items"] == 2
+    assert info["seconds"] == pytest.approx(1.5)
+    assert info["frame_rates"] == {"12": 1, "30": 1}
+    assert info["frame_sizes"] == {"64x48 4:2:0": 2}
+    assert info["labels"] == {"a": 1, "b": 1}
+    assert info["runs"][0]["adapter"] == "VideoFolderAdapter"
+    text = gulp2("info", "out").stdout
+    assert "duration   1.50 s (2 of 2 items have times)" in text
+    assert "labels     2 by 'label': a: 1, b: 1" in text
+    assert "made by    VideoFolderAdapter" in text
+    assert 'folder = "videos"' in text
+
+
+def test_frames_that_are_not_evenly_spaced_have_a_variable_rate(
+    gulp2, shared_videos, tmp_path
+):
+    (tmp_path / "videos").mkdir()
+    name = "vp8_audio_30fps.webm"
+    (tmp_path / "videos" / name).symlink_to(shared_videos / name)
+    gulp2("ingest", "video-folder", "videos", "out")
+    # Its ticks are thousandths of a second, too coarse for even thirtieths.
+    assert list(info_of(gulp2, "out")["frame_rates"]) == ["29.996"]
+
+
+def test_labels_are_counted_by_the_key_that_is_asked_for(gulp2, gulped):
+    info = info_of(gulp2, gulped, "--label-key", "number")
+    assert info["labels"] == {"0": 1, "1": 1, "2": 1, "3": 1}
+
+
+def test_a_sample_is_named(gulp2, gulped):
+    assert info_of(gulp2, gulped, "--sample", 2)["sampled_items"] == 2
+    assert "(of 2 items looked at)" in gulp2("info", gulped, "--sample", 2).stdout
+    assert "looked at" not in gulp2("info", gulped).stdout
+
+
+def test_many_kinds_are_cut_and_counted(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number in range(12):
+            chunk.append(number, {"label": f"kind\x1b{number}"}, [])
+    text = gulp2("info", tmp_path).stdout
+    assert "and 4 more" in text
+    assert r"kind\x1b0: 1" in text
+    assert "\x1b" not in text
+
+
+def test_a_damaged_first_frame_is_said_and_no_end(gulp2, gulped):
+    data = bytearray((gulped / "data_0.gulp").read_bytes())
+    data[:100] = bytes(100)
+    (gulped / "data_0.gulp").write_bytes(data)
+    assert info_of(gulp2, gulped)["unreadable"] == ["item0"]
+    assert "damaged    1 first frame: item0" in gulp2("info", gulped).stdout
+
+
+def test_a_damaged_manifest_is_a_warning(gulp2, gulped):
+    (gulped / "gulp.json").write_text("{}")
+    result = gulp2("info", gulped)
+    assert "items      4" in result.stdout
+    assert "gulp.json" in result.stderr
+
+
+def test_a_folder_that_is_no_gulp_directory_is_an_error(gulp2, tmp_path):
+    (tmp_path / "x").mkdir()
+    result = gulp2("info", "x", status=1)
+    assert "x is no gulp directory: it holds no chunk" in result.stderr
+    assert gulp2("info", "nowhere", status=2).stdout == ""
+
+
+def test_grey_and_empty_items_are_counted(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("grey", {}, make_frames(2, grey=True))
+        chunk.append("empty", {}, [])
+    with GulpDirectory(tmp_path) as directory:
+        summary = summarize(directory)
+    assert summary.frame_sizes == Counter({"32x24 grey": 1})
+    assert summary.frames_per_item == (0, 1.0, 2)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 9, 10, 11])
+def test_a_spread_is_in_order_without_repeats(number):
+    values = spread(range(10), number)
+    assert values == sorted(set(values))
+    assert len(values) == min(number, 10)
+    assert values[:1] == [0][:number]
+
+
+def test_it_reads_what_the_original_wrote(gulp2, repository):
+    folder = Path(repository) / "tests" / "golden" / "many_chunks"
+    info = info_of(gulp2, folder)
+    assert info["chunks"] == len(list(folder.glob("*.gmeta")))
+    assert "made by    unknown" in gulp2("info", folder).stdout

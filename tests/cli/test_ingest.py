@@ -1,0 +1,283 @@
+"""``gulp2 ingest``: what is stored, reported, refused and left alone."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gulpio2 import GulpDirectory
+
+
+def ids_in(folder):
+    return list(GulpDirectory(folder).merged_meta_dict)
+
+
+# ------------------------------------------------------------------ what it stores
+def test_a_folder_of_videos_is_stored_and_summed_up(gulp2, tmp_path, make_video):
+    make_video(tmp_path / "videos" / "walk" / "1.mp4")
+    make_video(tmp_path / "videos" / "run" / "2.mp4", 9)
+    result = gulp2("ingest", "video-folder", "videos", "out", "--frame-size", 24)
+    assert re.match(r"out: 2 items, 15 frames, .* in 1 chunk; ", result.stdout)
+    directory = GulpDirectory("out")
+    assert list(directory.merged_meta_dict) == ["run-2.mp4", "walk-1.mp4"]
+    assert directory.read_clip("run-2.mp4").shape == (9, 24, 32, 3)
+    assert json.loads(Path("out/label2idx.json").read_text()) == {"run": 0, "walk": 1}
+    (run,) = directory.manifest.runs
+    assert run.adapter == "VideoFolderAdapter"
+    assert run.options["frame_size"] == 24
+    assert run.options["file_extensions"] == [".mp4", ".webm"]
+
+
+def test_options_of_the_store_reach_it(gulp2, adapter_file):
+    name = f"{adapter_file}:MyAdapter"
+    gulp2("ingest", name, "s", "out", "--quality", 30, "--videos-per-chunk", 2)
+    directory = GulpDirectory("out")
+    assert directory.num_chunks == 2
+    assert directory.manifest.runs[0].encoder["quality"] == 30
+    gulp2("ingest", name, "s", "bytes", "--chunk-bytes", "1kB", "--subsampling", "420")
+    directory = GulpDirectory("bytes")
+    assert directory.num_chunks == 1
+    assert directory.manifest.runs[0].encoder["subsampling"] == "420"
+
+
+def test_an_option_that_the_adapter_has_too_is_given_under_another_name(
+    gulp2, adapter_file
+):
+    name = f"{adapter_file}:MyAdapter"
+    gulp2("ingest", name, "s", "out", "--adapter-quality", "fine", "--num_items", 1)
+    assert GulpDirectory("out")["ramp0"][1]["quality"] == "fine"
+
+
+def test_an_adapter_out_of_a_file_works_in_forked_processes(gulp2, adapter_file):
+    name, counts = f"{adapter_file}:MyAdapter", ("--num-items", 8)
+    gulp2("ingest", name, "s", "out", *counts, "--num-workers", 2,
+          "--videos-per-chunk", 1)  # fmt: skip
+    directory = GulpDirectory("out")
+    processes = {directory.item(id_).meta["process"] for id_ in directory.chunk_lookup}
+    assert len(directory) == 8
+    assert os.getpid() not in processes
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_an_adapter_out_of_a_file_works_in_processes_that_are_not_forked(
+    method, adapter_file, repository
+):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    code = (
+        "import multiprocessing, sys\n"
+        "from gulpio2.cli.main import gulp2\n"
+        "if __name__ == '__main__':\n"
+        f"    multiprocessing.set_start_method({method!r})\n"
+        "    gulp2.main(sys.argv[1:], prog_name='gulp2')\n"
+    )
+    program = adapter_file.parent / "bin" / "program.py"
+    program.parent.mkdir()
+    program.write_text(code)
+    result = subprocess.run(
+        [sys.executable, program, "ingest", "../my_adapters.py:MyAdapter", "s", "out",
+         "--num-workers", "2", "--videos-per-chunk", "1"],
+        cwd=program.parent,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert ids_in(program.parent / "out") == ["ramp0", "ramp1", "ramp2"]
+
+
+# ------------------------------------------------------------------ what it reports
+def test_a_damaged_video_costs_that_item_and_the_exit_status(
+    gulp2, tmp_path, make_video
+):
+    make_video(tmp_path / "videos" / "1.mp4")
+    whole = make_video(tmp_path / "videos" / "2.mp4").read_bytes()
+    (tmp_path / "videos" / "2.mp4").write_bytes(b"no video at all" + whole[:50])
+    result = gulp2("ingest", "video-folder", "videos", "out", status=1)
+    assert result.stdout.startswith("out: 1 item, 6 frames")
+    assert "warning: item 'videos-2.mp4' (position 1): SourceReadError" in result.stderr
+    assert "videos/2.mp4" in result.stderr
+    assert "1 item failed; out/failures.jsonl lists them" in result.stderr
+    assert "Traceback" not in result.stderr
+    (line,) = Path("out/failures.jsonl").read_text().splitlines()
+    assert json.loads(line)["id"] == "videos-2.mp4"
+    assert ids_in("out") == ["videos-1.mp4"]
+
+
+def test_the_real_damaged_video_is_reported(gulp2, tmp_path, shared_videos):
+    (tmp_path / "videos").mkdir()
+    for name in ("corrupted.mp4", "rotated_90.mov"):
+        shutil.copy(shared_videos / name, tmp_path / "videos")
+    result = gulp2("ingest", "video-folder", "videos", "out",
+                   "--file-extensions", ".mp4,.mov", status=1)  # fmt: skip
+    assert "corrupted.mp4' cannot be read at frame" in result.stderr
+    assert ids_in("out") == ["videos-rotated_90.mov"]
+
+
+def test_failures_can_be_allowed(gulp2, adapter_file):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out", "--bad", 1]
+    result = gulp2(*words, "--allow-failures")
+    assert "item 'ramp1' (position 1): AdapterContractError" in result.stderr
+    assert ids_in("out") == ["ramp0", "ramp2"]
+
+
+def test_the_report_can_be_read_by_a_program(gulp2, adapter_file):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out", "--bad", 1]
+    report = json.loads(gulp2(*words, "--json", status=1).stdout)
+    assert (report["output"], report["items"], report["frames"]) == ("out", 2, 2)
+    assert report["chunks"] == [0]
+    assert report["failures"][0]["id"] == "ramp1"
+
+
+def test_duplicates_are_refused_skipped_or_reported(gulp2, adapter_file):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
+    gulp2(*words)
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    refused = gulp2(*words, status=1)
+    assert "ramp0" in refused.stderr
+    assert "--on-duplicate skip" in refused.stderr or "skip" in refused.stderr
+    for name, content in before.items():
+        assert (Path("out") / name).read_bytes() == content
+    more = [*words, "--num-items", 5]
+    assert ", 3 skipped;" in gulp2(*more, "--on-duplicate", "skip").stdout
+    reported = gulp2(*more, "--on-duplicate", "report", status=1)
+    assert "5 items failed" in reported.stderr
+    assert ids_in("out") == [f"ramp{n}" for n in range(5)]
+
+
+def test_a_bar_is_shown_for_longer_work(start, adapter_file):
+    slow = adapter_file.read_text().replace(
+        "            frames = ", "            import time; time.sleep(0.6)\n"
+        "            frames = ",
+    )  # fmt: skip
+    adapter_file.write_text(slow)
+    process = start("ingest", "my_adapters.py:MyAdapter", "s", "out")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "3/3 items" in err
+    assert "frames/s" in err
+    assert "items" not in out.replace("3 items, 3 frames", "")
+
+
+# ------------------------------------------------------------------ dry run
+def test_a_dry_run_lists_and_writes_nothing(gulp2, tmp_path, make_video):
+    for n in range(7):
+        make_video(tmp_path / "videos" / f"{n}.mp4", 1)
+    words = ["ingest", "video-folder", "videos", "out", "--videos-per-chunk", 2]
+    result = gulp2(*words, "--dry-run")
+    assert "7 items of VideoFolderAdapter would be ingested into 4 new chunks" in (
+        result.stdout
+    )
+    assert "videos-0.mp4, videos-1.mp4, videos-2.mp4" in result.stdout
+    assert not Path("out").exists()
+
+
+def test_a_dry_run_counts_repeated_and_stored_ids(gulp2, tmp_path, make_video):
+    for folder in ("a", "b"):
+        make_video(tmp_path / "videos" / folder / "x" / "1.mp4", 1)
+        make_video(tmp_path / "videos" / folder / "x" / f"only_{folder}.mp4", 1)
+    words = ["ingest", "video-folder", "videos", "out"]
+    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    assert (plan["items"], plan["repeated_ids"], plan["already_stored"]) == (4, 1, 0)
+    gulp2(*words, "--on-duplicate", "skip")
+    before = sorted(Path("out").iterdir())
+    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    assert plan["already_stored"] == 3
+    assert sorted(Path("out").iterdir()) == before
+
+
+def test_a_dry_run_says_when_ids_are_not_known(gulp2, adapter_file):
+    result = gulp2("ingest", f"{adapter_file}:MyAdapter", "s", "out", "--dry-run")
+    assert "ids are known only while ingesting" in result.stdout
+    assert not Path("out").exists()
+
+
+# ------------------------------------------------------------------ bad input
+def test_help_of_an_adapter_shows_its_own_options_with_its_own_words(gulp2):
+    text = gulp2("ingest", "video-folder", "--help").stdout
+    assert "gulp2 ingest video-folder [OPTIONS] FOLDER OUTPUT" in text
+    assert "Where to look, at any depth" in text
+    assert "--frame-rate" in text
+    assert "--shm-dir-path" not in text
+    assert text.index("Options of the adapter:") < text.index("--videos-per-chunk")
+
+
+def test_an_adapter_may_be_spelled_with_underscores(gulp2, sources):
+    assert sources.is_dir()
+    gulp2("ingest", "image_folder", "images", "out", "--file_extensions", ".png")
+    assert len(ids_in("out")) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["vido-folder", "videos", "out"], 2, "Did you mean video-folder"),
+        (["video-folder", "videos"], 2, "Missing argument 'OUTPUT'"),
+        (["video-folder", "v", "out", "--frame-size", "big"], 2, "--frame-size"),
+        (["video-folder", "v", "out", "--quality", "101"], 2, "1<=x<=100"),
+        (["video-folder", "v", "out", "--num-workers", "0"], 2, "x>=1"),
+        (["video-folder", "v", "out", "--chunk-bytes", "big"], 2, "is no size"),
+        (["image-folder", "i", "o", "--id-rule", "x"], 2, "'label-name', 'path'"),
+        (["my_adapters.py:Mine", "s", "out"], 2, "There is: MyAdapter"),
+        (["video-folder", "nowhere", "out"], 1, "nowhere"),
+        (["video-folder", "empty", "out"], 1, "items"),
+        (["table", "clips.csv", "out"], 1, "'id'"),
+        (["table", "clips.csv", "out", "--id-column", "nam"], 1, "name"),
+        (["table", "nowhere.csv", "out"], 1, "nowhere.csv"),
+        (["20bn-json-videos", "clips.csv", "v", "out"], 1, "Wrong data file format"),
+        (["activitynet", "videos.json", "activitynet", "out"], 1, "database"),
+        (["image-list", "images.txt", "clips.csv"], 2, "'clips.csv' is a file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input_is_a_message_and_an_exit_status(
+    gulp2, sources, words, status, message
+):
+    (sources / "empty").mkdir()
+    result = gulp2("ingest", *words, status=status)
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    if status == 1:
+        assert result.stderr.count("gulp2: error: ") == 1
+
+
+def test_a_read_only_output_is_a_message(gulp2, adapter_file, read_only):
+    result = gulp2(
+        "ingest", f"{adapter_file}:MyAdapter", "s", read_only / "out", status=1
+    )
+    assert str(read_only) in result.stderr
+    assert "denied" in result.stderr.lower()
+
+
+def test_an_output_that_cannot_be_made_is_a_message(gulp2, adapter_file, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = gulp2("ingest", f"{adapter_file}:MyAdapter", "s", "file/out", status=1)
+    assert "gulp2: error: " in result.stderr
+    assert "file" in result.stderr
+
+
+def test_an_interrupted_run_is_gone_on_with(gulp2, start, adapter_file):
+    text = adapter_file.read_text()
+    stop = text.replace(
+        "            frames = ",
+        "            if n == 3: os._exit(1)\n            frames = ",
+    )
+    adapter_file.write_text(stop)
+    words = ["--num-items", 6, "--videos-per-chunk", 1, "--num-workers", 1]
+    process = start("ingest", "my_adapters.py:MyAdapter", "s", "out", *words)
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    adapter_file.write_text(text)
+    gulp2("ingest", "my_adapters.py:MyAdapter", "s", "out", *words, "--resume")
+    assert ids_in("out") == [f"ramp{n}" for n in range(6)]
+    gulp2("check", "--deep", "out")

@@ -1,0 +1,75 @@
+"""``gulp2 ls``: ids, details, patterns."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gulpio2 import GulpChunk
+
+STRANGE = ["a/b", "line\nbreak", "\x1b[31mred", "ümlaut", "7"]
+
+
+@pytest.fixture
+def strange(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, id_ in enumerate(STRANGE):
+            chunk.append(id_, {"n": number, "text": "\x07"}, [])
+    return tmp_path
+
+
+def test_the_ids_come_in_order_one_to_a_line(gulp2, gulped):
+    assert gulp2("ls", gulped).stdout == "item0\nitem1\nitem2\nitem3\n"
+
+
+def test_control_characters_are_escaped_for_people_and_kept_for_programs(
+    gulp2, strange
+):
+    assert gulp2("ls", strange).stdout.splitlines() == [
+        "a/b",
+        r"line\nbreak",
+        r"\x1b[31mred",
+        "ümlaut",
+        "7",
+    ]
+    rows = [
+        json.loads(line)
+        for line in gulp2("ls", "--json", strange).stdout.split("\n")
+        if line
+    ]
+    assert [row["id"] for row in rows] == STRANGE
+    assert rows[4] == {
+        "id": "7",
+        "frames": 0,
+        "bytes": 0,
+        "chunk": 0,
+        "meta": {"n": 4, "text": "\x07"},
+    }
+    assert "\x07" not in gulp2("ls", "--long", strange).stdout
+
+
+def test_the_long_form_has_frames_size_chunk_and_metadata(gulp2, gulped):
+    lines = gulp2("ls", "-l", gulped).stdout.splitlines()
+    assert lines[0].split() == ["frames", "size", "chunk", "id", "metadata"]
+    assert lines[3].split()[0] == "6"
+    assert lines[3].endswith('  item2  {"number": 2}')
+
+
+def test_a_pattern_chooses_ids(gulp2, gulped, strange):
+    assert gulp2("ls", gulped, "item[12]").stdout.split() == ["item1", "item2"]
+    assert gulp2("ls", strange, "a*").stdout.split() == ["a/b"]
+
+
+def test_no_match_is_exit_status_1(gulp2, gulped):
+    result = gulp2("ls", gulped, "x*", status=1)
+    assert result.stdout == ""
+    assert "no id is like 'x*'" in result.stderr
+
+
+def test_a_directory_without_items_is_no_failure(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        pass
+    assert gulp2("ls", tmp_path).stdout == ""

@@ -1,0 +1,146 @@
+"""The program: its help, its exit status, and errors as messages."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import gulpio2
+from gulpio2.cli import main
+from gulpio2.errors import ItemNotFoundError, LockedError, StorageError
+from gulpio2.testing import make_gulp_directory
+
+
+def test_the_version_is_printed(gulp2):
+    assert gulp2("--version").stdout == f"gulp2 {gulpio2.__version__}\n"
+
+
+def test_help_lists_the_commands(gulp2):
+    for option in ("-h", "--help"):
+        text = gulp2(option).stdout
+        assert all(f"\n  {name} " in text for name in main.COMMANDS)
+
+
+def test_a_wrong_command_names_the_close_one_and_is_wrong_usage(gulp2):
+    result = gulp2("chekc", status=2)
+    assert "No command 'chekc'. There is: check." in result.stderr
+    assert result.stdout == ""
+
+
+def test_an_unknown_option_is_wrong_usage(gulp2, gulped):
+    assert "--deeep" in gulp2("check", "--deeep", gulped, status=2).stderr
+
+
+def test_options_may_be_spelled_with_underscores(gulp2, gulped):
+    first = gulp2("info", "--label-key", "number", gulped).stdout
+    assert gulp2("info", "--label_key", "number", gulped).stdout == first
+
+
+def test_an_error_of_the_package_is_one_line_and_exit_status_1(gulp2, gulped):
+    result = gulp2("extract", gulped, "nobody", status=1)
+    assert result.stdout == ""
+    assert result.stderr.startswith("gulp2: error: no item 'nobody' in ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_error_of_another_kind_keeps_its_traceback(start, tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "class Broken:\n    def __init__(self):\n        raise KeyError('mine')\n"
+    )
+    process = start("ingest", "broken.py:Broken", "out")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" in err
+    assert "KeyError: 'mine'" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ItemNotFoundError("no item 'a'"), "no item 'a'"),
+        (StorageError(13, "cannot write x: denied"), "cannot write x: denied"),
+        (LockedError(None, "two\nlines"), "two lines"),
+        (StorageError("no number"), "no number"),
+        (ItemNotFoundError("\x1b[2J"), r"\x1b[2J"),
+    ],
+)
+def test_a_message_is_one_line_without_numbers_or_control_characters(error, text):
+    assert main.one_line(error) == text
+
+
+def test_a_closed_pipe_is_quiet(start, tmp_path):
+    make_gulp_directory(tmp_path / "g", num_items=3000, num_frames=0).close()
+    process = start("ls", "--json", "g")
+    assert process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    process.wait(timeout=60)
+    process.stderr.close()
+    assert err == ""
+
+
+def test_an_interrupt_ends_with_130_and_says_how_to_go_on(start, tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import time\n"
+        "class Slow:\n"
+        "    def __len__(self):\n"
+        "        return 2\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        open('begun', 'w').close()\n"
+        "        time.sleep(60)\n"
+        "        yield\n"
+    )
+    process = start("ingest", "slow.py:Slow", "out", "--num-workers", "1")
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "--resume" in err
+    assert err.splitlines()[-1] == "gulp2: interrupted"
+
+
+def test_starting_loads_only_what_the_command_needs(tmp_path):
+    heavy = ["numpy", "torch", "pyarrow", "av", "cv2", "PIL", "tqdm", "simplejpeg"]
+    code = (
+        "import sys\n"
+        "from gulpio2.cli.main import gulp2\n"
+        "try:\n"
+        "    gulp2.main(sys.argv[1:])\n"
+        "except SystemExit:\n"
+        f"    print(*(n for n in {heavy} if n in sys.modules), file=sys.stderr)\n"
+    )
+    for arguments in (["--version"], ["--help"], ["check", "--help"], ["ls", "-h"]):
+        result = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert result.stderr == "\n", arguments
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_quiet_works_before_and_after_the_command(gulp2, adapter_file, place):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
+    assert gulp2(*words[:place], "-q", *words[place:]).output == ""
+
+
+def test_verbose_shows_what_the_library_says(gulp2, adapter_file):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
+    gulp2(*words)
+    again = gulp2(*words, "--resume", "-v")
+    assert "gulp2: info: nothing to resume" in again.stderr
+
+
+def test_warnings_of_the_library_are_lines_on_stderr(gulp2, gulped):
+    (gulped / "data_7.gulp").write_bytes(b"")
+    result = gulp2("ls", gulped)
+    assert result.stderr.startswith("gulp2: warning: ")
+    assert "data_7.gulp has no map" in result.stderr
+    assert gulp2("ls", "-q", gulped).stderr == ""

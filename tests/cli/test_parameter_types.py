@@ -1,0 +1,81 @@
+"""Sizes, frames and numbers on the command line."""
+
+from __future__ import annotations
+
+import click
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from gulpio2.cli.parameter_types import (
+    ByteSize,
+    FrameChoice,
+    Items,
+    NumberOrText,
+    OrNone,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "num_bytes"),
+    [("1", 1), ("512MB", 512_000_000), ("2 GiB", 2**31), ("1.5k", 1500), ("3b", 3)],
+)
+def test_a_size_has_decimal_and_binary_units(text, num_bytes):
+    assert ByteSize().convert(text, None, None) == num_bytes
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "5 apples", "0", "1e3", "0.1"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(click.BadParameter, match=r"no size|less than one byte"):
+        ByteSize().convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("7", [7]),
+        ("-1", [-1]),
+        (":", [slice(None)]),
+        ("::", [slice(None)]),
+        ("0:16:2", [slice(0, 16, 2)]),
+        ("::-1", [slice(None, None, -1)]),
+        ("0, 5,10:20", [0, 5, slice(10, 20)]),
+    ],
+)
+def test_frames_are_chosen_as_in_python(text, chosen):
+    assert FrameChoice().convert(text, None, None) == chosen
+
+
+@pytest.mark.parametrize("text", ["", "a", "1.5", "1:2:3:4", "::0", "1,,2", "0x1"])
+def test_what_chooses_no_frames_is_refused(text):
+    with pytest.raises(click.BadParameter, match="chooses no frames"):
+        FrameChoice().convert(text, None, None)
+
+
+@hypothesis.given(
+    st.lists(st.one_of(st.none(), st.integers(-99, 99)), min_size=2, max_size=3).filter(
+        lambda bounds: bounds[2:] != [0]
+    )
+)
+def test_every_slice_is_read_as_it_is_written(bounds):
+    text = ":".join("" if bound is None else str(bound) for bound in bounds)
+    (chosen,) = FrameChoice().convert(text, None, None)
+    assert list(range(50))[chosen] == list(range(50))[slice(*bounds)]
+
+
+def test_a_number_is_a_number_and_a_text_a_text():
+    values = [NumberOrText().convert(t, None, None) for t in ("8", "2.5", "30/1")]
+    assert values == [8, 2.5, "30/1"]
+    assert [type(value) for value in values] == [int, float, str]
+
+
+def test_values_are_split_at_commas():
+    assert Items(click.STRING).convert(".mp4, .webm", None, None) == [".mp4", ".webm"]
+    assert Items(click.INT).convert("1,2", None, None) == [1, 2]
+    with pytest.raises(click.BadParameter, match="'x' is not a valid integer"):
+        Items(click.INT).convert("1,x", None, None)
+
+
+def test_an_empty_text_can_stand_for_none():
+    assert OrNone(click.INT).convert("", None, None) is None
+    assert OrNone(click.INT).convert("3", None, None) == 3

@@ -1,0 +1,76 @@
+"""The bar: when it is drawn, and what is on it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import click
+
+from gulpio2.cli.progress import ProgressBar
+from gulpio2.cli.terminal import note, set_verbosity
+
+
+def test_quick_work_shows_no_bar(capsys):
+    with ProgressBar(3) as bar:
+        for _ in range(3):
+            bar(items=1, frames=10, num_bytes=1000)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_longer_work_shows_items_rates_and_failures_on_stderr(capsys):
+    with ProgressBar(4, delay_seconds=0) as bar:
+        bar(items=3, frames=30, num_bytes=3_000_000)
+        bar(failures=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    last = err.strip().split("\r")[-1]
+    assert "4/4 items" in last
+    assert "frames/s" in last
+    assert "MB/s" in last
+    assert "1 failed" in last
+
+
+def test_bytes_can_be_what_is_counted(capsys):
+    with ProgressBar(8_000_000, counted="num_bytes", delay_seconds=0) as bar:
+        bar(items=3, num_bytes=4_000_000)
+    assert "4.00M/8.00MB" in capsys.readouterr().err
+
+
+def test_more_than_was_expected_is_all_of_it(capsys):
+    with ProgressBar(2, delay_seconds=0) as bar:
+        bar(items=2, failures=3)
+    assert "2/2 items" in capsys.readouterr().err
+
+
+def test_a_quiet_command_draws_nothing(capsys):
+    with click.Context(click.Command("x")) as ctx:
+        set_verbosity(-1, ctx)
+        with ProgressBar(2, delay_seconds=0) as bar:
+            bar(items=2)
+    assert capsys.readouterr().err == ""
+
+
+def test_lines_make_way_for_the_bar(capsys):
+    set_verbosity(0)
+    with ProgressBar(2, delay_seconds=0) as bar:
+        bar(items=1)
+        note("a line")
+        logging.getLogger("gulpio2.x").warning("item %r is \x1b bad", "a")
+    lines = capsys.readouterr().err.replace("\r", "\n").split("\n")
+    assert "a line" in [line.strip() for line in lines]
+    assert r"gulp2: warning: item 'a' is \x1b bad" in [line.strip() for line in lines]
+
+
+def test_it_counts_right_from_many_threads():
+    def work(bar):
+        for _ in range(1000):
+            bar(items=1, frames=2)
+
+    with ProgressBar(8000, delay_seconds=0) as bar:
+        threads = [threading.Thread(target=work, args=(bar,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (bar.items, bar.frames) == (8000, 16000)

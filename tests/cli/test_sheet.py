@@ -1,0 +1,92 @@
+"""``gulp2 sheet``: the picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.cli.contact_sheet import draw_contact_sheet
+from gulpio2.testing import make_frames
+
+
+def read(path):
+    picture = cv2.imread(str(path))
+    assert picture is not None
+    return picture[..., ::-1]
+
+
+def test_the_sheet_has_a_row_for_each_item(gulp2, gulped):
+    result = gulp2("sheet", gulped)
+    assert result.stdout == "contact_sheet.png: 4 items\n"
+    four = read("contact_sheet.png").shape
+    gulp2("sheet", gulped, "--items", 2, "--out", "two.png")
+    two = read("two.png").shape
+    assert two[1] == four[1]
+    assert (four[0] - 4) == 2 * (two[0] - 4)
+
+
+def test_the_frames_are_in_their_boxes(gulped):
+    with GulpDirectory(gulped) as directory:
+        item = directory.item("item2")
+        sheet = draw_contact_sheet(
+            [item], num_frames=3, frame_height=24, frame_width=32
+        )
+        frames = item.read_frames([0, 2, 4])
+    for column, frame in enumerate(frames):
+        left = 4 + column * 36
+        assert np.array_equal(sheet[26:50, left : left + 32], frame)
+
+
+def test_the_id_is_written_above(gulped):
+    with GulpDirectory(gulped) as directory:
+        sheet = draw_contact_sheet([directory.item("item0")])
+    caption = sheet[4:26]
+    assert caption.max() > 200
+    assert (caption > 100).mean() > 0.005
+
+
+def test_damaged_empty_grey_and_upright_items_have_their_place(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("damaged", {}, make_frames(1))
+        chunk.append("empty", {}, [])
+        chunk.append("grey", {"label": "片 \x1b"}, make_frames(2, grey=True))
+        chunk.append("x" * 300, {}, make_frames(1, 200, 2))
+    data = bytearray((tmp_path / "data_0.gulp").read_bytes())
+    data[:50] = bytes(50)
+    (tmp_path / "data_0.gulp").write_bytes(data)
+    with GulpDirectory(tmp_path) as directory:
+        items = [directory.item(id_) for id_ in directory.merged_meta_dict]
+        sheet = draw_contact_sheet(items)
+    assert sheet.shape == (4 * 146 + 4, 6 * 164 + 4, 3)
+    first = sheet[26:146, 4:164].reshape(-1, 3)
+    assert (first == (200, 60, 60)).all(axis=1).any(), "no cross for the damaged one"
+    assert (sheet[146 + 26 : 2 * 146] == 24).all(), "something drawn for no frames"
+
+
+def test_a_pattern_chooses_items(gulp2, gulped):
+    result = gulp2("sheet", gulped, "item[13]", "-o", "x.png", "--items", 1)
+    assert result.stdout == "x.png: 1 item of 2\n"
+    assert "has no id like 'y*'" in gulp2("sheet", gulped, "y*", status=1).stderr
+
+
+def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
+    Path("contact_sheet.png").write_text("mine")
+    assert "--overwrite" in gulp2("sheet", gulped, status=1).stderr
+    assert Path("contact_sheet.png").read_text() == "mine"
+    gulp2("sheet", gulped, "--overwrite")
+    assert read("contact_sheet.png").ndim == 3
+
+
+def test_a_dry_run_writes_nothing(gulp2, gulped):
+    assert "would write contact_sheet.png" in gulp2("sheet", gulped, "--dry-run").stdout
+    assert not Path("contact_sheet.png").exists()
+
+
+@pytest.mark.parametrize("name", ["x.jpg", "x"])
+def test_the_picture_is_a_png(gulp2, gulped, name):
+    assert "must end with .png" in gulp2("sheet", gulped, "-o", name, status=2).stderr

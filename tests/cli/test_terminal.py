@@ -1,0 +1,42 @@
+"""Lines for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from gulpio2.cli.terminal import count, escape, size, write_lines
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain 7/a", "plain 7/a"),
+        ("größe 片", "größe 片"),
+        ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
+        ("a\nb\tc\rd", r"a\nb\tc\rd"),
+        ("\u202egnp", r"\u202egnp"),
+        ("\udc80", r"\udc80"),
+    ],
+)
+def test_nothing_that_a_terminal_obeys_is_left(text, shown):
+    assert escape(text) == shown
+    assert escape(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "shown"),
+    [(999, "999 B"), (999_949, "999.9 kB"), (999_950, "1.0 MB"), (2.5e12, "2.5 TB")],
+)
+def test_a_size_has_the_unit_that_fits(num_bytes, shown):
+    assert size(num_bytes) == shown
+
+
+def test_one_thing_is_not_several():
+    assert [count(n, "item") for n in (0, 1, 2)] == ["0 items", "1 item", "2 items"]
+
+
+def test_many_lines_come_out_in_order(capsys):
+    write_lines(str(n) for n in range(2500))
+    assert capsys.readouterr().out.split() == [str(n) for n in range(2500)]
+    write_lines([])
+    assert capsys.readouterr().out == ""
