@@ -1,0 +1,22 @@
+"""Frames out of source files, as they are to be stored.
+
+Video
+    * `video`: `VideoFrames`, the frames of a file; loads what follows when needed.
+    * `wholeness`: compares a file with what its own structure says about its length.
+    * `decode`: every frame of a stream, or an error.
+    * `clock`: when a frame is shown.
+    * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does.
+    * `convert`: from a decoded frame to the planes of a JPEG, by way of `planes` (pixel
+      formats and sizes), `colour` (matrix and range) and `orientation`.
+
+Images
+    * `images`: `ImageFrames`, image files as frames.
+    * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding.
+    * `resize`, `pixels`: sizes by the short edge; whatever is an image as an array.
+
+Files
+    * `folders`: finds them, by literal paths.
+    * `bursting`: a video as a folder of JPEG files, for old programs.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,204 @@
+"""From a decoded video frame to the frame that is stored: size, colour, orientation."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.media.colour import Matrix, PlaneColour, PlaneConversion, matrix_of
+from gulpio2.media.orientation import Orientation, read_orientation
+from gulpio2.media.planes import Layout, PlaneReader, PlaneScaler, layout_of
+from gulpio2.media.resize import resize_pixels, resized_shape
+from gulpio2.types import YuvFrame
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["FrameConverter", "Picture"]
+
+_log = logging.getLogger(__name__)
+
+# AVColorRange.
+_LIMITED, _FULL = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a decoded frame says about itself."""
+
+    height: int
+    """Rows as stored."""
+    width: int
+    """Columns as stored."""
+    pix_fmt: str
+    """Pixel format, as FFmpeg calls it."""
+    matrix: Matrix
+    """Of its Y'CbCr values; without meaning for RGB."""
+    full_range: bool
+    """Whether black is 0."""
+    layout: Layout
+    """How it is read."""
+
+    @classmethod
+    def of(cls, frame: Any) -> Picture:
+        """Describe a decoded frame, an ``av.VideoFrame``.
+
+        Raises
+        ------
+        ValueError
+            A pixel format that cannot be read.
+        """
+        layout = layout_of(frame.format)
+        range_ = int(frame.color_range)
+        if layout.kind == "yuv":
+            full = layout.full_range or range_ == _FULL
+        else:
+            full = layout.kind == "rgb" or range_ != _LIMITED
+        return cls(
+            height=frame.height,
+            width=frame.width,
+            pix_fmt=frame.format.name,
+            matrix=matrix_of(int(frame.colorspace), int(frame.color_primaries)),
+            full_range=full,
+            layout=layout,
+        )
+
+
+class FrameConverter:
+    """Turns decoded frames into frames to store; all of one size.
+
+    Parameters
+    ----------
+    short_edge : int
+        Length of the short edge as shown, in pixels; below 1 for no change.
+
+    Notes
+    -----
+    The order is that of the least work: planes are taken as the decoder has them and
+    shrunk, then their colours are converted and only then is the picture turned. A
+    picture that grows is converted first.
+
+    The first frame sets the size. Where a stream changes its size in the middle, later
+    frames are resized to it, so that an item is one array; the log says so.
+    """
+
+    def __init__(self, short_edge: int = -1) -> None:
+        self._short_edge = short_edge
+        self._reader = PlaneReader()
+        self._scaler = PlaneScaler()
+        self._key: tuple[Any, ...] | None = None
+        self._conversion = PlaneConversion(PlaneColour())
+        self._picture: Picture | None = None
+        self._orientation: Orientation | None = None
+        self._shape: tuple[int, int] | None = None
+
+    @property
+    def picture(self) -> Picture | None:
+        """What the latest frame said about itself."""
+        return self._picture
+
+    @property
+    def orientation(self) -> Orientation | None:
+        """How the picture is turned; set by the first frame."""
+        return self._orientation
+
+    def convert(self, frame: Any) -> YuvFrame | npt.NDArray[np.uint8]:
+        """Convert one frame.
+
+        Parameters
+        ----------
+        frame : av.VideoFrame
+            Decoded, on the CPU.
+
+        Returns
+        -------
+        YuvFrame or numpy.ndarray
+            Planes with the subsampling of the source; grey gets 4:2:0 chroma without
+            colour. ``(H, W, 3)`` uint8 RGB where the source is RGB. It may share
+            memory with `frame`, which it then keeps alive; that memory is read-only.
+
+        Raises
+        ------
+        ValueError
+            A pixel format that cannot be read.
+        """
+        picture = self._describe(frame)
+        orientation, shape = self._orientation, self._shape
+        if orientation is None or shape is None:
+            orientation = self._orientation = read_orientation(frame)
+            shown = orientation.shown(picture.height, picture.width)
+            shape = self._shape = resized_shape(*shown, self._short_edge)
+        stored_shape = orientation.shown(*shape)
+        if picture.layout.kind == "rgb":
+            pixels = self._reader.rgb(frame, picture.layout)
+            resized = resize_pixels(pixels, stored_shape)
+            return orientation.apply(resized)
+        return orientation.apply_to_planes(self._planes(frame, picture, stored_shape))
+
+    def _describe(self, frame: Any) -> Picture:
+        key = (
+            frame.height,
+            frame.width,
+            frame.format.name,
+            frame.colorspace,
+            frame.color_range,
+        )
+        if key == self._key and self._picture is not None:
+            return self._picture
+        picture = Picture.of(frame)
+        before = self._picture
+        if before and (before.height, before.width) != (frame.height, frame.width):
+            _log.warning(
+                "the video changes its size from %dx%d to %dx%d; all frames are stored "
+                "at the size of the first one",
+                before.width,
+                before.height,
+                frame.width,
+                frame.height,
+            )
+        self._key, self._picture = key, picture
+        self._conversion = PlaneConversion(
+            PlaneColour(picture.matrix, picture.full_range, picture.layout.depth)
+        )
+        return picture
+
+    def _planes(self, frame: Any, picture: Picture, shape: tuple[int, int]) -> YuvFrame:
+        """Resize and convert the planes of a frame, still as it is stored."""
+        layout, full = picture.layout, picture.full_range
+        have = (picture.height, picture.width)
+        grows = shape[0] > have[0] or shape[1] > have[1]
+        first = have if grows else shape
+        shrink = self._scaler.shrink
+        if layout.kind == "grey":
+            grey = self._reader.grey(frame, layout, full_range=full)
+            grey = shrink(grey, first, layout.depth)
+            chroma = _no_colour(layout.chroma_shape(*first))
+            converted = YuvFrame(self._conversion.luma(grey), chroma, chroma)
+        else:
+            y, u, v = self._reader.yuv(frame, layout, full_range=full)
+            if first != have:
+                small = layout.chroma_shape(*first)
+                y = shrink(y, first, layout.depth)
+                u = shrink(u, small, layout.depth)
+                v = shrink(v, small, layout.depth)
+            converted = self._conversion(y, u, v)
+        if not grows:
+            return converted
+        small = layout.chroma_shape(*shape)
+        return YuvFrame(
+            resize_pixels(converted.y, shape),
+            resize_pixels(converted.u, small),
+            resize_pixels(converted.v, small),
+        )
+
+
+@lru_cache(maxsize=4)
+def _no_colour(shape: tuple[int, int]) -> npt.NDArray[np.uint8]:
+    """Give a chroma plane without colour, shared and read-only."""
+    plane = np.full(shape, 128, np.uint8)
+    plane.flags.writeable = False
+    return plane

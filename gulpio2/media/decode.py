@@ -1,0 +1,303 @@
+"""Every frame of one video stream, or an error: decoding that never ends early."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import av
+from av.stream import Discard
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media.clock import Clock, Shown
+from gulpio2.media.frame_rate import rescale
+from gulpio2.media.limits import MAX_VIDEO_PIXELS
+from gulpio2.media.wholeness import find_damage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.media.wholeness import Damage
+
+__all__ = ["OpenVideo", "open_video"]
+
+# Containers that count their frames: there, fewer packets than that are too few.
+_COUNTED = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "avi"})
+# Containers that are recorded and cut anywhere, so that they may begin between two key
+# frames: what cannot be decoded before the first of them is no damage.
+_JOINED_MIDWAY = frozenset({"mpegts", "mpeg"})
+# Demuxers that take any text file for a picture made of letters.
+_TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
+# AVFMT_FLAG_GENPTS, which PyAV sets: presentation times made up from the order of
+# decoding, wrong where frames are reordered. `Clock` does without.
+_GENERATE_PTS = 1
+
+
+class OpenVideo:
+    """One stream of a video file that is open; `open_video` makes it.
+
+    Parameters
+    ----------
+    path : str
+        For messages.
+    container, stream
+        Of PyAV.
+    damage : Damage or None
+        What is missing from the file, where that may not matter.
+    max_pixels : int
+        Larger frames are refused.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        container: Any,
+        stream: Any,
+        *,
+        damage: Damage | None,
+        max_pixels: int,
+    ) -> None:
+        self.stream = stream
+        self.time_base: Fraction = stream.time_base
+        self._path = path
+        self._container = container
+        self._damage = damage
+        self._max_pixels = max_pixels
+        self._num_frames = 0
+        self._num_packets = 0
+        # Fragmented files raise their count as they are read, so it is kept.
+        self._promised = stream.frames if self._format in _COUNTED else 0
+
+    @property
+    def _format(self) -> str:
+        return str(self._container.format.name)
+
+    @property
+    def start(self) -> int:
+        """Start of the file, all streams together, in ticks of this stream."""
+        microseconds = self._container.start_time or 0
+        return rescale(microseconds, Fraction(1, 1_000_000), self.time_base)
+
+    @property
+    def frame_rate(self) -> Fraction | None:
+        """Frames per second as FFmpeg finds them; the average of variable ones."""
+        return self.stream.average_rate or self.stream.guessed_rate or None
+
+    def frames(self) -> Iterator[tuple[Any, Shown]]:
+        """Decode all frames, in the order in which they are shown.
+
+        Yields
+        ------
+        frame : av.VideoFrame
+            On the CPU. Its memory is its own: it stays valid, but the decoder may
+            still predict from it, so it must not be written to.
+        shown : Shown
+            When it is shown.
+
+        Raises
+        ------
+        SourceReadError
+            The file is damaged or cut off, or has no frame; the message gives the
+            file, the frame reached and the cause.
+
+        Notes
+        -----
+        Frames that the decoder itself marks as damaged are errors too. Damage that a
+        codec cannot notice (VP8 and VP9 have no redundancy, most HEVC has none)
+        is stored as the decoder shows it.
+        """
+        clock = Clock(self.time_base, rate=self.stream.guessed_rate)
+        for frame in self._decoded():
+            if frame.is_corrupt:
+                raise self._error("the decoder marks it as damaged")
+            if frame.width * frame.height > self._max_pixels:
+                raise self._error(self._too_large(frame.width, frame.height))
+            self._num_frames += 1
+            yield frame, clock.tell(frame.pts, frame.dts, frame.duration or 0)
+        self._check_end()
+
+    def _decoded(self) -> Iterator[Any]:
+        codec = self.stream.codec_context
+        joined = self._format not in _JOINED_MIDWAY
+        for packet in self._packets():
+            joined = joined or packet.is_keyframe
+            try:
+                decoded = codec.decode(packet)
+            except av.InvalidDataError as cause:
+                if not joined:
+                    continue
+                raise self._error(cause.strerror) from cause
+            except (av.FFmpegError, ValueError) as cause:
+                raise self._error(str(cause)) from cause
+            yield from decoded
+        try:
+            rest = codec.decode(None)
+        except (av.FFmpegError, ValueError) as cause:
+            raise self._error(str(cause)) from cause
+        yield from rest
+
+    def _packets(self) -> Iterator[Any]:
+        """Read the packets of the stream that hold something."""
+        packets = self._container.demux(self.stream)
+        while True:
+            try:
+                packet = next(packets, None)
+            except av.FFmpegError as cause:
+                raise self._error(cause.strerror or str(cause)) from cause
+            if packet is None:
+                return
+            if packet.size == 0:
+                continue  # repeats a frame, or is PyAV's mark of the end
+            if packet.is_corrupt:
+                raise self._error("a packet is damaged or cut off")
+            self._num_packets += 1
+            yield packet
+
+    def _check_end(self) -> None:
+        """Compare what was read with what the container promised."""
+        complete = self._num_packets >= self._promised
+        if self._damage is not None and not (complete and self._promised):
+            raise self._error(f"the file {self._damage.message}")
+        if not complete and self._format != "avi":  # AVI counts dropped frames too
+            raise self._error(
+                f"the container promises {self._promised} frames and has "
+                f"{self._num_packets}"
+            )
+        if self._num_frames == 0:
+            raise SourceReadError(
+                f"Video {self._path!r} has no frame in stream {self.stream.index}. "
+                "Leave it out."
+            )
+
+    def _too_large(self, width: int, height: int) -> str:
+        return (
+            f"it has {width}x{height} pixels, above the limit of {self._max_pixels}; "
+            "raise max_pixels if it is meant to be that large"
+        )
+
+    def check_size(self) -> None:
+        """Refuse a stream whose header declares frames above the limit.
+
+        Raises
+        ------
+        SourceReadError
+            The message gives size and limit.
+        """
+        width, height = self.stream.width or 0, self.stream.height or 0
+        if width * height > self._max_pixels:
+            raise self._error(self._too_large(width, height))
+
+    def _error(self, cause: str | None) -> SourceReadError:
+        return SourceReadError(
+            f"Video {self._path!r} cannot be read at frame {self._num_frames}: "
+            f"{cause or 'FFmpeg does not say why'}. Get a whole copy of it, or leave "
+            "it out."
+        )
+
+
+@contextlib.contextmanager
+def open_video(
+    path: str | os.PathLike[str],
+    *,
+    stream: int | None = None,
+    threads: int = 1,
+    max_pixels: int = MAX_VIDEO_PIXELS,
+) -> Iterator[OpenVideo]:
+    """Open one stream of a video file.
+
+    Parameters
+    ----------
+    path : str or path object
+        A file; never taken for a URL.
+    stream : int, optional
+        Number of the stream in the file. Default: FFmpeg's best video stream.
+    threads : int
+        Threads of the decoder; 0 for as many as there are cores.
+    max_pixels : int
+        Larger frames are refused.
+
+    Yields
+    ------
+    OpenVideo
+        Closed at the end of the block.
+
+    Raises
+    ------
+    SourceReadError
+        There is no such file, it is no video, it is cut off, or it has no such stream.
+    """
+    name = os.fspath(path)
+    damage = _damage_of(name)
+    # An explicit protocol: a file may be called "a:b.mp4".
+    options = {"max_pixels": str(max_pixels)}
+    try:
+        container = av.open(f"file:{name}", options=options)
+    except (av.FFmpegError, ValueError) as cause:
+        reason = f"it {damage.message}" if damage else str(cause.args[-1])
+        if isinstance(cause, av.FFmpegError) and not damage:
+            reason = cause.strerror or str(cause)
+        raise SourceReadError(
+            f"Video {name!r} cannot be opened: {reason}. It is no video, or damaged: "
+            "leave it out."
+        ) from cause
+    with container:
+        if container.format.name in _TEXT_ART:
+            raise SourceReadError(f"Video {name!r} is no video. Leave it out.")
+        if damage is not None and not damage.excusable:
+            raise SourceReadError(
+                f"Video {name!r} cannot be read: it {damage.message}. Get a whole copy "
+                "of it, or leave it out."
+            )
+        chosen = _choose_stream(container, name, stream)
+        codec = chosen.codec_context
+        codec.thread_count = threads
+        codec.thread_type = "AUTO" if threads != 1 else "NONE"
+        codec.options = options
+        container.flags &= ~_GENERATE_PTS
+        for other in container.streams:
+            if other is not chosen:
+                other.discard = Discard.all
+        video = OpenVideo(name, container, chosen, damage=damage, max_pixels=max_pixels)
+        video.check_size()
+        yield video
+
+
+def _damage_of(name: str) -> Damage | None:
+    try:
+        return find_damage(name)
+    except FileNotFoundError as cause:
+        raise SourceReadError(
+            f"Video {name!r} does not exist. Check the folder and the name."
+        ) from cause
+    except OSError as cause:
+        raise SourceReadError(
+            f"Video {name!r} cannot be read: {cause.strerror or cause}."
+        ) from cause
+
+
+def _choose_stream(container: Any, name: str, number: int | None) -> Any:
+    videos = [
+        stream
+        for stream in container.streams.video
+        if "attached_pic" not in str(stream.disposition)  # the cover of a song
+    ]
+    if not videos:
+        raise SourceReadError(f"Video {name!r} has no video stream. Leave it out.")
+    if number is None:
+        chosen = container.streams.best("video")
+        chosen = chosen if chosen in videos else videos[0]
+    else:
+        by_number = {stream.index: stream for stream in videos}
+        if number not in by_number:
+            raise SourceReadError(
+                f"Video {name!r} has no video stream {number}; it has "
+                f"{sorted(by_number)}."
+            )
+        chosen = by_number[number]
+    if chosen.codec_context is None:
+        raise SourceReadError(
+            f"Video {name!r} has a codec that this FFmpeg cannot decode. Re-encode it."
+        )
+    return chosen

@@ -1,0 +1,189 @@
+"""Another frame rate, by the rule of FFmpeg's ``-r``: frames are repeated or dropped.
+
+``ffmpeg -i in -r 8 out`` does not use the ``fps`` filter. It places each frame on a
+grid of output ticks and lets the grid drift by up to 1.1 ticks before it drops or
+repeats one, so that the first frames of a clip come out closer together than the rest:
+140 frames at 30/s become 39 at 8/s, where the filter gives 38. GulpIO2 0.0.4 called
+``ffmpeg -r``, so its rule is kept here, as ``video_sync_process`` in FFmpeg's
+``fftools/ffmpeg_filter.c`` (versions 7 to 9) has it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from fractions import Fraction
+from typing import NamedTuple
+
+__all__ = ["ConstantRate", "FrameRate", "Placement", "parse_frame_rate", "rescale"]
+
+FrameRate = float | int | str | Fraction
+
+# FFmpeg reads a rate as the nearest fraction with these bounds (av_parse_video_rate).
+_MAX_RATIO = 1_001_000
+# Ticks by which the grid may be off before a frame is dropped or repeated (FFmpeg).
+_DRIFT = 1.1
+# Frames. One source frame that would be shown for longer than an hour at 30/s has a
+# wrong time, and repeating it would fill the disk. FFmpeg's own bound is higher.
+_MAX_REPEATS = 108_000
+
+
+def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
+    """Read a frame rate as FFmpeg does.
+
+    Parameters
+    ----------
+    rate : int, float, str, Fraction or None
+        Frames per second; as text also a ratio: ``"30000/1001"`` or ``"30000:1001"``.
+
+    Returns
+    -------
+    Fraction or None
+        None for what is falsy (None, 0, ``""``): the source's own frames.
+
+    Raises
+    ------
+    ValueError
+        Not a rate, or not above 0; the message gives it.
+
+    Examples
+    --------
+    >>> parse_frame_rate(29.97), parse_frame_rate("30000/1001"), parse_frame_rate(0)
+    (Fraction(2997, 100), Fraction(30000, 1001), None)
+    """
+    if rate is None or isinstance(rate, bool) or rate in (0, ""):
+        if rate is True:
+            raise ValueError("frame_rate is True; give frames per second, as 8")
+        return None
+    try:
+        if isinstance(rate, str):
+            number, _, divisor = rate.replace(":", "/").partition("/")
+            exact = Fraction(number.strip()) / Fraction(divisor.strip() or "1")
+        elif isinstance(rate, numbers.Rational):
+            exact = Fraction(int(rate.numerator), int(rate.denominator))
+        else:
+            # Through text: 29.97 means 2997/100, not the double next to it.
+            exact = Fraction(str(float(rate)))
+    except (TypeError, ValueError, ArithmeticError) as cause:
+        raise ValueError(
+            f"frame_rate is {rate!r}; give frames per second as a number or a ratio "
+            "(8, 29.97, '30000/1001'), or None for the source's own"
+        ) from cause
+    nearest = exact.limit_denominator(_MAX_RATIO)
+    if not 0 < nearest <= _MAX_RATIO:
+        raise ValueError(
+            f"frame_rate is {rate!r}; it must be above 0 and at most {_MAX_RATIO}, "
+            "or None for the source's own"
+        )
+    return nearest
+
+
+def rescale(ticks: int, source: Fraction, target: Fraction) -> int:
+    """Convert ticks of one time base into another, halves away from zero.
+
+    As ``av_rescale_q``.
+
+    Examples
+    --------
+    >>> rescale(36, Fraction(1, 1000), Fraction(1, 125)), rescale(-1, Fraction(1), 2)
+    (5, -1)
+    """
+    exact = abs(ticks) * source / target
+    rounded = math.floor(exact + Fraction(1, 2))
+    return rounded if ticks >= 0 else -rounded
+
+
+class Placement(NamedTuple):
+    """How often a frame is shown, and the one before it once more."""
+
+    previous: int
+    """Times that the frame before this one is repeated first."""
+    current: int
+    """Times that this frame is shown; 0 drops it."""
+
+
+class ConstantRate:
+    """The grid of output frames; told one source frame at a time, in order.
+
+    Parameters
+    ----------
+    rate : Fraction
+        Output frames per second.
+    time_base : Fraction
+        Seconds per tick of the source's times.
+    start : int
+        Start of the source in its ticks, where output frame 0 is.
+
+    Examples
+    --------
+    >>> grid = ConstantRate(Fraction(2), time_base=Fraction(1, 4))
+    >>> [grid.place(pts, 1).current for pts in range(8)]
+    [1, 1, 1, 1, 0, 1, 0, 1]
+    """
+
+    def __init__(self, rate: Fraction, *, time_base: Fraction, start: int = 0) -> None:
+        self._tick = 1 / rate
+        self._time_base = time_base
+        # FFmpeg compares at a finer tick, so that rounding does not add up.
+        extra = min(max(29 - int(math.log2(self._tick.denominator)), 0), 16)
+        self._scale = 1 << extra
+        self._fine = self._tick / self._scale
+        self._start = start
+        self._next = 0
+        self._repeats = [0, 0, 0]
+
+    def place(self, pts: int, duration: int) -> Placement:
+        """Say how often the next source frame is shown.
+
+        Parameters
+        ----------
+        pts, duration : int
+            Time and duration of the frame in ticks of the source.
+
+        Returns
+        -------
+        Placement
+            For this frame and the one before it.
+
+        Raises
+        ------
+        ValueError
+            The frame's time is so late that an hour of repeats would fill the gap.
+        """
+        drift = self._position(pts) - self._next
+        # In FFmpeg's order of operations: the bounds below are met exactly at times.
+        end = drift + duration * float(self._time_base) / float(self._tick)
+        if drift < 0 < end:
+            drift = 0.0  # a frame that has begun is shown from now on
+        previous, shown = 0, 1
+        if end < -_DRIFT:
+            shown = 0
+        elif end > _DRIFT:
+            shown = round(end)
+            if drift > _DRIFT:
+                previous = round(drift - 0.6)
+        if shown > _MAX_REPEATS:
+            raise ValueError(
+                f"a frame would have to be repeated {shown} times to reach its end"
+            )
+        self._remember(previous, shown)
+        return Placement(previous, shown - previous)
+
+    def finish(self) -> int:
+        """Say how often the last frame is repeated at the end."""
+        repeats = sorted(self._repeats)[1]
+        self._remember(repeats, repeats)
+        return repeats
+
+    def _position(self, pts: int) -> float:
+        """Give a time in output ticks from the start."""
+        fine = rescale(pts - self._start, self._time_base, self._fine)
+        position = fine / self._scale
+        if fine % self._scale:
+            # FFmpeg steps off exact midpoints, which round differently elsewhere.
+            position += math.copysign(1 / (1 << 17), position)
+        return position
+
+    def _remember(self, previous: int, shown: int) -> None:
+        self._next += shown
+        self._repeats = [previous, *self._repeats[:2]]

@@ -1,0 +1,189 @@
+"""Reading image files: JPEG through the codec, all others through OpenCV.
+
+Orientation in EXIF is not applied, as in GulpIO2 0.0.4. Transparency is dropped and 16
+bits are scaled to 8, as `pixels` says.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
+from gulpio2.media.jpeg_outline import outline_jpeg
+from gulpio2.media.limits import MAX_IMAGE_PIXELS
+from gulpio2.media.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from gulpio2.media.jpeg_outline import JpegOutline
+    from gulpio2.types import StrPath
+
+__all__ = [
+    "decode_image",
+    "read_file",
+    "read_image",
+    "read_outline",
+]
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_PNG_GREY_AND_ALPHA = 4
+
+
+def read_file(path: StrPath) -> bytes:
+    """Read the bytes of an image file.
+
+    Raises
+    ------
+    ImageNotFoundError
+        There is no such file, or it is a folder.
+    SourceReadError
+        It cannot be read.
+    """
+    name = os.fspath(path)
+    try:
+        return Path(name).read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as cause:
+        raise ImageNotFoundError(
+            f"Image {name!r} does not exist, or is a folder. Check the list of files."
+        ) from cause
+    except OSError as cause:
+        raise SourceReadError(
+            f"Image {name!r} cannot be read: {cause.strerror or cause}."
+        ) from cause
+
+
+def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
+    """Look at the structure of an image file.
+
+    Returns
+    -------
+    JpegOutline or None
+        None where it is no JPEG.
+
+    Raises
+    ------
+    SourceReadError
+        A JPEG that is cut off, or an image above `MAX_IMAGE_PIXELS`.
+    """
+    outline = None
+    size = (0, 0)
+    if data[:2] == b"\xff\xd8":
+        try:
+            outline = outline_jpeg(data)
+        except ValueError as cause:
+            raise SourceReadError(
+                f"Image {os.fspath(path)!r} is a damaged JPEG: {cause}. Get a whole "
+                "copy of it, or leave it out."
+            ) from cause
+        size = (outline.width, outline.height)
+    elif data[:8] == _PNG:
+        size = (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
+    if size[0] * size[1] > MAX_IMAGE_PIXELS:
+        raise SourceReadError(
+            f"Image {os.fspath(path)!r} has {size[0]}x{size[1]} pixels, above the "
+            f"limit of {MAX_IMAGE_PIXELS}. Make it smaller, or leave it out."
+        )
+    return outline
+
+
+def decode_image(
+    data: bytes, path: StrPath, outline: JpegOutline | None
+) -> npt.NDArray[np.uint8]:
+    """Decode the bytes of an image file.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    path : str or path object
+        For messages.
+    outline : JpegOutline or None
+        As `read_outline` gives it for these bytes.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8: ``(H, W, 3)`` RGB, or ``(H, W)`` grey.
+
+    Raises
+    ------
+    ImageNotFoundError
+        It is no image, or a damaged one.
+    SourceReadError
+        It is an image whose values have no place in 0 to 255, such as float.
+    """
+    try:
+        pixels = None
+        if outline is not None and outline.common and outline.precision == 8:
+            pixels = _decode_jpeg(data, outline)
+        if pixels is None:
+            pixels = _decode_other(data)
+    except AdapterContractError as cause:
+        raise SourceReadError(f"Image {os.fspath(path)!r}: {cause}.") from cause
+    except ValueError as cause:
+        raise ImageNotFoundError(
+            f"Image {os.fspath(path)!r} cannot be decoded: {cause}. Leave it out."
+        ) from cause
+    return pixels
+
+
+def _decode_jpeg(data: bytes, outline: JpegOutline) -> npt.NDArray[np.uint8] | None:
+    """Decode with the exact DCT and smooth chroma; None for an unusual colour space."""
+    import simplejpeg
+
+    if outline.num_components == 4:
+        # All writers of such files invert them, as Adobe did first.
+        return cmyk_to_rgb(simplejpeg.decode_jpeg(data, "CMYK"))
+    if outline.num_components == 1:
+        return to_storable(simplejpeg.decode_jpeg(data, "GRAY"))
+    if outline.num_components == 3:
+        return to_storable(simplejpeg.decode_jpeg(data, "RGB"))
+    return None
+
+
+def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
+    import cv2
+
+    try:
+        # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
+        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    except cv2.error as cause:
+        raise ValueError(f"OpenCV says {cause.err or cause}") from cause
+    pixels = None if decoded is None else np.asarray(decoded)
+    if pixels is None or pixels.size == 0:
+        raise ValueError("it is no image that OpenCV reads, or a damaged one")
+    if pixels.dtype == np.uint16:
+        pixels = sixteen_to_eight_bits(np.asarray(pixels, np.uint16))
+    if pixels.ndim == 3:
+        grey = data[:8] == _PNG and data[25] == _PNG_GREY_AND_ALPHA
+        pixels = pixels[..., 0] if grey else pixels[..., 2::-1]  # BGR to RGB
+    return to_storable(pixels)
+
+
+def read_image(path: StrPath) -> npt.NDArray[np.uint8]:
+    """Read an image file.
+
+    Parameters
+    ----------
+    path : str or path object
+        In any format that OpenCV reads.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8: ``(H, W, 3)`` RGB, or ``(H, W)`` grey.
+
+    Raises
+    ------
+    ImageNotFoundError
+        A ``FileNotFoundError``: there is no such file, or it is no image.
+    SourceReadError
+        It cannot be read, is cut off, or is too large.
+    """
+    data = read_file(path)
+    return decode_image(data, path, read_outline(data, path))

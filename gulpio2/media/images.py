@@ -1,0 +1,129 @@
+"""Image files as the frames of an item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gulpio2.codecs.jpeg import read_header
+from gulpio2.errors import CorruptFrameError
+from gulpio2.media.image_files import decode_image, read_file, read_image, read_outline
+from gulpio2.media.resize import resize_pixels, resized_shape
+from gulpio2.types import StoredFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from gulpio2.media.jpeg_outline import JpegOutline
+    from gulpio2.types import JsonValue, StrPath
+
+__all__ = ["ImageFrames"]
+
+
+class ImageFrames:
+    """Image files as frames, read one at a time as they are asked for.
+
+    Parameters
+    ----------
+    paths : iterable of str or path object
+        One file per frame, in order.
+    frame_size : int
+        Length of the short edge in pixels; below 1 for no change.
+
+    Notes
+    -----
+    Orientation in EXIF is not applied, transparency is dropped, and images of one item
+    may differ in size and colour, all as in GulpIO2 0.0.4.
+
+    Examples
+    --------
+    >>> frames = ImageFrames(["a.jpg", "b.png"], frame_size=128)
+    >>> frames, len(frames)
+    (ImageFrames(2 files, frame_size=128), 2)
+    """
+
+    def __init__(self, paths: Iterable[StrPath], *, frame_size: int = -1) -> None:
+        self.paths = tuple(Path(path) for path in paths)
+        self.frame_size = frame_size
+
+    def __repr__(self) -> str:
+        """Show how many files there are, and the size."""
+        size = f", frame_size={self.frame_size}" if self.frame_size > 0 else ""
+        return f"ImageFrames({len(self.paths)} files{size})"
+
+    def __len__(self) -> int:
+        """Count the files."""
+        return len(self.paths)
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """Yield each image as uint8, ``(H, W, 3)`` RGB or ``(H, W)`` grey.
+
+        Raises
+        ------
+        ImageNotFoundError
+            A file is missing or is no image.
+        SourceReadError
+            A file is cut off, too large, or cannot be read.
+        """
+        for path in self.paths:
+            yield self._resized(read_image(path))
+
+    def stored(self) -> Iterator[StoredFrame]:
+        """Yield each image in the form in which it is best stored.
+
+        Yields
+        ------
+        StoredFrame
+            The bytes of a JPEG as they are in the file, where it needs no resizing and
+            is one that every decoder reads: grey, YCbCr or RGB, 8 bits, baseline or
+            progressive. What follows the end of the image in the file is left out.
+            Everything else, CMYK too, as an array.
+
+        Raises
+        ------
+        ImageNotFoundError
+            A file is missing or is no image.
+        SourceReadError
+            A file is cut off, too large, or cannot be read.
+
+        Notes
+        -----
+        The bytes are checked by their structure, from the first marker to the last;
+        they are not decoded, so damage inside of the image is stored as it is.
+        """
+        for path in self.paths:
+            data = read_file(path)
+            outline = read_outline(data, path)
+            if outline is not None and self._is_kept(data, outline):
+                yield StoredFrame(
+                    data if outline.end == len(data) else data[: outline.end]
+                )
+            else:
+                yield StoredFrame(self._resized(decode_image(data, path, outline)))
+
+    @property
+    def time_base(self) -> None:
+        """None: images have no times."""
+        return
+
+    def source_info(self) -> dict[str, JsonValue]:
+        """Give nothing: the facts of a file belong to one frame, not to the item."""
+        return {}
+
+    def _is_kept(self, data: bytes, outline: JpegOutline) -> bool:
+        """Tell whether a JPEG can be stored byte for byte."""
+        size = (outline.height, outline.width)
+        if not outline.storable or resized_shape(*size, self.frame_size) != size:
+            return False
+        try:
+            read_header(data)
+        except CorruptFrameError:
+            return False
+        return True
+
+    def _resized(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        height, width = pixels.shape[:2]
+        return resize_pixels(pixels, resized_shape(height, width, self.frame_size))

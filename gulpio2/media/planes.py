@@ -1,0 +1,230 @@
+"""The planes of a decoded frame, whatever its pixel format."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import cv2
+import numpy as np
+from av import VideoFrame
+from av.video.reformatter import ColorRange, Interpolation, VideoReformatter
+
+from gulpio2.media.resize import resize_pixels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Plane = npt.NDArray[np.unsignedinteger[Any]]
+
+__all__ = ["Layout", "PlaneReader", "PlaneScaler", "layout_of", "plane_views"]
+
+# What can be read without conversion: separate planes in this machine's byte order.
+_PLANAR = re.compile(r"yuv[aj]?(420|422|444)p((9|10|12|14|16)le)?")
+_DEPTHS = (8, 9, 10, 12, 14, 16)
+# Chroma samples per 64 luma samples, across and down -> the nearest subsampling that
+# JPEG planes have and that keeps all of it.
+_SUBSAMPLINGS: dict[tuple[int, int], Literal["444", "422", "420"]] = {
+    (64, 64): "444",
+    (64, 32): "444",  # 4:4:0
+    (32, 64): "422",
+    (16, 64): "422",  # 4:1:1
+    (32, 32): "420",
+    (16, 16): "420",  # 4:1:0
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a pixel format is read."""
+
+    kind: Literal["yuv", "grey", "rgb"]
+    """What the planes are."""
+    depth: int
+    """Bits of a value."""
+    read_as: str
+    """The pixel format that is read; another than the frame's own where the planes
+    have to be taken apart first."""
+    full_range: bool
+    """The format itself says full range, as grey and ``yuvj`` formats do."""
+    subsampling: Literal["444", "422", "420"] = "420"
+    """Of the planes that are read; without meaning for grey and RGB."""
+
+    def chroma_shape(self, height: int, width: int) -> tuple[int, int]:
+        """Give the size of chroma planes for a size of luma."""
+        return (
+            (height + 1) // 2 if self.subsampling == "420" else height,
+            width if self.subsampling == "444" else (width + 1) // 2,
+        )
+
+
+def layout_of(format_: Any) -> Layout:
+    """Choose how a pixel format is read.
+
+    Parameters
+    ----------
+    format_ : av.VideoFormat
+        Of a decoded frame.
+
+    Returns
+    -------
+    Layout
+        RGB, palette, Bayer and XYZ formats are read as RGB, one-bit ones as grey.
+
+    Raises
+    ------
+    ValueError
+        A chroma grid that is not known; the message names the format.
+    """
+    name = format_.name
+    components = [part for part in format_.components if not part.is_alpha]
+    bits = components[0].bits
+    if format_.is_rgb or format_.has_palette or name.startswith("xyz"):
+        # Down to eight bits with rounding, which swscale would leave out.
+        deep = bits > 8
+        read_as = "rgb48le" if deep else "rgb24"
+        return Layout("rgb", 16 if deep else 8, read_as, full_range=True)
+    depth = min((d for d in _DEPTHS if d >= bits), default=16)
+    suffix = f"{depth}le" if depth > 8 else ""
+    if len(components) == 1:
+        return Layout("grey", depth, f"gray{suffix}", full_range=True)
+    subsampling = _SUBSAMPLINGS.get(
+        (format_.chroma_width(64), format_.chroma_height(64))
+    )
+    if subsampling is None:
+        raise ValueError(f"the pixel format {name!r} has a chroma grid that is unknown")
+    read_as = name if _PLANAR.fullmatch(name) else f"yuv{subsampling}p{suffix}"
+    return Layout(
+        "yuv",
+        depth,
+        read_as,
+        full_range=name.startswith("yuvj"),
+        subsampling=subsampling,
+    )
+
+
+def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
+    """Look at the planes of a frame, without copying.
+
+    Parameters
+    ----------
+    frame : av.VideoFrame
+        Planar, of 8 to 16 bits.
+    deep : bool
+        More than 8 bits.
+    count : int
+        How many planes, from the first.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        ``(height, width)``, read-only: the decoder still predicts from them. They
+        keep the frame's memory alive.
+    """
+    dtype = np.uint16 if deep else np.uint8
+    views: list[Plane] = []
+    for plane in frame.planes[:count]:
+        width, line_size = plane.width, plane.line_size
+        values: Plane = np.frombuffer(plane, dtype)
+        values.flags.writeable = False
+        step = abs(line_size) // values.itemsize
+        rows = values.reshape(-1, step)
+        if line_size < 0:  # stored from the bottom up; OpenCV takes no such strides
+            rows = np.ascontiguousarray(rows[::-1])
+        views.append(rows if width == step else rows[:, :width])
+    return views
+
+
+class PlaneReader:
+    """Reads frames of any pixel format; keeps its converter from frame to frame."""
+
+    def __init__(self) -> None:
+        self._reformatter = VideoReformatter()
+
+    def yuv(
+        self, frame: Any, layout: Layout, *, full_range: bool
+    ) -> tuple[Plane, Plane, Plane]:
+        """Give luma and chroma planes, values as they are in the frame."""
+        separate = self._converted(frame, layout, full_range=full_range)
+        y, u, v = plane_views(separate, deep=layout.depth > 8)
+        return y, u, v
+
+    def grey(self, frame: Any, layout: Layout, *, full_range: bool) -> Plane:
+        """Give the only plane, values as they are in the frame."""
+        separate = self._converted(frame, layout, full_range=full_range)
+        return plane_views(separate, deep=layout.depth > 8, count=1)[0]
+
+    def rgb(self, frame: Any, layout: Layout) -> npt.NDArray[np.uint8]:
+        """Give ``(H, W, 3)`` uint8 RGB; transparency is dropped."""
+        pixels = self._converted(frame, layout, full_range=True).to_ndarray()
+        if layout.depth > 8:
+            pixels = cv2.convertScaleAbs(pixels, alpha=1 / 257)
+        return np.asarray(pixels, np.uint8)
+
+    def _converted(self, frame: Any, layout: Layout, *, full_range: bool) -> Any:
+        """Take a frame apart where its pixel format needs it."""
+        if frame.format.name == layout.read_as:
+            return frame
+        # The same range on both sides: swscale is to move values, not to change them.
+        range_ = ColorRange.JPEG if full_range else ColorRange.MPEG
+        return self._reformatter.reformat(
+            frame,
+            format=layout.read_as,
+            src_color_range=range_,
+            dst_color_range=range_,
+            interpolation=(
+                Interpolation.BILINEAR
+                | Interpolation.ACCURATE_RND
+                | Interpolation.BITEXACT
+            ),
+            threads=1,
+        )
+
+
+class PlaneScaler:
+    """Shrinks planes by their areas, several times faster than OpenCV does.
+
+    swscale's area filter is applied to each plane as if it were a grey picture, since
+    on whole frames it moves chroma by a quarter of a sample: it keeps the chroma at
+    the place that video has it, where JPEG has another. A converter is kept for each
+    pair of sizes, because setting one up takes longer than using it.
+    """
+
+    def __init__(self) -> None:
+        self._reformatters: dict[tuple[int, ...], VideoReformatter] = {}
+
+    def shrink(self, plane: Plane, shape: tuple[int, int], depth: int) -> Plane:
+        """Resize one plane to a smaller shape; the plane itself for the same one.
+
+        Parameters
+        ----------
+        plane : numpy.ndarray
+            ``(H, W)`` uint8, or uint16 above 8 bits.
+        shape : tuple of int
+            New height and width, none of them larger.
+        depth : int
+            Bits of a value.
+        """
+        height, width = plane.shape
+        if shape == (height, width):
+            return plane
+        if (2 * shape[0], 2 * shape[1]) == (height, width):
+            return resize_pixels(plane, shape)  # OpenCV has a fast way for halves
+        key = (height, width, *shape, depth)
+        reformatter = self._reformatters.get(key)
+        if reformatter is None:
+            reformatter = self._reformatters[key] = VideoReformatter()
+        picture = VideoFrame.from_numpy_buffer(
+            plane, format="gray" if depth == 8 else f"gray{depth}le"
+        )
+        smaller = reformatter.reformat(
+            picture,
+            width=shape[1],
+            height=shape[0],
+            interpolation=(
+                Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
+            ),
+            threads=1,
+        )
+        return plane_views(smaller, deep=depth > 8, count=1)[0]

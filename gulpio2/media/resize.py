@@ -1,0 +1,144 @@
+"""Resizing by the short edge, with OpenCV."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.media.pixels import to_storable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from gulpio2.types import StrPath
+
+__all__ = ["resize_by_short_edge", "resize_images", "resize_pixels", "resized_shape"]
+
+
+def resized_shape(height: int, width: int, short_edge: int) -> tuple[int, int]:
+    """Give the size of an image whose short edge has a given length.
+
+    The other edge is cut to a whole number, not rounded, as in GulpIO2 0.0.4.
+
+    Parameters
+    ----------
+    height, width : int
+        Pixels.
+    short_edge : int
+        Pixels; below 1 for no change.
+
+    Returns
+    -------
+    height, width : int
+        Pixels; larger than before where the short edge is.
+
+    Examples
+    --------
+    >>> resized_shape(480, 640, 256), resized_shape(240, 427, 256)
+    ((256, 341), (256, 455))
+    >>> resized_shape(480, 640, -1)
+    (480, 640)
+    """
+    if short_edge < 1:
+        return height, width
+    # In this order and in doubles: another order gives other sizes.
+    if height < width:
+        return short_edge, int(short_edge * (width / height))
+    return int(short_edge * (height / width)), short_edge
+
+
+def resize_pixels(pixels: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
+    """Resize an image or a single plane.
+
+    Parameters
+    ----------
+    pixels : numpy.ndarray
+        ``(H, W)`` or ``(H, W, C)``, uint8 or uint16.
+    shape : tuple of int
+        New height and width.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the same type; the argument itself where it has that size.
+
+    Notes
+    -----
+    Pixels are averaged over their areas where the image shrinks, and are linear
+    between their centres where it grows.
+    """
+    import cv2
+
+    height, width = pixels.shape[:2]
+    if shape == (height, width):
+        return pixels
+    shrinks = shape[0] <= height and shape[1] <= width
+    interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    size = (shape[1], shape[0])
+    return np.asarray(cv2.resize(pixels, size, interpolation=interpolation))
+
+
+def resize_by_short_edge(img: Any, size: int) -> npt.NDArray[np.uint8]:
+    """Resize an image so that its short edge has a given length.
+
+    Parameters
+    ----------
+    img : numpy.ndarray, PIL image, str or path object
+        A path is read; an array or PIL image may be whatever `to_storable` takes.
+    size : int
+        Pixels; below 1 for no change.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8: ``(H, W, 3)`` RGB, or ``(H, W)`` grey.
+
+    Raises
+    ------
+    ImageNotFoundError
+        A ``FileNotFoundError``: there is no such file, or it is no image.
+    AdapterContractError
+        A ``ValueError``: neither a path nor an image.
+
+    Notes
+    -----
+    GulpIO2 0.0.4 resized with Pillow, so pixels differ by some levels; sizes do not.
+    """
+    if isinstance(img, (str, os.PathLike)):
+        from gulpio2.media.image_files import read_image
+
+        pixels = read_image(img)
+    else:
+        pixels = to_storable(img)
+    height, width = pixels.shape[:2]
+    return resize_pixels(pixels, resized_shape(height, width, size))
+
+
+def resize_images(
+    imgs: Iterable[StrPath], img_size: int = -1
+) -> Iterator[npt.NDArray[np.uint8]]:
+    """Read and resize image files, one at a time as they are asked for.
+
+    Parameters
+    ----------
+    imgs : iterable of str or path object
+        Files; also a generator.
+    img_size : int
+        Length of the short edge in pixels; below 1 for no change.
+
+    Yields
+    ------
+    numpy.ndarray
+        As `resize_by_short_edge` gives it.
+
+    Raises
+    ------
+    ImageNotFoundError
+        A ``FileNotFoundError``: there is no such file, or it is no image.
+    """
+    for img in imgs:
+        yield resize_by_short_edge(img, img_size)

@@ -1,0 +1,297 @@
+"""The frames of a video file, as they are to be stored.
+
+This module is light: FFmpeg and OpenCV are loaded when a file is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate, rescale
+from gulpio2.media.limits import MAX_VIDEO_PIXELS
+from gulpio2.types import StoredFrame, YuvFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from gulpio2.media.convert import FrameConverter
+    from gulpio2.media.decode import OpenVideo
+    from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.types import JsonValue, StrPath
+
+__all__ = ["VideoFrames"]
+
+
+class VideoFrames:
+    """The frames of a video file, decoded one at a time as they are asked for.
+
+    Nothing is opened before it is needed, so the object is small, picklable and cheap
+    to make for a file that may not be readable.
+
+    Parameters
+    ----------
+    path : str or path object
+        The file, in any format that FFmpeg reads.
+    frame_rate : int, float, str or Fraction, optional
+        Frames per second to resample to by the rule of ``ffmpeg -r``, see
+        `ConstantRate`; also ``"30000/1001"``. Default, and for 0: the source's own.
+    frame_size : int
+        Length of the short edge as shown, in pixels; below 1 for no change.
+    stream : int, optional
+        Number of the stream in the file. Default: FFmpeg's best video stream.
+    threads : int
+        Threads of the decoder; 0 for as many as there are cores. Frames are the same
+        for any number.
+    max_pixels : int
+        Larger frames are refused before memory is set aside for them.
+
+    Raises
+    ------
+    ValueError
+        A frame rate that is none.
+
+    Notes
+    -----
+    Frames are turned as the display matrix says. Colours come from the matrix and range
+    that the file declares; what it does not declare is taken for BT.601, also for HD,
+    and for limited range, as FFmpeg does. Interlaced frames stay so, and pixels that
+    are not square stay so.
+
+    One decoded frame is held at a time, and those that the decoder itself keeps.
+
+    Examples
+    --------
+    >>> frames = VideoFrames("clip.mp4", frame_rate=8, frame_size=256)
+    >>> frames
+    VideoFrames('clip.mp4', frame_rate=8, frame_size=256)
+    >>> frames.time_base
+    Fraction(1, 8)
+    """
+
+    def __init__(
+        self,
+        path: StrPath,
+        *,
+        frame_rate: FrameRate | None = None,
+        frame_size: int = -1,
+        stream: int | None = None,
+        threads: int = 1,
+        max_pixels: int = MAX_VIDEO_PIXELS,
+    ) -> None:
+        self.path = Path(path)
+        self.frame_rate = parse_frame_rate(frame_rate)
+        self.frame_size = frame_size
+        self.stream = stream
+        self.threads = threads
+        self.max_pixels = max_pixels
+        # Facts of the file, once known: they cost an opening or a decoding.
+        self._num_frames: int | None = None
+        self._time_base: Fraction | None = None
+        self._info: dict[str, JsonValue] | None = None
+
+    def __repr__(self) -> str:
+        """Show the file and what differs from the defaults."""
+        options = {
+            "frame_rate": self.frame_rate and str(self.frame_rate),
+            "frame_size": self.frame_size if self.frame_size > 0 else None,
+            "stream": self.stream,
+        }
+        given = "".join(f", {k}={v}" for k, v in options.items() if v is not None)
+        return f"VideoFrames({str(self.path)!r}{given})"
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """Yield each frame as ``(H, W, 3)`` uint8 RGB.
+
+        Raises
+        ------
+        SourceReadError
+            As `stored`.
+        """
+        from gulpio2.media.colour import to_rgb
+
+        for frame in self.stored():
+            image = frame.image
+            yield to_rgb(image) if isinstance(image, YuvFrame) else image
+
+    def __len__(self) -> int:
+        """Count the frames, after resampling.
+
+        Raises
+        ------
+        SourceReadError
+            As `stored`.
+
+        Notes
+        -----
+        What containers say about it is not exact, so this decodes the file, once, if
+        `stored` has not come to its end before.
+        """
+        if self._num_frames is None:
+            with self._open() as video:
+                self._num_frames = sum(1 for _ in self._timed(video))
+        return self._num_frames
+
+    @property
+    def time_base(self) -> Fraction:
+        """Seconds per tick of `StoredFrame.pts`; opens the file if it must.
+
+        That of the container, or one tick per frame of `frame_rate`.
+        """
+        if self.frame_rate is not None:
+            return 1 / self.frame_rate
+        if self._time_base is None:
+            with self._open():
+                pass
+        if self._time_base is None:  # pragma: no cover  # _open sets it
+            raise SourceReadError(f"Video {str(self.path)!r} has no time base.")
+        return self._time_base
+
+    def source_info(self) -> dict[str, JsonValue]:
+        """Tell what the file says about itself; decodes a frame if none was before.
+
+        Returns
+        -------
+        dict
+            ``width`` and ``height`` as shown; ``rotation`` in degrees counterclockwise
+            by which the stored picture was turned, as ffprobe gives it, and
+            ``mirrored`` where it was that too; ``frame_rate`` as numerator and
+            denominator, the average, or None; ``codec``; ``pix_fmt``; ``matrix`` and
+            ``range`` (``"limited"``, ``"full"``) as they were taken; ``stream``.
+
+        Raises
+        ------
+        SourceReadError
+            As `stored`.
+        """
+        if self._info is None:
+            from gulpio2.media.convert import FrameConverter
+
+            with self._open() as video:
+                converter = FrameConverter(self.frame_size)
+                for frame, _ in video.frames():
+                    self._convert(converter, frame, video)
+                    break
+        return dict(self._info or {})
+
+    def stored(self) -> Iterator[StoredFrame]:
+        """Yield each frame as planes for the JPEG encoder, with its time.
+
+        Yields
+        ------
+        StoredFrame
+            A `YuvFrame` of the source's subsampling; RGB sources give ``(H, W, 3)``
+            arrays. Each keeps its own memory and stays valid; it may be read-only,
+            and a frame that is repeated is the same object.
+
+        Raises
+        ------
+        SourceReadError
+            The file is missing, no video, damaged or cut off, or its frames are above
+            `max_pixels`; the message gives the file, the frame reached and the cause.
+        """
+        from gulpio2.media.convert import FrameConverter
+
+        with self._open() as video:
+            converter = FrameConverter(self.frame_size)
+            last: Any = None
+            image: Any = None
+            count = 0
+            for frame, pts in self._timed(video):
+                if frame is not last:
+                    last, image = frame, self._convert(converter, frame, video)
+                count += 1
+                yield StoredFrame(image, pts)
+            self._num_frames = count
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[OpenVideo]:
+        """Open the file, and note the time base."""
+        from gulpio2.media.decode import open_video
+
+        with open_video(
+            self.path,
+            stream=self.stream,
+            threads=self.threads,
+            max_pixels=self.max_pixels,
+        ) as video:
+            self._time_base = video.time_base
+            yield video
+
+    def _convert(
+        self, converter: FrameConverter, frame: Any, video: OpenVideo
+    ) -> YuvFrame | npt.NDArray[np.uint8]:
+        """Convert a decoded frame, and note what the first one says."""
+        import av
+
+        try:
+            image = converter.convert(frame)
+        except (av.FFmpegError, ValueError) as cause:
+            raise SourceReadError(
+                f"Video {str(self.path)!r} has frames that cannot be converted: "
+                f"{cause}. Re-encode it, as with -pix_fmt yuv420p."
+            ) from cause
+        if self._info is None:
+            self._info = _describe(converter, video)
+        return image
+
+    def _timed(self, video: OpenVideo) -> Iterator[tuple[Any, int]]:
+        """Give decoded frames and their times, repeated and dropped as asked."""
+        if self.frame_rate is None:
+            for frame, shown in video.frames():
+                yield frame, shown.pts
+            return
+        # FFmpeg counts from the start of the file; the container's own timeline is
+        # kept here, to the nearest output tick.
+        pts = rescale(video.start, video.time_base, 1 / self.frame_rate)
+        grid = ConstantRate(
+            self.frame_rate, time_base=video.time_base, start=video.start
+        )
+        previous: Any = None
+        for frame, shown in video.frames():
+            try:
+                placement = grid.place(shown.pts, shown.duration)
+            except ValueError as cause:
+                raise SourceReadError(
+                    f"Video {str(self.path)!r} has a gap in its times: {cause}. Take "
+                    "its frames as they are, without frame_rate."
+                ) from cause
+            for _ in range(placement.previous):
+                yield (frame if previous is None else previous), pts
+                pts += 1
+            for _ in range(placement.current):
+                yield frame, pts
+                pts += 1
+            previous = frame
+        for _ in range(grid.finish()):
+            yield previous, pts
+            pts += 1
+
+
+def _describe(converter: FrameConverter, video: OpenVideo) -> dict[str, JsonValue]:
+    """Gather the facts of the file as plain JSON values."""
+    picture, orientation = converter.picture, converter.orientation
+    if picture is None or orientation is None:
+        return {}
+    height, width = orientation.shown(picture.height, picture.width)
+    rate = video.frame_rate
+    info: dict[str, JsonValue] = {
+        "width": width,
+        "height": height,
+        "rotation": orientation.rotation,
+        "frame_rate": [rate.numerator, rate.denominator] if rate else None,
+        "codec": video.stream.codec.canonical_name,
+        "pix_fmt": picture.pix_fmt,
+        "matrix": "rgb" if picture.layout.kind == "rgb" else picture.matrix.name,
+        "range": "full" if picture.full_range else "limited",
+        "stream": video.stream.index,
+    }
+    if orientation.mirrored:
+        info["mirrored"] = True
+    return info
