@@ -405,6 +405,36 @@ def test_each_worker_of_each_rank_is_seeded_on_its_own():
         torch.set_rng_state(states[2])
 
 
+# ---------------------------------------------------------------- a process group
+@pytest.mark.torch
+def test_two_real_ranks_share_a_seed_and_an_epoch(python, tmp_path):
+    program = """
+import json, sys
+import torch.distributed as distributed
+from gulpio2.torch import DefaultSampler, ResumableSampler
+rank = int(sys.argv[1])
+distributed.init_process_group(
+    "gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2
+)
+sampler = DefaultSampler(range(6))
+exact = ResumableSampler(range(6), seed=1)
+print(json.dumps([sampler.seed, list(sampler), list(exact)]))
+distributed.destroy_process_group()
+"""
+    processes = [
+        subprocess.Popen(
+            [python, "-c", program, str(rank), str(tmp_path / "meeting")],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    told = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
+    assert told[0][0] == told[1][0]
+    for shares in ([told[0][1], told[1][1]], [told[0][2], told[1][2]]):
+        assert sorted(shares[0] + shares[1]) == list(range(6))
+
+
 # ---------------------------------------------------------------- without torch
 def test_everything_but_tensors_works_without_torch(python, tmp_path):
     program = """
