@@ -1,0 +1,214 @@
+"""Reading one chunk: clips as one array, decoders of one's own, damaged files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpChunk
+from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
+from gulpio2.errors import (
+    CorruptFrameError,
+    FormatError,
+    MetaFileError,
+    ReadRangeError,
+)
+from gulpio2.testing import make_frames
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = EncoderSettings()
+
+
+def make_chunk(
+    folder: Path, items: dict[Any, tuple[Any, Any]], **options: Any
+) -> GulpChunk:
+    """Write a chunk of ``{id: (metadata, frames)}``."""
+    paths = (str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
+    chunk = GulpChunk(*paths)
+    with chunk.open("wb"):
+        for id_, (meta, frames) in items.items():
+            chunk.append(id_, meta, frames)
+    return GulpChunk(*paths, **options)
+
+
+@pytest.fixture
+def frames() -> list[np.ndarray]:
+    """Give the frames of item "a" as they come out of the decoder."""
+    jpegs = [encode_frame(frame, SETTINGS) for frame in make_frames(6)]
+    return [decode_frame(jpeg) for jpeg in jpegs]
+
+
+@pytest.fixture
+def chunk(tmp_path: Path) -> GulpChunk:
+    """Give a chunk of three items: "a", "7" (grey) and "empty"."""
+    return make_chunk(
+        tmp_path,
+        {
+            "a": ({"label": "x", "inner": {"n": [1]}}, make_frames(6)),
+            7: ({}, make_frames(2, grey=True)),
+            "empty": ({"why": "no frames"}, []),
+        },
+    )
+
+
+# --- one array ----------------------------------------------------------------------
+
+
+def test_a_clip_is_one_array_of_the_frames(chunk, frames):
+    clip = chunk.read_clip("a", slice(1, 4))
+    assert (clip.shape, clip.dtype.name) == ((3, 24, 32, 3), "uint8")
+    assert np.array_equal(clip, np.stack(frames[1:4]))
+    assert np.array_equal(chunk.read_clip("a"), np.stack(frames))
+    assert np.array_equal(chunk.read_clip("a", [5, 5, 0]), np.stack(frames)[[5, 5, 0]])
+
+
+def test_a_grey_clip_has_one_channel(chunk):
+    clip = chunk.read_clip("7")
+    assert clip.shape == (2, 24, 32, 1)
+    assert np.array_equal(clip[..., 0], np.stack(chunk["7"][0]))
+
+
+def test_a_clip_is_decoded_into_the_callers_array(chunk, frames):
+    out = np.zeros((2, 24, 32, 3), np.uint8)
+    assert chunk.read_clip("a", [4, 0], out=out) is out
+    assert np.array_equal(out, np.stack([frames[4], frames[0]]))
+    grey = np.zeros((2, 24, 32, 1), np.uint8)
+    assert chunk.read_clip("7", out=grey) is grey
+    assert np.array_equal(grey[..., 0], np.stack(chunk["7"][0]))
+
+
+def test_an_empty_clip_has_the_shape_of_its_frames(chunk):
+    assert chunk.read_clip("a", []).shape == (0, 24, 32, 3)
+    assert chunk.read_clip("7", slice(0, 0)).shape == (0, 24, 32, 1)
+    assert chunk.read_clip("empty").shape == (0, 0, 0, 3)
+    out = np.empty((0, 24, 32, 3), np.uint8)
+    assert chunk.read_clip("a", [], out=out) is out
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty((3, 24, 32, 3), np.uint8),
+        np.empty((2, 24, 32, 1), np.uint8),
+        np.empty((2, 24, 32), np.uint8),
+        np.empty((2, 32, 24, 3), np.uint8),
+        np.empty((2, 24, 32, 3), np.int8),
+        np.empty((2, 24, 32, 6), np.uint8)[..., ::2],
+        np.empty((3, 2, 24, 32), np.uint8).transpose(1, 2, 3, 0),
+    ],
+    ids=lambda out: f"{out.shape} {out.dtype} {out.strides}",
+)
+def test_an_array_that_does_not_fit_is_refused_with_both_shapes(chunk, out):
+    message = r"item 'a', frame 0, .* \(2, 24, 32, 3\) does not fit into out, which is"
+    with pytest.raises(FormatError, match=message):
+        chunk.read_clip("a", slice(0, 2), out=out)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        make_frames(1, 24, 30)[0],
+        make_frames(1, 30, 32)[0],
+        make_frames(1, grey=True)[0],
+    ],
+    ids=["width", "height", "grey"],
+)
+def test_frames_of_several_shapes_are_a_list_and_no_clip(tmp_path, odd):
+    chunk = make_chunk(tmp_path, {"mixed": ({}, [*make_frames(2), odd])})
+    assert [frame.shape for frame in chunk["mixed"][0]][2] == odd.shape
+    message = r"item 'mixed', frame 2, .*differ in shape: use read_frames"
+    with pytest.raises(FormatError, match=message):
+        chunk.read_clip("mixed")
+    assert chunk.read_clip("mixed", slice(0, 2)).shape == (2, 24, 32, 3)
+
+
+# --- decoders -----------------------------------------------------------------------
+
+
+def test_a_decoder_of_ones_own_is_called_once_per_frame_in_order(tmp_path):
+    calls: list[bytes] = []
+
+    def decoder(jpeg: bytes) -> str:
+        calls.append(jpeg)
+        return f"frame {len(calls)}"
+
+    frames = [encode_frame(frame, SETTINGS) for frame in make_frames(3)]
+    chunk = make_chunk(tmp_path, {"a": ({}, frames)}, jpeg_decoder=decoder)
+    got, _ = chunk["a", [2, 0, 2]]
+    assert got == ["frame 1", "frame 2", "frame 3"]
+    assert calls == [frames[2], frames[0], frames[2]]
+    assert all(type(jpeg) is bytes for jpeg in calls)
+
+
+def test_a_clip_by_a_decoder_of_ones_own_is_its_results_stacked(tmp_path):
+    def decoder(jpeg: bytes) -> np.ndarray:
+        return decode_frame(jpeg)[::2, ::2, 0].astype(np.float32)
+
+    chunk = make_chunk(tmp_path, {"a": ({}, make_frames(3))}, jpeg_decoder=decoder)
+    clip = chunk.read_clip("a")
+    assert (clip.shape, clip.dtype.name) == ((3, 12, 16), "float32")
+    out = np.zeros((3, 12, 16), np.uint8)
+    assert chunk.read_clip("a", out=out) is out
+    assert np.array_equal(out, clip.astype(np.uint8))
+
+
+def test_an_error_of_a_decoder_of_ones_own_comes_through(tmp_path):
+    chunk = make_chunk(tmp_path, {"a": ({}, make_frames(1))}, jpeg_decoder=int)
+    with pytest.raises(ValueError, match="invalid literal"):
+        chunk["a"]
+
+
+def test_frames_are_given_as_they_are_stored(tmp_path):
+    jpegs = [encode_frame(frame, SETTINGS) for frame in make_frames(3)]
+    chunk = make_chunk(tmp_path, {"a": ({}, jpegs)})
+    assert chunk.read_jpegs("a") == jpegs
+    assert chunk.read_jpegs("a", -1) == jpegs[-1:]
+
+
+# --- damage -------------------------------------------------------------------------
+
+
+def test_a_frame_that_is_no_jpeg_is_named_with_its_place(chunk, tmp_path):
+    path = tmp_path / "data_0.gulp"
+    loc, _, length = chunk.meta_dict["a"]["frame_info"][2]
+    data = bytearray(path.read_bytes())
+    data[loc : loc + length] = b"\0" * length
+    path.write_bytes(data)
+    message = rf"item 'a', frame 2, in {path} at byte {loc}: not a readable JPEG"
+    for read in (chunk.read_frames, chunk.read_clip):
+        with pytest.raises(CorruptFrameError, match=message):
+            read("a", [1, 2, 3])
+    assert len(chunk["a", [0, 1, 3]][0]) == 3
+
+
+def test_a_cut_data_file_is_named_and_earlier_frames_are_read(chunk, tmp_path):
+    path = tmp_path / "data_0.gulp"
+    loc = chunk.meta_dict["a"]["frame_info"][5][0]
+    os.truncate(path, loc + 10)
+    with pytest.raises(ReadRangeError, match=rf"{path} ends at byte {loc + 10}"):
+        chunk.read_frames("a")
+    assert len(chunk.read_frames("a", slice(0, 5))[0]) == 5
+
+
+def test_a_missing_data_file_is_a_file_not_found(chunk, tmp_path):
+    (tmp_path / "data_0.gulp").unlink()
+    with pytest.raises(FileNotFoundError):
+        chunk["a"]
+    with pytest.raises(FileNotFoundError), chunk.open("rb"):
+        pytest.fail("opened nothing")
+    assert chunk["a", []][0] == []
+
+
+def test_a_map_that_is_damaged_is_refused_on_construction(chunk, tmp_path):
+    path = tmp_path / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"frame_info"', b'"frame_infO"', 1))
+    with pytest.raises(MetaFileError, match=rf"{path}: item 'a': has no list"):
+        GulpChunk(str(tmp_path / "data_0.gulp"), str(path))
+    path.write_bytes(b"[]")
+    with pytest.raises(MetaFileError, match=rf"{path}: holds no object"):
+        GulpChunk(str(tmp_path / "data_0.gulp"), str(path))
