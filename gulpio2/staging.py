@@ -204,6 +204,8 @@ class ChunkAppender:
         time_base = frames.time_base if _is_source(frames) else None
         if _is_source(frames) and not num_before:
             growth.source = frames.source_info()
+        if not times:
+            return
         if (
             len(ticks) == len(times)
             and time_base is not None
