@@ -1,0 +1,312 @@
+"""Adding to a chunk, and how what was written becomes visible."""
+
+from __future__ import annotations
+
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gulpio2 import GulpChunk
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.sanity import check_directory
+from gulpio2.testing import make_frames
+from gulpio2.types import StoredFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(8)]
+
+
+class Timed:
+    """A frame source with times, as a video is one."""
+
+    def __init__(
+        self,
+        pts: list[int | None],
+        time_base: Fraction | None = Fraction(1, 1000),
+        **source: Any,
+    ) -> None:
+        self.pts = pts
+        self.time_base = time_base
+        self.source = source
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(make_frames(len(self.pts)))
+
+    def stored(self) -> Iterator[StoredFrame]:
+        for index, tick in enumerate(self.pts):
+            yield StoredFrame(JPEGS[index], tick)
+
+    def source_info(self) -> dict[str, Any]:
+        return self.source
+
+
+class BrokenError(Exception):
+    """What a source of a client raises."""
+
+
+def new_chunk(folder: Path, number: int = 0) -> GulpChunk:
+    """Give the chunk object of a number."""
+    return GulpChunk(
+        str(folder / f"data_{number}.gulp"), str(folder / f"meta_{number}.gmeta")
+    )
+
+
+def write(folder: Path, *items: tuple[Any, Any, Any], flag: str = "wb") -> GulpChunk:
+    """Write items ``(id, metadata, frames)`` into chunk 0."""
+    chunk = new_chunk(folder)
+    with chunk.open(flag):
+        for item in items:
+            chunk.append(*item)
+    return chunk
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Give every file with its bytes."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def entry_of(folder: Path, id_: str) -> dict[str, Any]:
+    """Give an entry of the map on the disk."""
+    entry: dict[str, Any] = json.loads((folder / "meta_0.gmeta").read_bytes())[id_]
+    return entry
+
+
+# --- appending ----------------------------------------------------------------------
+
+
+def test_the_same_id_again_adds_frames_and_a_second_metadata(tmp_path):
+    chunk = write(
+        tmp_path,
+        ("a", {"n": 1}, JPEGS[:2]),
+        ("b", {}, JPEGS[2:3]),
+        ("a", {"n": 2}, JPEGS[3:5]),
+    )
+    assert chunk.read_jpegs("a") == [*JPEGS[:2], *JPEGS[3:5]]
+    assert chunk["a"][1] == {"n": 1}
+    assert entry_of(tmp_path, "a")["meta_data"] == [{"n": 1}, {"n": 2}]
+    assert list(chunk.meta_dict) == ["a", "b"]
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_appending_later_goes_on_at_the_end(tmp_path):
+    write(tmp_path, ("a", {"n": 1}, JPEGS[:2]), ("b", {}, JPEGS[2:3]))
+    before = content(tmp_path)["data_0.gulp"]
+    chunk = write(tmp_path, ("a", {"n": 2}, JPEGS[3:4]), ("c", {}, []), flag="ab")
+    assert content(tmp_path)["data_0.gulp"].startswith(before)
+    assert chunk.read_jpegs("a") == [*JPEGS[:2], JPEGS[3]]
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b", "c"]
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_in_one_session_or_in_several_the_bytes_are_the_same(tmp_path):
+    items = [("a", {"n": 1}, Timed([0, 40], codec="x")), ("b", {}, JPEGS[2:4])]
+    items += [("a", {"n": 2}, Timed([80, 120, 160])), ("c", {}, [])]
+    (tmp_path / "one").mkdir()
+    write(tmp_path / "one", *items)
+    (tmp_path / "several").mkdir()
+    for number, item in enumerate(items):
+        write(tmp_path / "several", item, flag="ab" if number else "wb")
+    assert content(tmp_path / "one") == content(tmp_path / "several")
+
+
+def test_appending_to_a_chunk_that_is_not_there_begins_it(tmp_path):
+    chunk = write(tmp_path, ("a", {}, JPEGS[:1]), flag="ab")
+    assert chunk.read_jpegs("a") == JPEGS[:1]
+    assert check_directory(tmp_path).ok
+
+
+def test_frames_appended_after_a_read_are_seen(tmp_path):
+    chunk = write(tmp_path, ("a", {}, JPEGS[:1]))
+    assert len(chunk["a"][0]) == 1
+    with chunk.open("ab"):
+        chunk.append("a", {}, JPEGS[1:3])
+    assert len(chunk["a"][0]) == 3
+
+
+def test_writing_anew_starts_from_an_empty_map(tmp_path):
+    write(tmp_path, ("old", {}, JPEGS[:3]))
+    chunk = new_chunk(tmp_path)
+    assert "old" in chunk
+    with chunk.open("wb"):
+        chunk.append("new", {}, JPEGS[3:4])
+    assert list(new_chunk(tmp_path).meta_dict) == list(chunk.meta_dict) == ["new"]
+    assert chunk.read_jpegs("new") == JPEGS[3:4]
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_what_the_original_wrote_is_appended_to_without_inventing_checksums(tmp_path):
+    meta_dict = {}
+    data = b""
+    for id_, jpeg in zip("ab", JPEGS, strict=False):
+        pad = -len(jpeg) % 4
+        infos = [[len(data), pad, len(jpeg) + pad]]
+        meta_dict[id_] = {"frame_info": infos, "meta_data": [{}]}
+        data += jpeg + b"\0" * pad
+    (tmp_path / "data_0.gulp").write_bytes(data)
+    (tmp_path / "meta_0.gmeta").write_text(json.dumps(meta_dict))
+    chunk = write(tmp_path, ("a", {}, JPEGS[2:3]), ("c", {}, JPEGS[3:4]), flag="ab")
+    assert chunk.read_jpegs("a") == [JPEGS[0], JPEGS[2]]
+    assert "gulp2" not in entry_of(tmp_path, "a")
+    assert "gulp2" not in entry_of(tmp_path, "b")
+    assert "gulp2" in entry_of(tmp_path, "c")
+    report = check_directory(tmp_path, deep=True)
+    assert (report.problems, report.frames_without_checksum) == ([], 3)
+
+
+# --- times --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("appends", "pts"),
+    [
+        ([Timed([0, 40, 90])], [0, 40, 90]),
+        ([Timed([0, 40]), Timed([80])], [0, 40, 80]),
+        ([Timed([5])], [5]),
+        ([Timed([0, None])], []),
+        ([Timed([0, 40], None)], []),
+        ([Timed([0, 40]), JPEGS[:1]], []),
+        ([JPEGS[:1], Timed([0, 40])], []),
+        ([Timed([0, 40]), Timed([80], Fraction(1, 25))], []),
+        ([Timed([0, 40]), []], [0, 40]),
+        ([Timed([0, 40]), Timed([]), Timed([80])], [0, 40, 80]),
+    ],
+    ids=[
+        "all",
+        "two sources",
+        "one frame",
+        "one without",
+        "no time base",
+        "then frames without",
+        "after frames without",
+        "another time base",
+        "then nothing",
+        "nothing between",
+    ],
+)
+@pytest.mark.parametrize("several", [False, True])
+def test_times_are_stored_where_every_frame_has_one(tmp_path, appends, pts, several):
+    write(tmp_path)
+    for group in [[a] for a in appends] if several else [appends]:
+        items: list[Any] = [("a", {}, frames) for frames in group]
+        chunk = write(tmp_path, *items, flag="ab")
+    extras = new_chunk(tmp_path).item("a").extras
+    assert list(extras.pts) == pts
+    assert extras.time_base == (Fraction(1, 1000) if pts else None)
+    assert chunk.item("a").extras.pts == extras.pts
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_facts_of_the_source_are_stored(tmp_path):
+    source = Timed([0], width=340, rotation=90)
+    write(tmp_path, ("a", {}, source), ("b", {}, JPEGS[:1]))
+    assert new_chunk(tmp_path).item("a").extras.source == {"width": 340, "rotation": 90}
+    assert "source" not in entry_of(tmp_path, "b")["gulp2"]
+
+
+# --- publishing ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+def test_readers_see_the_old_chunk_until_the_block_ends(tmp_path, flag):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    chunk = new_chunk(tmp_path)
+    with chunk.open(flag):
+        chunk.append("new", {}, JPEGS[2:3])
+        during = new_chunk(tmp_path)
+        assert list(during.meta_dict) == ["old"]
+        assert during.read_jpegs("old") == JPEGS[:2]
+    assert "new" in new_chunk(tmp_path)
+
+
+def test_a_flush_makes_visible_what_came_before_it(tmp_path):
+    chunk = new_chunk(tmp_path)
+
+    def write_and_fail() -> None:
+        with chunk.open("wb"):
+            chunk.append("a", {}, JPEGS[:1])
+            chunk.flush()
+            assert new_chunk(tmp_path).read_jpegs("a") == JPEGS[:1]
+            chunk.append("b", {}, JPEGS[1:2])
+            raise BrokenError
+
+    with pytest.raises(BrokenError):
+        write_and_fail()
+    assert list(new_chunk(tmp_path).meta_dict) == ["a"]
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt, SystemExit])
+def test_a_block_that_ends_with_an_error_leaves_the_files_as_they_were(
+    tmp_path, flag, error
+):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    expected = content(tmp_path)
+    chunk = new_chunk(tmp_path)
+
+    def write_and_fail() -> None:
+        with chunk.open(flag):
+            chunk.append("new", {}, JPEGS[2:5])
+            raise error
+
+    with pytest.raises(error):
+        write_and_fail()
+    assert content(tmp_path) == expected
+    assert list(chunk.meta_dict) == ["old"]
+    assert chunk.fp is None
+    assert chunk.read_jpegs("old") == JPEGS[:2]
+    with chunk.open("ab"):
+        chunk.append("new", {}, JPEGS[2:5])
+    assert chunk.read_jpegs("new") == JPEGS[2:5]
+
+
+def test_a_new_chunk_that_fails_leaves_no_file(tmp_path):
+    with pytest.raises(BrokenError), new_chunk(tmp_path).open("wb"):
+        raise BrokenError
+    assert content(tmp_path) == {}
+
+
+def test_data_is_on_the_disk_and_named_before_the_map_is(tmp_path, monkeypatch):
+    write(tmp_path, ("old", {}, JPEGS[:1]))
+    steps: list[str] = []
+    fsync, replace, unlink = os.fsync, Path.replace, Path.unlink
+
+    def note_sync(fd: int) -> None:
+        target = Path(os.readlink(f"/proc/self/fd/{fd}"))  # noqa: PTH115  # a link
+        name = "the folder" if target == tmp_path else target.name.split(".")[0]
+        steps.append(f"sync {name}")
+        fsync(fd)
+
+    def note_replace(self: Path, target: Path) -> Path:
+        steps.append(f"name {target.name}")
+        return replace(self, target)
+
+    def note_unlink(self: Path, missing_ok: bool = False) -> None:
+        steps.append(f"remove {self.name}")
+        unlink(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(Path, "replace", note_replace)
+    monkeypatch.setattr(Path, "unlink", note_unlink)
+    write(tmp_path, ("new", {}, JPEGS[:1]))
+    assert steps == [
+        "sync data_0",
+        "remove meta_0.gmeta",
+        "sync the folder",
+        "name data_0.gulp",
+        "sync the folder",
+        "sync meta_0",
+        "name meta_0.gmeta",
+        "sync the folder",
+    ]

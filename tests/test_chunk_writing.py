@@ -1,0 +1,328 @@
+"""Writing a chunk: all of it or nothing, and the bytes that the format asks for."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpChunk
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.errors import AdapterContractError, StorageError
+from gulpio2.format.entry import entry_check, frame_crc32
+from gulpio2.sanity import check_directory
+from gulpio2.serializers import AbstractSerializer, JSONSerializer
+from gulpio2.testing import make_frames
+from gulpio2.types import StoredFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(8)]
+
+
+class Timed:
+    """A frame source with times, as a video is one."""
+
+    def __init__(
+        self,
+        pts: list[int | None],
+        time_base: Fraction | None = Fraction(1, 1000),
+        **source: Any,
+    ) -> None:
+        self.pts = pts
+        self.time_base = time_base
+        self.source = source
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(make_frames(len(self.pts)))
+
+    def stored(self) -> Iterator[StoredFrame]:
+        for index, tick in enumerate(self.pts):
+            yield StoredFrame(JPEGS[index], tick)
+
+    def source_info(self) -> dict[str, Any]:
+        return self.source
+
+
+class BrokenError(Exception):
+    """What a source of a client raises."""
+
+
+def broken_after(num_frames: int) -> Iterator[bytes]:
+    """Yield some frames, then fail."""
+    yield from JPEGS[:num_frames]
+    raise BrokenError("the source ends here")
+
+
+def new_chunk(folder: Path, number: int = 0) -> GulpChunk:
+    """Give the chunk object of a number."""
+    return GulpChunk(
+        str(folder / f"data_{number}.gulp"), str(folder / f"meta_{number}.gmeta")
+    )
+
+
+def write(folder: Path, *items: tuple[Any, Any, Any], flag: str = "wb") -> GulpChunk:
+    """Write items ``(id, metadata, frames)`` into chunk 0."""
+    chunk = new_chunk(folder)
+    with chunk.open(flag):
+        for item in items:
+            chunk.append(*item)
+    return chunk
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Give every file with its bytes."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def entry_of(folder: Path, id_: str) -> dict[str, Any]:
+    """Give an entry of the map on the disk."""
+    entry: dict[str, Any] = json.loads((folder / "meta_0.gmeta").read_bytes())[id_]
+    return entry
+
+
+# --- bytes --------------------------------------------------------------------------
+
+
+def test_two_items_are_these_bytes(tmp_path):
+    short = b"\xff\xd8\xff\xfe\0\x03c" + JPEGS[0][2:]  # one byte longer than a JPEG
+    write(tmp_path, (7, {"label": "ü"}, [JPEGS[0], short]), ("b", {}, []))
+    pads = [-len(JPEGS[0]) % 4, -len(short) % 4]
+    lengths = [len(JPEGS[0]) + pads[0], len(short) + pads[1]]
+    assert (tmp_path / "data_0.gulp").read_bytes() == (
+        JPEGS[0] + b"\0" * pads[0]  # the first record
+        + short + b"\0" * pads[1]  # the second one
+    )  # fmt: skip
+    meta = (tmp_path / "meta_0.gmeta").read_text()
+    beginning = (
+        f'{{"7": {{"frame_info": [[0, {pads[0]}, {lengths[0]}], '
+        f"[{lengths[0]}, {pads[1]}, {lengths[1]}]], "
+        '"meta_data": [{"label": "\\u00fc"}], "gulp2": {"crc32": "'
+    )
+    assert meta.startswith(beginning)
+    assert '"b": {"frame_info": [], "meta_data": [{}], "gulp2": {"crc32": "",' in meta
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
+
+
+def test_an_empty_chunk_is_an_empty_file_and_an_empty_object(tmp_path):
+    write(tmp_path)
+    assert content(tmp_path) == {"data_0.gulp": b"", "meta_0.gmeta": b"{}"}
+
+
+def test_the_bytes_depend_on_nothing_but_what_is_written(tmp_path):
+    items = [("a", {"n": np.int64(1)}, make_frames(3)), ("b", {}, JPEGS[:2])]
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, *items)
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_each_frame_has_its_checksum_and_the_entry_its_check(tmp_path):
+    chunk = write(tmp_path, ("a", {"n": 1}, JPEGS[:3]))
+    assert list(chunk.item("a").extras.crc32) == [frame_crc32(j) for j in JPEGS[:3]]
+    entry = entry_of(tmp_path, "a")
+    assert entry["gulp2"]["check"] == entry_check("a", entry)
+    assert list(entry) == ["frame_info", "meta_data", "gulp2"]
+
+
+def test_in_memory_new_frame_infos_are_triplets_with_names(tmp_path):
+    chunk = write(tmp_path, ("a", {}, JPEGS[:1]))
+    info = chunk.meta_dict["a"]["frame_info"][0]
+    assert (info.loc, info.pad, info.length) == info
+    assert list(info) == new_chunk(tmp_path).meta_dict["a"]["frame_info"][0]
+
+
+# --- what may be a frame ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [list, tuple, iter, lambda frames: (frame for frame in frames), np.stack],
+    ids=["list", "tuple", "iterator", "generator", "array"],
+)
+def test_frames_are_taken_from_any_iterable(tmp_path, frames):
+    chunk = write(tmp_path, ("a", {}, frames(make_frames(4))))
+    assert len(chunk["a"][0]) == 4
+
+
+def test_frames_are_taken_one_at_a_time(tmp_path):
+    alive: list[int] = []
+
+    def frames() -> Iterator[np.ndarray]:
+        for frame in make_frames(3):
+            size = Path(chunk.fp.path).stat().st_size  # type: ignore[union-attr]  # open
+            alive.append(size)
+            yield frame
+
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        chunk.append("a", {}, frames())
+    assert alive[0] == 0
+    assert alive == sorted(set(alive)), "each frame is written before the next is taken"
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (b"no jpeg", "item 'a', frame 2: .*not a JPEG"),
+        (np.zeros((4, 4, 3)), r"item 'a', frame 2: .*float64.* cannot be stored"),
+        (None, "item 'a', frame 2: "),
+    ],
+)
+def test_a_bad_frame_is_named_and_leaves_the_chunk_as_it_was(tmp_path, frame, message):
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        chunk.append("first", {}, JPEGS[:2])
+        with pytest.raises(AdapterContractError, match=message):
+            chunk.append("a", {}, [*JPEGS[2:4], frame])
+        assert list(chunk.meta_dict) == ["first"]
+        chunk.append("last", {}, JPEGS[4:5])
+    assert list(chunk.meta_dict) == ["first", "last"]
+    assert chunk.read_jpegs("last") == JPEGS[4:5]
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_an_error_of_a_source_comes_through_and_leaves_the_chunk_as_it_was(tmp_path):
+    write(tmp_path, ("first", {}, JPEGS[:2]))
+    expected = content(tmp_path)
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        chunk.append("first", {}, JPEGS[:2])
+        for _ in range(3):
+            with pytest.raises(BrokenError):
+                chunk.append("a", {}, broken_after(3))
+    assert content(tmp_path) == expected
+
+
+def test_a_bad_frame_in_what_is_added_to_an_item_leaves_the_item_as_it_was(tmp_path):
+    chunk = write(tmp_path, ("a", {"n": 1}, Timed([0, 40], codec="x")))
+    expected = content(tmp_path)
+    with chunk.open("ab"):
+        with pytest.raises(BrokenError):
+            chunk.append("a", {"n": 2}, broken_after(2))
+        assert len(chunk.meta_dict["a"]["frame_info"]) == 2
+        assert chunk.meta_dict["a"]["meta_data"] == [{"n": 1}]
+    assert content(tmp_path) == expected
+    with chunk.open("ab"):
+        chunk.append("b", {}, JPEGS[:1])
+        with pytest.raises(BrokenError):
+            chunk.append("b", {}, broken_after(1))
+        chunk.append("b", {"again": 1}, JPEGS[1:2])
+    assert chunk.read_jpegs("b") == JPEGS[:2]
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+# --- metadata -----------------------------------------------------------------------
+
+
+def test_metadata_that_json_cannot_hold_is_refused_before_anything_is_written(tmp_path):
+    frames = iter(JPEGS)
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        message = r"item 'a' cannot be stored as JSON: .*\(at `\$\.x\.y`\)"
+        with pytest.raises(AdapterContractError, match=message):
+            chunk.append("a", {"x": {"y": {1}}}, frames)
+    assert next(frames) is JPEGS[0]
+    assert content(tmp_path) == {"data_0.gulp": b"", "meta_0.gmeta": b"{}"}
+
+
+def test_metadata_may_change_until_the_chunk_is_closed(tmp_path):
+    meta: dict[str, Any] = {"label": "a"}
+
+    def frames() -> Iterator[bytes]:
+        meta["frame_size"] = (24, 32)
+        yield JPEGS[0]
+        meta["num_frames"] = np.int64(1)
+
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        chunk.append("a", meta, frames())
+        meta["late"] = True
+    stored = {"label": "a", "frame_size": [24, 32], "num_frames": 1, "late": True}
+    assert new_chunk(tmp_path)["a"][1] == stored
+    assert chunk["a"][1]["late"] is True
+
+
+def test_metadata_that_changed_into_what_json_cannot_hold_publishes_nothing(tmp_path):
+    meta: dict[str, Any] = {}
+    chunk = new_chunk(tmp_path)
+
+    def write_and_change() -> None:
+        with chunk.open("wb"):
+            chunk.append("a", meta, JPEGS[:1])
+            meta["x"] = object()
+
+    with pytest.raises(AdapterContractError, match=r"item 'a' .*\(at `\$\.x`\)"):
+        write_and_change()
+    assert content(tmp_path) == {}
+    assert chunk.meta_dict == {}
+
+
+# --- use ----------------------------------------------------------------------------
+
+
+def test_appending_and_flushing_need_an_open_chunk(tmp_path):
+    chunk = new_chunk(tmp_path)
+    message = "is not open for writing; append inside of `with chunk.open"
+    with pytest.raises(StorageError, match=message):
+        chunk.append("a", {}, [])
+    with pytest.raises(StorageError, match=message):
+        chunk.flush()
+    write(tmp_path)
+    with chunk.open("rb"), pytest.raises(StorageError, match=message):
+        chunk.append("a", {}, [])
+
+
+def test_a_chunk_that_is_open_is_not_opened_for_writing(tmp_path):
+    chunk = write(tmp_path)
+    for flag in ("rb", "ab", "wb"):
+        with chunk.open(flag):
+            for inner in ("ab", "wb"):
+                with (
+                    pytest.raises(StorageError, match="is open already"),
+                    chunk.open(inner),
+                ):
+                    pytest.fail("opened twice")
+
+
+def test_a_chunk_that_is_written_is_not_pickled(tmp_path):
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"), pytest.raises(TypeError, match="open for writing"):
+        pickle.dumps(chunk)
+
+
+def test_a_missing_folder_is_a_storage_error_that_names_the_file(tmp_path):
+    chunk = new_chunk(tmp_path / "missing")
+    message = r"cannot open for writing .*No such"
+    with pytest.raises(StorageError, match=message), chunk.open("wb"):
+        pytest.fail("opened")
+    assert not (tmp_path / "missing").exists()
+
+
+class Lines(AbstractSerializer):
+    """A serializer of a client."""
+
+    def load(self, file_name: Any) -> Any:
+        return JSONSerializer().load(file_name)
+
+    def dump(self, thing: Any, file_name: Any) -> None:
+        Path(file_name).write_text(json.dumps(thing, indent=1))
+
+
+def test_a_serializer_of_ones_own_writes_the_map_and_it_appears_whole(tmp_path):
+    paths = (str(tmp_path / "data_0.gulp"), str(tmp_path / "meta_0.gmeta"))
+    chunk = GulpChunk(*paths, serializer=Lines())
+    with chunk.open("wb"):
+        chunk.append("a", {"n": 1}, JPEGS[:1])
+    assert (tmp_path / "meta_0.gmeta").read_text().startswith('{\n "a": {')
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
+    assert GulpChunk(*paths, serializer=Lines()).read_jpegs("a") == JPEGS[:1]
