@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gulpio2.codecs.jpeg import decode_frame
-from gulpio2.errors import CorruptFrameError, StorageError
+from gulpio2.errors import CorruptFrameError, MetaFileError, StorageError
 from gulpio2.format.checks import (
     HEAD_BYTES,
     Problem,
@@ -27,17 +27,21 @@ from gulpio2.format.layout import (
     FAILURES_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
+    REMOVALS_NAME,
     data_name,
     meta_name,
 )
 from gulpio2.format.map_checks import (
     MapFindings,
+    check_deleted,
     check_failures_file,
     check_labels,
     check_manifest,
     check_map,
 )
 from gulpio2.format.plan import plan_reads
+from gulpio2.format.removals import Removals
+from gulpio2.removal import read_removals
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -216,29 +220,42 @@ class _Checker:
         self.store = store
         self.report = report
         self.progress = progress
+        self.removals = Removals()
 
     def run(self) -> None:
         """Check everything."""
         listing, problems = check_names(self.store.names())
         self._found(problems)
+        try:
+            self.removals = read_removals(self.store)
+        except (MetaFileError, OSError) as cause:
+            self._found([Problem("bad-removals", str(cause), REMOVALS_NAME)])
         ids_by_chunk: dict[int, list[str]] = {}
         for number in sorted((*listing.chunks, *listing.meta_only)):
             findings = self._check_map(meta_name(number))
             ids_by_chunk[number] = findings.ids
             if number in listing.chunks:
                 self.report.chunks += 1
-                self._check_data(data_name(number), findings)
+                self._check_data(number, findings)
             self.progress(items=len(findings.ids))
         self._found(check_ids(ids_by_chunk))
         numbers = {*listing.chunks, *listing.data_only, *listing.meta_only}
         if (data := self._read(MANIFEST_NAME)) is not None:
-            self._found(check_manifest(data, numbers))
+            self._found(check_manifest(data, numbers, self._side_files()))
         if (data := self._read(LABELS_NAME)) is not None:
             self._found(check_labels(data))
         if (data := self._read(FAILURES_NAME)) is not None:
             problems, notes = check_failures_file(data)
             self._found(problems)
             self.report.notes += notes
+
+    def _side_files(self) -> dict[str, bytes]:
+        """Read the files whose checksums are in the manifest."""
+        files = {}
+        for name in (LABELS_NAME, FAILURES_NAME):
+            if (data := self._read(name)) is not None:
+                files[name] = data
+        return files
 
     def _found(self, problems: list[Problem]) -> None:
         if problems:
@@ -270,7 +287,19 @@ class _Checker:
 
     # --- data files ----------------------------------------------------------------
 
-    def _check_data(self, name: str, findings: MapFindings) -> None:
+    def _check_data(self, number: int, findings: MapFindings) -> None:
+        name = data_name(number)
+        erased = self.removals.erased.get(number, [])
+        # Deleted items are in no map; what is in one again was not deleted after all.
+        hidden = check_deleted(
+            (
+                pair
+                for pair in self.removals.deleted.get(number, [])
+                if pair[0] not in findings.ids
+            ),
+            REMOVALS_NAME,
+        )
+        self._found(hidden.problems)
         try:
             size = self.store.size(name)
         except OSError as cause:
@@ -280,8 +309,12 @@ class _Checker:
         if not findings.ids and findings.problems:
             self.progress(num_bytes=size)
             return  # the map is lost, which says nothing about the data
-        records, problems = check_spans(findings.records, size, name)
+        records, problems = check_spans(
+            [*findings.records, *hidden.records], size, name, erased
+        )
         self._found(problems)
+        if self.report.deep:
+            self._check_erased(name, erased)
         deep, shallow = self._split(records, size, name)
         probes = [
             *(_whole(record) for record in deep if record.length <= _LONGEST),
@@ -349,6 +382,22 @@ class _Checker:
             if probe.part == "whole":
                 jpeg = part[: record.length - record.pad]
                 self._found(_check_content(record, jpeg, name))
+
+    def _check_erased(self, name: str, spans: list[tuple[int, int]]) -> None:
+        """Check that erased spans hold zeros."""
+        for start, stop in spans:
+            for offset in range(start, stop, _BLOCK):
+                length = min(_BLOCK, stop - offset)
+                try:
+                    block = self.store.read_at(name, offset, length)
+                except OSError as cause:
+                    self._found([_unreadable(name, cause, offset)])
+                    return
+                if rest := block.lstrip(b"\0"):
+                    where = offset + length - len(rest)
+                    text = "is not zero, in bytes whose frames were deleted and erased"
+                    self._found([Problem("not-erased", text, name, offset=where)])
+                    return
 
     def _check_long(self, record: Record, name: str) -> None:
         """Compute the checksum of a record in pieces."""

@@ -24,8 +24,8 @@ LAYERS = (
     ("format",),
     ("codecs", "sampling", "order", "media"),
     ("storage",),
-    ("request", "serializers", "reading", "staging", "item", "chunk", "directory"),
-    ("ingest", "adapters", "sanity", "testing"),
+    ("request", "serializers", "threads", "reading", "staging", "item", "chunk", "directory"),
+    ("removal", "ingest", "adapters", "sanity", "testing"),
     ("torch", "cli"),
     # The names of 0.0.4, and what `import gulpio2` gives: above everything, so that
     # no module of the package comes in through them.
@@ -40,6 +40,7 @@ IN_ORDER = {0, 4, 7}
 SIDEWAYS = {
     ("media", "codecs"): "a JPEG that needs no change is recognised by its header",
     ("ingest", "adapters"): "the label file: one module knows it, one writes it",
+    ("sanity", "removal"): "bytes of deleted items are accounted for",
     ("testing", "ingest"): "makes directories to test with",
     ("testing", "adapters"): "the suite that every adapter has to pass",
 }

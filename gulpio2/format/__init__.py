@@ -9,6 +9,8 @@ is the specification that these modules implement.
 * `gmeta`: the map of a chunk, to bytes and back.
 * `metadata`: users' metadata as JSON can hold it.
 * `manifest`: ``gulp.json``, how a directory was made.
+* `removals`: ``deleted.json``, what was deleted and erased.
+* `checked_json`: small JSON files that carry their own check.
 * `journal`: lines that tell whether they are whole.
 * `times`: frames by presentation time.
 * `selection`: what a caller asks for, as frame indices.

@@ -20,7 +20,7 @@ from gulpio2.format.layout import (
 from gulpio2.format.records import ALIGNMENT, pad_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gulpio2.types import JsonValue
 
@@ -196,7 +196,10 @@ def check_ids(ids_by_chunk: Mapping[int, Sequence[str]]) -> list[Problem]:
 
 
 def check_spans(
-    records: Iterable[Record], size: int, file: str
+    records: Iterable[Record],
+    size: int,
+    file: str,
+    erased: Collection[tuple[int, int]] = (),
 ) -> tuple[list[Record], list[Problem]]:
     """Check that the records of a chunk fill its data file, each byte once.
 
@@ -208,6 +211,9 @@ def check_spans(
         Bytes of the data file.
     file : str
         Its name.
+    erased : collection of (int, int)
+        Start and stop of spans between records that hold zeros, because the frames
+        there were deleted.
 
     Returns
     -------
@@ -237,7 +243,7 @@ def check_spans(
                 "was stored"
             )
             problems.append(_at(record, "overlap", text, file))
-        elif record.loc > end:
+        elif record.loc > end and (end, record.loc) not in erased:
             problems.append(_unreferenced(end, record.loc, file))
         if stop > end:
             end, owner = stop, record

@@ -14,6 +14,7 @@ __all__ = [
     "JOURNAL_NAME",
     "LABELS_NAME",
     "MANIFEST_NAME",
+    "REMOVALS_NAME",
     "Listing",
     "data_name",
     "list_chunks",
@@ -25,6 +26,7 @@ LABELS_NAME = "label2idx.json"
 MANIFEST_NAME = "gulp.json"
 FAILURES_NAME = "failures.jsonl"
 JOURNAL_NAME = "ingest.journal"
+REMOVALS_NAME = "deleted.json"
 
 # No leading zeros: data_0.gulp and data_00.gulp must not both be chunk 0.
 _DATA = re.compile(r"data_(0|[1-9][0-9]*)\.gulp")

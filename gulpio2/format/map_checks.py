@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,11 @@ from gulpio2.format.layout import (
 from gulpio2.format.manifest import load_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 __all__ = [
     "MapFindings",
+    "check_deleted",
     "check_failures_file",
     "check_labels",
     "check_manifest",
@@ -71,6 +73,24 @@ def check_map(data: bytes, file: str) -> MapFindings:
     except RecursionError:
         text = "is nested too deeply to be a map"
         found.problems.append(Problem("map-not-json", text, file))
+    return found
+
+
+def check_deleted(
+    pairs: Iterable[tuple[str, dict[str, Any]]], file: str
+) -> MapFindings:
+    """Check the entries of items that are hidden, and not yet erased.
+
+    Parameters
+    ----------
+    pairs : iterable of (str, dict)
+        Id and entry.
+    file : str
+        Name of the file that holds the entries.
+    """
+    found = MapFindings()
+    for id_, entry in pairs:
+        _check_entry(id_, entry, found, file)
     return found
 
 
@@ -192,7 +212,11 @@ def _check_extras(
 # --- the files beside the chunks ----------------------------------------------------
 
 
-def check_manifest(data: bytes, chunks: Collection[int]) -> list[Problem]:
+def check_manifest(
+    data: bytes,
+    chunks: Collection[int],
+    files: Mapping[str, bytes] | None = None,
+) -> list[Problem]:
     """Check ``gulp.json``.
 
     Parameters
@@ -201,19 +225,33 @@ def check_manifest(data: bytes, chunks: Collection[int]) -> list[Problem]:
         The whole file.
     chunks : collection of int
         Numbers of the chunks that are there, whole or not.
+    files : mapping of str to bytes, optional
+        Name and content of the files that carry no check of their own, to be compared
+        with the checksums in the manifest.
     """
     try:
         manifest = load_manifest(data, where=MANIFEST_NAME)
     except MetaFileError as cause:
         message = str(cause).removeprefix(f"{MANIFEST_NAME}: ")
         return [Problem("bad-manifest", message, MANIFEST_NAME)]
+    changed = [
+        Problem(
+            "changed-file",
+            "is not as the last ingest left it: it is missing, was edited, or damaged. "
+            "Put it back, or ingest more items, after which it counts as it is",
+            name,
+        )
+        for name, crc32 in manifest.files.items()
+        if files is not None
+        and (name not in files or f"{zlib.crc32(files[name]):08x}" != crc32)
+    ]
     written = {
         number
         for run in manifest.runs
         for number in run.chunks
         if type(number) is int and number >= 0
     }
-    return [
+    return changed + [
         Problem(
             "missing-chunk",
             "was written by a run that the manifest tells of, and neither of its "

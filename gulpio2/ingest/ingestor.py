@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
+import zlib
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,7 +15,7 @@ from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_f
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, IngestError, IngestSettingError
-from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
+from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
@@ -429,7 +431,7 @@ class GulpIngestor:
             store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
         else:
             store.remove(FAILURES_NAME)
-        if not report.chunks:
+        if not report.chunks and not report.failures:
             return
         try:
             where = store.path(MANIFEST_NAME)
@@ -450,8 +452,17 @@ class GulpIngestor:
         metainfo.update(getattr(self.adapter, "metainfo", None) or {})
         store.write_atomically(
             MANIFEST_NAME,
-            dump_manifest(Manifest(runs=(*others, run), metainfo=metainfo)),
+            dump_manifest(Manifest((*others, run), metainfo, _checksums(store))),
         )
+
+
+def _checksums(store: Store) -> dict[str, str]:
+    """Compute the checksums of the files that cannot carry their own."""
+    found = {}
+    for name in (LABELS_NAME, FAILURES_NAME):
+        with contextlib.suppress(FileNotFoundError):
+            found[name] = f"{zlib.crc32(store.read(name)):08x}"
+    return found
 
 
 def _version() -> str:

@@ -1,0 +1,57 @@
+"""``gulp2 compact``: erase the frames of deleted items."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.terminal import is_quiet, write_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["compact"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=["gulp2 compact gulped --dry-run", "gulp2 compact gulped"],
+)
+@directory_argument
+@click.option("--dry-run", is_flag=True, help="Only say what would be erased.")
+@json_option("what was erased as JSON")
+@verbosity_options
+def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
+    """Erase the frames of deleted items, rewriting only the chunks that hold some.
+
+    Frames that stay keep their places in the data file. The room between them becomes
+    holes, which take no space on the disk where the file system knows sparse files.
+    """
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.format.layout import data_name
+    from gulpio2.removal import compact_directory
+    from gulpio2.storage.local import open_store
+
+    store = open_store(directory)
+    planned = compact_directory(directory, dry_run=True)
+    total = sum(store.size(data_name(item.chunk)) for item in planned)
+    with ProgressBar(0 if dry_run else total, counted="num_bytes") as bar:
+        done = planned if dry_run else compact_directory(directory, progress=bar)
+    if as_json:
+        click.echo(json.dumps([asdict(item) for item in done]))
+        return
+    if is_quiet():
+        return
+    verb = "would erase" if dry_run else "erased"
+    write_lines(
+        f"{verb} {item.num_bytes / 1e6:.1f} MB of {item.items} deleted items in "
+        f"{data_name(item.chunk)}"
+        for item in done
+    )
+    if not done:
+        click.echo("nothing to erase: no item was deleted since the last time")

@@ -1,0 +1,54 @@
+"""``gulp2 delete``: hide items of a gulp directory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.terminal import escape, is_quiet, write_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["delete"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 delete gulped left-clip.mp4 --dry-run",
+        "gulp2 delete gulped left-clip.mp4",
+    ],
+)
+@directory_argument
+@argument("ids", metavar="ID...", nargs=-1, required=True, help="Items to delete.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@json_option("what was deleted as JSON")
+@verbosity_options
+def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Hide items: whoever opens the directory from now on does not see them.
+
+    All IDs must be there, or nothing is done. The frames stay in the data files until
+    `gulp2 compact` erases them.
+    """
+    from gulpio2.removal import delete_items
+
+    deletions = delete_items(directory, ids, dry_run=dry_run)
+    if as_json:
+        click.echo(json.dumps([asdict(deletion) for deletion in deletions]))
+        return
+    if is_quiet():
+        return
+    done = "would delete" if dry_run else "deleted"
+    write_lines(
+        f"{done} {escape(item.id)}: {item.frames} frames, "
+        f"{item.num_bytes / 1e6:.1f} MB in data_{item.chunk}.gulp"
+        for item in deletions
+    )
+    if not dry_run:
+        click.echo("The frames are erased by: gulp2 compact " + escape(directory))

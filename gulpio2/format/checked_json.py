@@ -1,0 +1,66 @@
+"""Small JSON files that carry their own check.
+
+Indented JSON whose last key, ``check``, is the CRC-32 of the rest. The bytes must also
+be exactly what would be written, so that any changed byte is found.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.gmeta import load_ordered_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["dump_checked", "load_checked"]
+
+
+def dump_checked(body: Mapping[str, Any]) -> bytes:
+    """Write an object with its check as the last key."""
+    return _dump({**body, "check": _check(body)})
+
+
+def load_checked(data: bytes, *, where: str, advice: str) -> dict[str, Any]:
+    """Read what `dump_checked` wrote.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    where : str
+        Its path, for the message.
+    advice : str
+        What may be done about a damaged one, for the message.
+
+    Returns
+    -------
+    dict
+        The object, without the check.
+
+    Raises
+    ------
+    MetaFileError
+        Any byte is not as it was written.
+    """
+    value = load_ordered_json(data, where=where)
+    if not isinstance(value, dict):
+        raise MetaFileError(f"{where}: holds no JSON object. {advice}")
+    body = {key: item for key, item in value.items() if key != "check"}
+    if value.get("check") != _check(body) or data != _dump(value):
+        raise MetaFileError(
+            f"{where}: the content does not fit its check: it was damaged or edited. "
+            f"{advice}"
+        )
+    return body
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1) + "\n").encode("ascii")
+
+
+def _check(body: Mapping[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(body).encode('ascii')):08x}"

@@ -1,0 +1,104 @@
+"""``deleted.json``: items that are hidden, and bytes that were erased.
+
+A deleted item is gone from its map at once. Its frames stay in the data file until the
+chunk is compacted, and its entry is kept here, so that its bytes are still accounted
+for. Compacting leaves holes of zeros where it was; those spans are kept here as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.checked_json import dump_checked, load_checked
+from gulpio2.format.gmeta import validate_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Removals", "dump_removals", "entry_spans", "load_removals", "merge_spans"]
+
+_ADVICE = (
+    "Items that were deleted stay hidden without it, but the check can then no longer "
+    "tell their bytes from damage"
+)
+
+
+@dataclass(slots=True)
+class Removals:
+    """What was removed from the chunks of a directory, by chunk number."""
+
+    deleted: dict[int, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
+    """Id and entry of items whose frames are still in the data file."""
+    erased: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Start and stop, in bytes, of spans that hold zeros; ascending, apart."""
+
+
+def entry_spans(entry: dict[str, Any]) -> list[tuple[int, int]]:
+    """Give start and stop of every record of an entry."""
+    return [(loc, loc + length) for loc, _, length in entry["frame_info"]]
+
+
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join spans that touch or overlap.
+
+    Examples
+    --------
+    >>> merge_spans([(8, 12), (0, 4), (4, 6)])
+    [(0, 6), (8, 12)]
+    """
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        elif stop > start:
+            merged.append((start, stop))
+    return merged
+
+
+def dump_removals(removals: Removals) -> bytes:
+    """Write the file; chunks without anything are left out."""
+    return dump_checked(
+        {
+            "deleted": {
+                str(number): [list(pair) for pair in pairs]
+                for number, pairs in sorted(removals.deleted.items())
+                if pairs
+            },
+            "erased": {
+                str(number): [list(span) for span in spans]
+                for number, spans in sorted(removals.erased.items())
+                if spans
+            },
+        }
+    )
+
+
+def load_removals(data: bytes, *, where: str) -> Removals:
+    """Read the file.
+
+    Raises
+    ------
+    MetaFileError
+        It is damaged.
+    """
+    value = load_checked(data, where=where, advice=_ADVICE)
+    try:
+        removals = Removals(
+            {
+                int(number): [(str(id_), entry) for id_, entry in pairs]
+                for number, pairs in value["deleted"].items()
+            },
+            {
+                int(number): [(int(start), int(stop)) for start, stop in spans]
+                for number, spans in value["erased"].items()
+            },
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as cause:
+        raise MetaFileError(f"{where}: is malformed: {cause}. {_ADVICE}") from cause
+    for pairs in removals.deleted.values():
+        for id_, entry in pairs:
+            if fault := validate_entry(entry):
+                raise MetaFileError(f"{where}: item {id_!r}: {fault}. {_ADVICE}")
+    return removals

@@ -1,0 +1,211 @@
+"""Deleting items: hidden at once, erased when their chunk is compacted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import ItemNotFoundError
+from gulpio2.format.gmeta import dump_gmeta, load_gmeta
+from gulpio2.format.layout import (
+    REMOVALS_NAME,
+    data_name,
+    list_chunks,
+    meta_name,
+    partial_name,
+)
+from gulpio2.format.removals import (
+    Removals,
+    dump_removals,
+    entry_spans,
+    load_removals,
+    merge_spans,
+)
+from gulpio2.storage.local import new_token, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gulpio2.storage.base import Store
+    from gulpio2.types import Progress, StrPath
+
+__all__ = [
+    "Compaction",
+    "Deletion",
+    "compact_directory",
+    "delete_items",
+    "read_removals",
+]
+
+# Bytes copied at once.
+_BLOCK = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """An item that was deleted."""
+
+    id: str
+    chunk: int
+    frames: int
+    num_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A chunk whose deleted items were erased."""
+
+    chunk: int
+    items: int
+    """Deleted items whose frames are gone."""
+    num_bytes: int
+    """Bytes of theirs."""
+
+
+def read_removals(store: Store) -> Removals:
+    """Read ``deleted.json``; empty where there is none."""
+    try:
+        data = store.read(REMOVALS_NAME)
+    except FileNotFoundError:
+        return Removals()
+    return load_removals(data, where=store.path(REMOVALS_NAME))
+
+
+def delete_items(
+    path: StrPath, ids: Iterable[Any], *, dry_run: bool = False
+) -> list[Deletion]:
+    """Hide items: no reader that opens the directory from now on sees them.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    ids : iterable of str or int
+        The items; all of them must be there.
+    dry_run : bool, optional
+        Only say what would be done.
+
+    Returns
+    -------
+    list of Deletion
+        In the order of chunks.
+
+    Raises
+    ------
+    ItemNotFoundError
+        One of them is not there; nothing was changed then.
+    LockedError
+        Another process writes to the directory.
+
+    Notes
+    -----
+    The frames stay in the data file until `compact_directory`. A crash between two
+    chunks leaves the items of the first hidden and the others visible; deleting the
+    rest again is all it takes.
+    """
+    store = open_store(path)
+    wanted = {str(id_) for id_ in ids}
+    with store.lock():
+        removals = read_removals(store)
+        changed: dict[int, Mapping[str, Any]] = {}
+        deletions: list[Deletion] = []
+        for number in list_chunks(store.names()).chunks:
+            name = meta_name(number)
+            entries = load_gmeta(store.read(name), where=store.path(name))
+            for id_ in [id_ for id_ in entries if id_ in wanted]:
+                entry = entries.pop(id_)
+                removals.deleted.setdefault(number, []).append((id_, entry))
+                size = sum(stop - start for start, stop in entry_spans(entry))
+                frames = len(entry["frame_info"])
+                deletions.append(Deletion(id_, number, frames, size))
+                changed[number] = entries
+        if missing := wanted.difference(deletion.id for deletion in deletions):
+            raise ItemNotFoundError(
+                f"no item {min(missing)!r} in {path}"
+                + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
+                + ". Nothing was deleted (`gulp2 ls` lists the items)"
+            )
+        if not dry_run and changed:
+            # First what accounts for the bytes, then what hides the items.
+            store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+            for number, meta_dict in changed.items():
+                store.write_atomically(meta_name(number), dump_gmeta(meta_dict))
+    return deletions
+
+
+def compact_directory(
+    path: StrPath, *, dry_run: bool = False, progress: Progress | None = None
+) -> list[Compaction]:
+    """Erase the frames of deleted items.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    dry_run : bool, optional
+        Only say what would be done.
+    progress : Progress, optional
+        Told of the bytes copied.
+
+    Returns
+    -------
+    list of Compaction
+        One for each chunk that was rewritten.
+
+    Notes
+    -----
+    A chunk's data file is written anew and takes the old one's place in one step. The
+    frames that stay keep their offsets, and holes are left between them, which take no
+    room where the file system knows sparse files: so map and data file fit at every
+    instant, for readers that have either open already as well.
+    """
+    store = open_store(path)
+    done: list[Compaction] = []
+    with store.lock():
+        removals = read_removals(store)
+        for number in sorted(removals.deleted):
+            pairs = removals.deleted[number]
+            spans = [span for _, entry in pairs for span in entry_spans(entry)]
+            size = sum(stop - start for start, stop in spans)
+            done.append(Compaction(number, len(pairs), size))
+            if dry_run:
+                continue
+            holes = _rewrite(store, number, progress)
+            del removals.deleted[number]
+            removals.erased[number] = holes
+            store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+    return done
+
+
+def _rewrite(
+    store: Store, number: int, progress: Progress | None
+) -> list[tuple[int, int]]:
+    """Copy what the map speaks of to the same offsets of a new data file."""
+    name = data_name(number)
+    meta_dict = load_gmeta(store.read(meta_name(number)), where=meta_name(number))
+    kept = merge_spans(
+        span for entry in meta_dict.values() for span in entry_spans(entry)
+    )
+    partial = partial_name(name, new_token())
+    writer = store.create(partial)
+    holes: list[tuple[int, int]] = []
+    try:
+        for start, stop in kept:
+            if start > writer.tell():
+                holes.append((writer.tell(), start))
+                writer.truncate(start)
+            while writer.tell() < stop:
+                length = min(_BLOCK, stop - writer.tell())
+                writer.write(store.read_at(name, writer.tell(), length))
+                if progress is not None:
+                    progress(num_bytes=length)
+        writer.sync()
+        writer.close()
+        store.close()  # the handle of the file that is about to be replaced
+        store.rename(partial, name)
+        store.sync_names()
+    except BaseException:
+        writer.close()
+        store.remove(partial)
+        raise
+    return holes

@@ -1,0 +1,38 @@
+"""``gulp2 delete`` and ``gulp2 compact``."""
+
+from __future__ import annotations
+
+import json
+
+from gulpio2 import GulpDirectory
+
+
+def test_what_is_deleted_is_said_and_hidden(gulp2, gulped):
+    dry = gulp2("delete", gulped, "item1", "--dry-run")
+    assert "would delete item1: 6 frames" in dry.stdout
+    assert "item1" in GulpDirectory(gulped)
+    done = gulp2("delete", gulped, "item1")
+    assert "deleted item1: 6 frames" in done.stdout
+    assert f"gulp2 compact {gulped}" in done.stdout
+    assert "item1" not in GulpDirectory(gulped)
+
+
+def test_an_unknown_id_is_exit_status_1_and_nothing_is_deleted(gulp2, gulped):
+    result = gulp2("delete", gulped, "item1", "nobody", status=1)
+    assert "no item 'nobody'" in result.stderr
+    assert "item1" in GulpDirectory(gulped)
+
+
+def test_no_id_is_wrong_usage(gulp2, gulped):
+    assert "Missing argument" in gulp2("delete", gulped, status=2).stderr
+
+
+def test_compacting_says_what_it_erased(gulp2, gulped):
+    assert "nothing to erase" in gulp2("compact", gulped).stdout
+    gulp2("delete", gulped, "item0", "item3")
+    planned = json.loads(gulp2("compact", gulped, "--dry-run", "--json").stdout)
+    assert [item["chunk"] for item in planned] == [0, 1]
+    result = gulp2("compact", gulped)
+    assert "of 1 deleted items in data_0.gulp" in result.stdout
+    assert json.loads(gulp2("compact", gulped, "--json").stdout) == []
+    gulp2("check", "--deep", gulped)
