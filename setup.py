@@ -28,6 +28,7 @@ TEST_REQUIREMENTS = [
     "pytest-xdist>=3.5",
     "hypothesis>=6.100",
     "pillow>=10.0",
+    "pyyaml>=6.0",
     "mypy>=1.13",
     "ruff>=0.9",
 ]
