@@ -15,6 +15,8 @@ import numbers
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
 __all__ = ["ConstantRate", "FrameRate", "Placement", "parse_frame_rate", "rescale"]
 
 FrameRate = float | int | str | Fraction
@@ -57,8 +59,10 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
         return None
     try:
         if isinstance(rate, str):
-            number, _, divisor = rate.replace(":", "/").partition("/")
-            exact = Fraction(number.strip()) / Fraction(divisor.strip() or "1")
+            number, slash, divisor = rate.replace(":", "/").partition("/")
+            exact = Fraction(number.strip())
+            if slash:
+                exact /= Fraction(divisor.strip())
         elif isinstance(rate, numbers.Rational):
             exact = Fraction(int(rate.numerator), int(rate.denominator))
         else:
@@ -91,6 +95,11 @@ def rescale(ticks: int, source: Fraction, target: Fraction) -> int:
     exact = abs(ticks) * source / target
     rounded = math.floor(exact + Fraction(1, 2))
     return rounded if ticks >= 0 else -rounded
+
+
+def _llrintf(value: float) -> int:
+    """Round as C does in single precision, where 1.4999999999999998 is 1.5."""
+    return round(float(np.float32(value)))
 
 
 class Placement(NamedTuple):
@@ -159,9 +168,9 @@ class ConstantRate:
         if end < -_DRIFT:
             shown = 0
         elif end > _DRIFT:
-            shown = round(end)
+            shown = _llrintf(end)
             if drift > _DRIFT:
-                previous = round(drift - 0.6)
+                previous = _llrintf(drift - 0.6)
         if shown > _MAX_REPEATS:
             raise ValueError(
                 f"a frame would have to be repeated {shown} times to reach its end"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.media.jpeg_outline import outline_jpeg
 from gulpio2.media.limits import MAX_IMAGE_PIXELS
-from gulpio2.media.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.media.pixels import to_storable
+from gulpio2.codecs.pixels import to_storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
