@@ -1,0 +1,70 @@
+"""Memory does not grow with the length of a video."""
+
+import subprocess
+import sys
+
+import av
+import numpy as np
+import pytest
+
+# Ingests the folder in argv[1] and prints the peak of this process in MB.
+SCRIPT = """
+import resource, sys
+from gulpio2 import GulpIngestor
+from gulpio2.adapters import VideoFolderAdapter
+report = GulpIngestor(
+    VideoFolderAdapter(sys.argv[1], sys.argv[2]), sys.argv[2], 1, 1
+).run()
+print(report.frames, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def make_video(path, seconds, *, rate):
+    """Write a 720p video whose second second is repeated, without encoding again."""
+    path.parent.mkdir(parents=True)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=rate)
+        stream.width, stream.height, stream.pix_fmt = 1280, 720, "yuv420p"
+        stream.codec_context.gop_size = rate
+        stream.bit_rate = 4_000_000
+        rng = np.random.default_rng(0)
+        pixels = rng.integers(0, 255, (720, 1280 + rate, 3), np.uint8)
+        packets = []
+        for number in range(rate):
+            view = np.ascontiguousarray(pixels[:, number : number + 1280])
+            frame = av.VideoFrame.from_ndarray(view, format="rgb24")
+            packets.extend(stream.encode(frame))
+        packets.extend(stream.encode())
+        contents = [bytes(packet) for packet in packets]
+        for number in range(seconds * rate):
+            packet = av.Packet(contents[number % rate])
+            packet.stream = stream
+            packet.pts = packet.dts = number
+            packet.time_base = stream.codec_context.time_base
+            packet.is_keyframe = number % rate == 0
+            container.mux(packet)
+
+
+def peak_megabytes(folder, seconds, *, rate):
+    make_video(folder / "videos" / "v.mp4", seconds, rate=rate)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(folder / "videos"), str(folder / "out")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    frames, peak = done.stdout.split()
+    assert int(frames) == seconds * rate
+    return float(peak)
+
+
+@pytest.mark.parametrize(
+    "rate", [2, pytest.param(30, marks=pytest.mark.slow)], ids=["2 fps", "30 fps"]
+)
+def test_ten_minutes_of_720p_need_no_more_than_ten_seconds_of_it(
+    tmp_path, rate, record_property
+):
+    short = peak_megabytes(tmp_path / "short", 10, rate=rate)
+    long = peak_megabytes(tmp_path / "long", 600, rate=rate)
+    record_property("peaks", f"10 s: {short:.0f} MB, of 600 s: {long:.0f} MB")
+    assert long - short < 150
