@@ -89,13 +89,20 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
         runs = tuple(
             Run(
                 adapter=run["adapter"],
-                options=run["options"],
-                encoder=run["encoder"],
+                options=_object(run["options"]),
+                encoder=_object(run["encoder"]),
                 package=run["package"],
-                chunks=tuple(run["chunks"]),
+                chunks=tuple(int(number) for number in run["chunks"]),
             )
             for run in value["runs"]
         )
-        return Manifest(runs, value["metainfo"], value.get("files", {}))
-    except (KeyError, TypeError) as cause:
+        files = _object(value.get("files", {}))
+        return Manifest(runs, _object(value["metainfo"]), files)
+    except (KeyError, TypeError, ValueError) as cause:
         raise MetaFileError(f"{where}: a part is missing: {cause}") from cause
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{str(value)[:80]!r} is no object")
+    return value

@@ -245,12 +245,7 @@ def check_manifest(
         if files is not None
         and (name not in files or f"{zlib.crc32(files[name]):08x}" != crc32)
     ]
-    written = {
-        number
-        for run in manifest.runs
-        for number in run.chunks
-        if type(number) is int and number >= 0
-    }
+    written = {number for run in manifest.runs for number in run.chunks}
     return changed + [
         Problem(
             "missing-chunk",
