@@ -14,6 +14,7 @@ from gulpio2.format.entry import dump_extras, entry_check
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.format.map_checks import (
+    check_deleted,
     check_failures_file,
     check_labels,
     check_manifest,
@@ -308,16 +309,27 @@ def test_a_damaged_manifest_is_named():
     assert problem.message.startswith("the content does not fit its check")
 
 
-def test_a_manifest_with_nonsense_for_chunks_can_be_checked():
-    body = json.loads(MANIFEST)
-    del body["check"]
-    body["runs"][0]["chunks"] = ["a", None, [1], -1, 0]
-    check = f"{zlib.crc32(json.dumps(body).encode()):08x}"
-    data = (json.dumps({**body, "check": check}, indent=1) + "\n").encode()
-    assert [problem.code for problem in check_manifest(data, {0, 2})] in (
-        [],
-        ["bad-manifest"],
-    )
+def test_files_without_a_check_are_compared_with_the_manifest():
+    labels = b'{"a": 0}'
+    files = {"label2idx.json": f"{zlib.crc32(labels):08x}"}
+    data = dump_manifest(Manifest(files=files))
+    assert check_manifest(data, set(), {"label2idx.json": labels}) == []
+    for others in ({"label2idx.json": b'{"a": 1}'}, {}):
+        (problem,) = check_manifest(data, set(), others)
+        assert (problem.code, problem.file) == ("changed-file", "label2idx.json")
+        assert problem.message.startswith("is not as the last ingest left it")
+
+
+# --- deleted items ------------------------------------------------------------------
+
+
+def test_entries_of_deleted_items_are_checked_like_others():
+    meta_dict = make_map("a", "b")
+    meta_dict["b"]["meta_data"] = [{"n": 9}]
+    found = check_deleted(meta_dict.items(), "deleted.json")
+    assert [record.item for record in found.records] == ["a", "a", "b", "b"]
+    (problem,) = found.problems
+    assert (problem.code, problem.file) == ("entry-check", "deleted.json")
 
 
 # --- labels and failures ------------------------------------------------------------
