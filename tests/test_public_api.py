@@ -154,9 +154,6 @@ NEW = {
     "gulpio2:GulpChunk.read_clip": "id_, slice_=None, *, out=None",
     "gulpio2:GulpChunk.read_frames_at": 'id_, seconds, *, mode="nearest"',
     "gulpio2:GulpChunk.item": "id_",
-    "gulpio2:GulpChunk.close": "",
-    "gulpio2:GulpChunk.__len__": "",
-    "gulpio2:GulpChunk.__enter__": "",
     "gulpio2:GulpIngestor.run": "",
     "gulpio2.adapters:AbstractDatasetAdapter.item_ids": "",
     "gulpio2.adapters:AbstractDatasetAdapter.label_mapping": "",
@@ -458,7 +455,7 @@ def test_a_chunk_has_the_attributes_of_the_original(tmp_path: Path) -> None:
 
 
 def test_an_ingestor_has_the_attributes_of_the_original() -> None:
-    adapter = object()
+    adapter: Any = object()
     ingestor = gulpio2.GulpIngestor(adapter, "some/folder", "10", "2")
     assert ingestor.adapter is adapter
     assert ingestor.output_folder == "some/folder"
@@ -467,6 +464,7 @@ def test_an_ingestor_has_the_attributes_of_the_original() -> None:
 
 
 @pytest.mark.parametrize("num_workers", [0, -1, "0"])
-def test_an_ingestor_without_workers_is_refused(num_workers: object) -> None:
+def test_an_ingestor_without_workers_is_refused(num_workers: Any) -> None:
+    adapter: Any = object()
     with pytest.raises(AssertionError, match="num_workers"):
-        gulpio2.GulpIngestor(object(), "some/folder", 1, num_workers)
+        gulpio2.GulpIngestor(adapter, "some/folder", 1, num_workers)

@@ -28,7 +28,8 @@ def colour_frame(seed: int = 0, height: int = 24, width: int = 32) -> np.ndarray
     """Give a smooth coloured frame: waves without a jump, which JPEG keeps well."""
     rows, columns = np.mgrid[0:height, 0:width]
     planes = [rows * 5 + seed * 29, columns * 4 + seed * 13, rows + columns + seed * 53]
-    return np.abs(np.stack(planes, axis=-1) % 510 - 255).astype(np.uint8)
+    waves = np.stack(planes, axis=-1) % 510 - 255
+    return np.asarray(abs(waves), np.uint8)
 
 
 def grey_frame(seed: int = 0, height: int = 24, width: int = 32) -> np.ndarray:

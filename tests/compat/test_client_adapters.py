@@ -104,7 +104,7 @@ def test_a_second_ingest_continues_the_chunk_numbers(
     client_code: ModuleType, tmp_path: Path, grey: Any
 ) -> None:
     for start in (0, 3):
-        items = [(f"i{k}", {}, [grey(k)]) for k in range(start, start + 3)]
+        items: list[Any] = [(f"i{k}", {}, [grey(k)]) for k in range(start, start + 3)]
         GulpIngestor(client_code.ArrayAdapter(items), str(tmp_path / "out"), 2, 1)()
     directory = GulpDirectory(str(tmp_path / "out"))
     assert list(directory.chunk_objs_lookup) == [0, 1, 2, 3]

@@ -193,7 +193,8 @@ def test_defect_08_a_cmyk_jpeg_decodes_to_rgb(shared_images: Path) -> None:
     pil = pytest.importorskip("PIL.Image")
     data = (shared_images / "cmyk.jpg").read_bytes()
     decoded = utils.jpeg_bytes_to_img(data)
-    assert (decoded.shape[2], decoded.dtype) == (3, np.uint8)
+    assert decoded.shape[2] == 3
+    assert decoded.dtype == np.uint8
     with pil.open(shared_images / "cmyk.jpg") as image:
         assert near(decoded, np.asarray(image.convert("RGB")), mean=4.0)
 

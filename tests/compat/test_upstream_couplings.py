@@ -262,7 +262,7 @@ def test_ids_that_are_there_already_are_told_and_dropped(
     make_directory: Any, grey: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = make_directory({1: [grey(1)], "b": [grey(2)]})
-    metas = [{"id": "1"}, {"id": 5}, {"id": 5}, {"id": "c"}]
+    metas: list[Any] = [{"id": "1"}, {"id": 5}, {"id": 5}, {"id": "c"}]
     kept = utils.remove_entries_with_duplicate_ids(str(folder), metas)
     assert kept == [{"id": 5}, {"id": "c"}]
     assert capsys.readouterr().out.splitlines() == [
