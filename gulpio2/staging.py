@@ -89,8 +89,9 @@ class ChunkAppender:
         The data file.
     meta_dict : mutable mapping
         The map; entries are added to it as items come.
-    encoder : EncoderSettings
-        For frames that are not JPEG bytes already.
+    encoder : EncoderSettings or None
+        For frames that are not JPEG bytes already. None: the defaults, as they are
+        when a frame is encoded.
     on_frame : callable, optional
         Called with the stored bytes of each frame.
     """
@@ -99,7 +100,7 @@ class ChunkAppender:
         self,
         writer: StoreWriter,
         meta_dict: MutableMapping[str, Any],
-        encoder: EncoderSettings,
+        encoder: EncoderSettings | None,
         *,
         on_frame: Callable[[int], None] | None = None,
     ) -> None:
@@ -180,7 +181,7 @@ class ChunkAppender:
         times: list[int | None] = []
         for index, frame in enumerate(stored_frames(frames)):
             try:
-                jpeg = encode_frame(frame.image, self.encoder)
+                jpeg = encode_frame(frame.image, self.encoder or EncoderSettings())
             except AdapterContractError as cause:
                 raise AdapterContractError(
                     f"item {id_!r}, frame {index}: {cause}"
@@ -315,8 +316,9 @@ class ChunkSession:
         Its final name.
     meta_dict : mutable mapping
         The map in memory: empty, or what is stored already if `extend`.
-    encoder : EncoderSettings
-        For frames that are not JPEG bytes already.
+    encoder : EncoderSettings or None
+        For frames that are not JPEG bytes already. None: the defaults, as they are
+        when a frame is encoded.
     extend : bool, optional
         Go on at the end of the data file. What is appended stays invisible until
         `commit`, because the map on the disk does not speak of it.
@@ -332,7 +334,7 @@ class ChunkSession:
         store: Store,
         data_name: str,
         meta_dict: MutableMapping[str, Any],
-        encoder: EncoderSettings,
+        encoder: EncoderSettings | None,
         *,
         extend: bool = False,
         resume: tuple[str, int] | None = None,

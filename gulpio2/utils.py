@@ -36,6 +36,9 @@ __all__ = [
 ]
 
 
+_INITIAL_QUALITY = jpeg.DEFAULT_QUALITY
+
+
 class _Utils(ModuleType):
     """Makes ``utils._JPEG_WRITE_QUALITY = 100`` reach the encoder, as it always did."""
 
@@ -46,6 +49,11 @@ class _Utils(ModuleType):
     @_JPEG_WRITE_QUALITY.setter
     def _JPEG_WRITE_QUALITY(self, quality: int) -> None:  # noqa: N802
         jpeg.DEFAULT_QUALITY = quality
+
+    @_JPEG_WRITE_QUALITY.deleter
+    def _JPEG_WRITE_QUALITY(self) -> None:  # noqa: N802
+        # What mock.patch does when it ends.
+        jpeg.DEFAULT_QUALITY = _INITIAL_QUALITY
 
 
 sys.modules[__name__].__class__ = _Utils
