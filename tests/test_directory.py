@@ -1,0 +1,394 @@
+"""A directory: items over all chunks, by id."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import shutil
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame, jpeg_bytes_to_img
+from gulpio2.errors import (
+    ChunkMismatchError,
+    DuplicateIdError,
+    FrameIndexError,
+    FrameTimeError,
+    ItemNotFoundError,
+    MetaFileError,
+)
+from gulpio2.format.manifest import Manifest, Run, dump_manifest
+from gulpio2.testing import make_frames, make_gulp_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(4)]
+
+
+def write_chunk(folder: Path, number: int, *ids: Any) -> None:
+    """Write a chunk of items of one frame."""
+    folder.mkdir(exist_ok=True)
+    chunk = GulpChunk(folder / f"data_{number}.gulp", folder / f"meta_{number}.gmeta")
+    with chunk.open("wb"):
+        for id_ in ids:
+            chunk.append(id_, {"id": id_}, JPEGS[:1])
+
+
+def open_files(folder: Path) -> list[str]:
+    """Name the files below a folder that this process has open."""
+    names = []
+    for fd in os.listdir("/proc/self/fd"):  # noqa: PTH208  # names are numbers
+        try:
+            target = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a link
+        except FileNotFoundError:  # of the listing itself
+            continue
+        if target.startswith(str(folder)):
+            names.append(target)
+    return sorted(names)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write four items of six frames in two chunks."""
+    make_gulp_directory(tmp_path / "out").close()
+    return tmp_path / "out"
+
+
+# --- opening ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_missing_or_empty_folder_holds_nothing_and_nothing_is_made(tmp_path, exists):
+    path = tmp_path / "new"
+    if exists:
+        path.mkdir()
+    directory = GulpDirectory(path)
+    assert (len(directory), directory.num_chunks) == (0, 0)
+    assert list(directory) == list(directory.chunks()) == []
+    assert directory.merged_meta_dict == directory.chunk_lookup == {}
+    assert directory.all_meta_dicts == []
+    assert path.exists() == exists
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        str,
+        lambda path: path,
+        lambda path: f"{path}/",
+        lambda path: os.path.relpath(path),
+    ],
+    ids=["str", "Path", "trailing slash", "relative"],
+)
+def test_the_folder_is_named_in_any_form_and_kept_as_given(folder, form):
+    given = form(folder)
+    directory = GulpDirectory(given)
+    assert directory.output_dir is given
+    assert len(directory["item1"][0]) == 6
+
+
+def test_a_relative_folder_may_not_be_this_one(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert len(GulpDirectory(".")) == 4
+    monkeypatch.chdir(folder.parent)
+    assert len(GulpDirectory("out")) == 4
+
+
+def test_names_with_wildcards_are_taken_literally(tmp_path):
+    for name in ("g[1]", "g*", "g?", " g", "ü"):
+        write_chunk(tmp_path / name, 0, "a")
+        assert list(GulpDirectory(tmp_path / name).chunk_lookup) == ["a"]
+
+
+def test_opening_reads_maps_and_opens_no_data_file(folder, tmp_path):
+    for path in folder.glob("*.gulp"):
+        path.write_bytes(b"")
+    directory = GulpDirectory(folder)
+    assert len(directory) == 4
+    assert open_files(tmp_path) == []
+
+
+def test_the_attributes_are_those_of_the_original(folder):
+    directory = GulpDirectory(folder)
+    assert directory.jpeg_decoder is jpeg_bytes_to_img
+    lookup = directory.chunk_objs_lookup
+    assert isinstance(lookup, OrderedDict)
+    assert list(lookup) == [0, 1]
+    assert all(isinstance(chunk, GulpChunk) for chunk in lookup.values())
+    assert directory.num_chunks == 2
+    assert directory.chunk_lookup == {"item0": 0, "item1": 0, "item2": 1, "item3": 1}
+    assert directory.all_meta_dicts == [chunk.meta_dict for chunk in lookup.values()]
+    assert type(directory.merged_meta_dict) is dict
+    assert list(directory.merged_meta_dict) == ["item0", "item1", "item2", "item3"]
+
+
+def test_the_maps_are_shared_and_changes_in_them_are_read(folder):
+    directory = GulpDirectory(folder)
+    entry = directory.merged_meta_dict["item2"]
+    assert entry is directory.chunk_objs_lookup[1].meta_dict["item2"]
+    entry["meta_data"][0]["new"] = "x"
+    del entry["meta_data"][0]["number"]
+    assert directory["item2"][1] == {"new": "x"}
+
+
+def test_chunks_are_in_the_order_of_their_numbers(tmp_path):
+    for number in (10, 2, 0, 11, 1):
+        write_chunk(tmp_path, number, f"i{number}")
+    directory = GulpDirectory(tmp_path)
+    assert list(directory.chunk_objs_lookup) == [0, 1, 2, 10, 11]
+    assert list(directory.merged_meta_dict) == ["i0", "i1", "i2", "i10", "i11"]
+    assert [next(iter(chunk.meta_dict)) for chunk in directory] == [
+        "i0", "i1", "i2", "i10", "i11",
+    ]  # fmt: skip
+
+
+def test_chunks_are_iterated_afresh_each_time(folder):
+    directory = GulpDirectory(folder)
+    one, two = directory.chunks(), iter(directory)
+    assert next(one) is next(two) is directory.chunk_objs_lookup[0]
+    assert len(list(one)) == len(list(two)) == 1
+    assert len(list(directory)) == 2
+
+
+def test_membership_and_length_are_those_of_the_items(folder):
+    write_chunk(folder, 2, 7)
+    directory = GulpDirectory(folder)
+    assert len(directory) == 5
+    assert 7 in directory
+    assert "7" in directory
+    assert "item0" in directory
+    assert 8 not in directory
+    assert None not in directory
+
+
+# --- damage -------------------------------------------------------------------------
+
+
+def test_a_data_file_without_map_is_left_out_with_a_warning(folder, caplog):
+    (folder / "meta_1.gmeta").unlink()
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        directory = GulpDirectory(folder)
+    assert list(directory.merged_meta_dict) == ["item0", "item1"]
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"{folder / 'data_1.gulp'} has no map and is")
+    assert [chunk.data_file_path for chunk in directory.new_chunks(1)] == [
+        str(folder / "data_2.gulp")
+    ]
+
+
+def test_a_map_without_data_file_is_refused_and_named(folder):
+    (folder / "data_0.gulp").unlink()
+    message = rf"{folder}/meta_0\.gmeta has no data_0\.gulp: the frames are missing"
+    with pytest.raises(ChunkMismatchError, match=message):
+        GulpDirectory(folder)
+    with pytest.raises(AssertionError):
+        GulpDirectory(folder)
+
+
+def test_an_id_in_two_chunks_is_refused_and_named(folder):
+    for suffix in ("data_{}.gulp", "meta_{}.gmeta"):
+        shutil.copy(folder / suffix.format(1), folder / suffix.format(12))
+    message = r"item 'item2' is in data_1\.gulp and in data_12\.gulp of .*gulp2 check"
+    with pytest.raises(DuplicateIdError, match=message):
+        GulpDirectory(folder)
+    with pytest.raises(AssertionError):
+        GulpDirectory(folder)
+
+
+def test_a_damaged_map_is_refused_and_named(folder):
+    (folder / "meta_1.gmeta").write_bytes(b"")
+    with pytest.raises(
+        MetaFileError, match=r"meta_1\.gmeta: 0 bytes that are not JSON"
+    ):
+        GulpDirectory(folder)
+
+
+def test_other_files_are_passed_over(folder):
+    for name in ("data_00.gulp", "data.gulp", "notes.txt", "data_5.gulp.0a.partial"):
+        (folder / name).write_bytes(b"x")
+    (folder / "sub").mkdir()
+    assert len(GulpDirectory(folder)) == 4
+
+
+# --- reading ------------------------------------------------------------------------
+
+
+def test_each_verb_reads_from_the_right_chunk(folder):
+    directory = GulpDirectory(folder)
+    for number, chunk in directory.chunk_objs_lookup.items():
+        for id_ in (f"item{2 * number}", f"item{2 * number + 1}"):
+            frames, meta = directory[id_, 1:5:2]
+            expected = np.stack(chunk[id_, [1, 3]][0])
+            assert meta == {"number": int(id_[4:])}
+            assert np.array_equal(np.stack(frames), expected)
+            assert np.array_equal(directory.read_clip(id_, [1, 3]), expected)
+            again, _ = directory.read_frames(id_, [1, 3])
+            assert np.array_equal(np.stack(again), expected)
+            assert directory.read_jpegs(id_) == chunk.read_jpegs(id_)
+            assert directory.item(id_).num_frames == 6
+
+
+def test_a_clip_goes_into_the_callers_array(folder):
+    directory = GulpDirectory(folder)
+    out = np.zeros((6, 24, 32, 3), np.uint8)
+    assert directory.read_clip("item3", out=out) is out
+    assert np.array_equal(out, np.stack(directory["item3"][0]))
+
+
+@pytest.mark.parametrize("read", ["read_frames", "read_clip", "read_jpegs", "item"])
+def test_an_unknown_id_is_a_key_error_that_says_where(folder, read):
+    directory = GulpDirectory(folder)
+    message = rf"no item '9' in {folder} \(4 items; `gulp2 ls` lists them\)"
+    with pytest.raises(ItemNotFoundError, match=message):
+        getattr(directory, read)(9)
+    with pytest.raises(KeyError):
+        directory[9]
+
+
+def test_items_without_times_are_not_read_by_time(folder):
+    with pytest.raises(FrameTimeError, match=r"'item0' .* has no presentation times"):
+        GulpDirectory(folder).read_frames_at("item0", 0.0)
+
+
+@pytest.mark.parametrize("element", [1.5, None, ("item0", 0, 1), [0]])
+def test_what_names_no_item_is_a_type_error(folder, element):
+    with pytest.raises(TypeError, match="cannot look up"):
+        GulpDirectory(folder)[element]
+
+
+def test_the_decoder_goes_to_every_chunk(folder):
+    directory = GulpDirectory(folder, jpeg_decoder=len)
+    assert directory.jpeg_decoder is len
+    frames, _ = directory["item3", 0:2]
+    assert frames == [len(jpeg) for jpeg in directory.read_jpegs("item3", slice(0, 2))]
+    assert all(chunk.jpeg_decoder is len for chunk in directory.new_chunks(2))
+
+
+def test_an_item_is_read_inside_of_an_iteration_over_its_chunk(folder):
+    directory = GulpDirectory(folder)
+    seen = []
+    for chunk in directory:
+        with chunk.open("rb"):
+            for frames, meta in chunk:
+                again, _ = directory[f"item{meta['number']}"]
+                assert np.array_equal(np.stack(frames), np.stack(again))
+                other = directory["item0", -1:]
+                assert len(other[0]) == 1
+                seen.append(meta["number"])
+    assert seen == [0, 1, 2, 3]
+
+
+# --- new chunks ---------------------------------------------------------------------
+
+
+def test_new_chunks_have_the_next_numbers_and_reserve_nothing(folder):
+    directory = GulpDirectory(folder)
+    before = sorted(folder.iterdir())
+    for _ in range(2):
+        chunks = list(directory.new_chunks(2))
+        assert [chunk.data_file_path for chunk in chunks] == [
+            str(folder / "data_2.gulp"),
+            str(folder / "data_3.gulp"),
+        ]
+        assert [chunk.meta_file_path for chunk in chunks] == [
+            str(folder / "meta_2.gmeta"),
+            str(folder / "meta_3.gmeta"),
+        ]
+        assert all(chunk.meta_dict == {} for chunk in chunks)
+    assert sorted(folder.iterdir()) == before
+    assert list(directory.new_chunks(0)) == []
+
+
+def test_new_chunks_are_lazy_and_begin_at_0(tmp_path):
+    chunks = GulpDirectory(tmp_path / "new").new_chunks(10**9)
+    names = [str(chunk.data_file_path) for chunk in itertools.islice(chunks, 2)]
+    assert [name[-11:] for name in names] == ["data_0.gulp", "data_1.gulp"]
+    assert not (tmp_path / "new").exists()
+
+
+def test_new_chunks_come_after_the_highest_number_there_is(tmp_path):
+    write_chunk(tmp_path, 41, "a")
+    (chunk,) = GulpDirectory(tmp_path).new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append("b", {}, JPEGS)
+    assert GulpDirectory(tmp_path).chunk_lookup == {"a": 41, "b": 42}
+
+
+# --- files beside the chunks --------------------------------------------------------
+
+
+def test_the_labels_are_those_of_the_file(folder):
+    directory = GulpDirectory(folder)
+    with pytest.raises(FileNotFoundError):
+        directory._load_label_dict()
+    (folder / "label2idx.json").write_text('{"b": 0, "a": 1}')
+    assert list(directory._load_label_dict().items()) == [("b", 0), ("a", 1)]
+
+
+def test_the_manifest_is_read_when_it_is_asked_for(folder):
+    directory = GulpDirectory(folder)
+    assert directory.manifest == Manifest()
+    assert directory.metainfo == {}
+    manifest = Manifest(
+        runs=(Run("A", {"x": 1}, {"quality": 90}, "1.0", (0, 1)),),
+        metainfo={"classes": ["a"]},
+    )
+    (folder / "gulp.json").write_bytes(dump_manifest(manifest))
+    assert directory.manifest == manifest
+    directory.metainfo["classes"] = []
+    assert directory.metainfo == {"classes": ["a"]}
+    (folder / "gulp.json").write_text(json.dumps({"format": "gulp2"}))
+    with pytest.raises(MetaFileError, match=r"gulp\.json: "):
+        _ = directory.manifest
+    assert len(directory["item0"][0]) == 6, "the frames do not depend on it"
+
+
+# --- lifetime -----------------------------------------------------------------------
+
+
+def test_files_are_opened_on_reading_and_closed_with_the_directory(folder, tmp_path):
+    with GulpDirectory(folder) as directory:
+        for id_ in ("item0", "item3", "item0"):
+            directory[id_]
+        assert open_files(tmp_path) == [
+            str(folder / "data_0.gulp"),
+            str(folder / "data_1.gulp"),
+        ]
+    assert open_files(tmp_path) == []
+    assert len(directory["item0"][0]) == 6
+    directory.close()
+    assert open_files(tmp_path) == []
+
+
+def test_nothing_stays_open_after_errors_and_without_the_directory(folder, tmp_path):
+    directory = GulpDirectory(folder)
+    for element in (("item0", [99]), "missing", ("item0", "x")):
+        with pytest.raises((FrameIndexError, ItemNotFoundError, TypeError)):
+            directory[element]
+    assert open_files(tmp_path) == []
+    iterator = next(directory.chunks()).iter_all()
+    next(iterator)
+    del iterator, directory
+    assert open_files(tmp_path) == []
+
+
+def test_no_more_files_are_open_than_the_limit(tmp_path):
+    for number in range(70):
+        write_chunk(tmp_path, number, f"i{number}")
+    directory = GulpDirectory(tmp_path)
+    for number in range(70):
+        directory[f"i{number}"]
+    assert len(open_files(tmp_path)) == 64
+
+
+def test_a_directory_says_what_it_is(folder):
+    assert repr(GulpDirectory(str(folder))) == (
+        f"GulpDirectory({str(folder)!r}, 4 items in 2 chunks)"
+    )

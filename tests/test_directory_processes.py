@@ -1,0 +1,200 @@
+"""One directory read by threads, by forked and by spawned processes, and by pickle."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.testing import make_gulp_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Python 3.12 and later warn of a fork beside threads; readers are made for it.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+
+NUM_ITEMS, NUM_FRAMES = 6, 5
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write items in three chunks."""
+    path = tmp_path / "out"
+    make_gulp_directory(path, num_items=NUM_ITEMS, num_frames=NUM_FRAMES).close()
+    return path
+
+
+def sums_of(directory: GulpDirectory) -> dict[str, list[int]]:
+    """Give a number for every frame of every item."""
+    return {
+        id_: [int(frame.sum()) for frame in directory[id_][0]]
+        for id_ in directory.merged_meta_dict
+    }
+
+
+def read_at_random(
+    directory: GulpDirectory, seed: int, expected: dict[str, list[int]], count: int
+) -> int:
+    """Read frames at random; give how many were wrong."""
+    rng = np.random.default_rng(seed)
+    wrong = 0
+    for _ in range(count):
+        id_ = f"item{rng.integers(NUM_ITEMS)}"
+        picks = [int(index) for index in rng.integers(NUM_FRAMES, size=2)]
+        frames, meta = directory[id_, picks]
+        right = [expected[id_][index] for index in picks]
+        wrong += [int(frame.sum()) for frame in frames] != right
+        wrong += meta != {"number": int(id_[4:])}
+    return wrong
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_eight_threads_read_one_directory(folder, fresh):
+    directory = GulpDirectory(folder)
+    expected = sums_of(directory)
+    if fresh:  # so that all of them open files at once
+        directory = GulpDirectory(folder)
+    with ThreadPoolExecutor(8) as threads:
+        jobs = [
+            threads.submit(read_at_random, directory, seed, expected, 100)
+            for seed in range(8)
+        ]
+        assert [job.result() for job in jobs] == [0] * 8
+
+
+def test_threads_read_while_another_one_closes_the_directory(folder):
+    directory = GulpDirectory(folder)
+    expected = sums_of(directory)
+    done = threading.Event()
+
+    def keep_closing() -> None:
+        while not done.is_set():
+            directory.close()
+
+    closer = threading.Thread(target=keep_closing)
+    closer.start()
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            jobs = [
+                threads.submit(read_at_random, directory, seed, expected, 50)
+                for seed in range(4)
+            ]
+            assert [job.result() for job in jobs] == [0] * 4
+    finally:
+        done.set()
+        closer.join()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("read_before", [False, True])
+def test_processes_read_a_directory_that_they_were_given(folder, method, read_before):
+    directory = GulpDirectory(folder)
+    expected = sums_of(GulpDirectory(folder))
+    if read_before:
+        assert sums_of(directory) == expected
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(2, mp_context=context) as processes:
+        jobs = [
+            processes.submit(read_at_random, directory, seed, expected, 50)
+            for seed in range(4)
+        ]
+        assert read_at_random(directory, 9, expected, 50) == 0
+        assert [job.result() for job in jobs] == [0] * 4
+
+
+def test_a_forked_child_reads_with_the_files_of_its_parent(folder):
+    directory = GulpDirectory(folder)
+    expected = sums_of(directory)
+    children = []
+    for seed in range(3):
+        child = os.fork()
+        if child == 0:  # pragma: no cover  # coverage does not follow
+            status = 1
+            try:
+                status = read_at_random(directory, seed, expected, 100)
+            finally:
+                os._exit(min(status, 99))
+        children.append(child)
+    assert read_at_random(directory, 9, expected, 100) == 0
+    results = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert results == [0, 0, 0]
+
+
+def test_a_child_forked_while_threads_read_does_not_hang(folder):
+    directory = GulpDirectory(folder)
+    expected = sums_of(directory)
+    with ThreadPoolExecutor(4) as threads:
+        jobs = [
+            threads.submit(read_at_random, directory, seed, expected, 100)
+            for seed in range(4)
+        ]
+        children = []
+        for seed in range(5):
+            child = os.fork()
+            if child == 0:  # pragma: no cover  # coverage does not follow
+                status = 1
+                try:
+                    status = read_at_random(directory, seed, expected, 20)
+                finally:
+                    os._exit(min(status, 99))
+            children.append(child)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children]
+        assert codes == [0] * 5
+        assert [job.result() for job in jobs] == [0] * 4
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_directory_is_pickled_before_and_after_reading(folder, read_before):
+    directory = GulpDirectory(folder)
+    if read_before:
+        sums_of(directory)
+    for clone in (pickle.loads(pickle.dumps(directory)), copy.deepcopy(directory)):
+        assert clone.chunk_lookup == directory.chunk_lookup
+        assert clone.merged_meta_dict == directory.merged_meta_dict
+        assert sums_of(clone) == sums_of(directory)
+        entry = clone.merged_meta_dict["item0"]
+        assert entry is clone.chunk_objs_lookup[0].meta_dict["item0"]
+
+
+def test_changes_to_metadata_go_along_with_the_pickle(folder):
+    directory = GulpDirectory(folder)
+    directory.merged_meta_dict["item0"]["meta_data"][0]["new"] = 1
+    clone = pickle.loads(pickle.dumps(directory))
+    assert clone["item0"][1] == {"number": 0, "new": 1}
+
+
+def test_a_pickle_holds_maps_and_no_frames(folder):
+    directory = GulpDirectory(folder)
+    before = len(pickle.dumps(directory))
+    sums_of(directory)
+    assert len(pickle.dumps(directory)) == before
+    maps = sum(path.stat().st_size for path in folder.glob("*.gmeta"))
+    assert before < 3 * maps + 2000
+
+
+def test_a_writer_in_another_process_is_seen_when_the_directory_is_opened_anew(folder):
+    directory = GulpDirectory(folder)
+    expected = sums_of(directory)
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # coverage does not follow
+        status = 1
+        try:
+            (chunk,) = GulpDirectory(folder).new_chunks(1)
+            with chunk.open("wb"):
+                chunk.append("new", {}, directory["item0"][0])
+            status = 0
+        finally:
+            os._exit(status)
+    assert read_at_random(directory, 1, expected, 100) == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert "new" not in directory
+    assert len(GulpDirectory(folder)["new"][0]) == NUM_FRAMES
