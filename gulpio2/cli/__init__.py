@@ -3,8 +3,8 @@
 * `main`: the program ``gulp2``, and the one place where errors become messages.
 * `command`, `options`, `parameter_types`: what commands are made of.
 * `terminal`, `progress`: lines and a bar on stderr that stay out of each other's way.
-* `ingest` `check` `info` `ls` `extract` `sheet`: a file per command. A body parses,
-  makes a call of the library, and prints.
+* `ingest` `check` `info` `ls` `extract` `sheet` `delete` `compact`: a file per command.
+  A body parses, makes a call of the library, and prints.
 * `adapter_lookup`, `constructor`, `adapter_options`: an adapter's class by its name,
   what its constructor takes, and that as options.
 * `summary`, `export`, `video_export`, `contact_sheet`: the work of info, extract and

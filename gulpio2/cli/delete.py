@@ -21,8 +21,8 @@ __all__ = ["delete"]
 @click.command(
     cls=DocumentedCommand,
     examples=[
-        "gulp2 delete gulped left-clip.mp4 --dry-run",
-        "gulp2 delete gulped left-clip.mp4",
+        "gulp2 delete gulped item1 --dry-run",
+        "gulp2 delete gulped item1",
     ],
 )
 @directory_argument

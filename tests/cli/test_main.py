@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -104,7 +105,7 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(start, tmp_path):
     assert err.splitlines()[-1] == "gulp2: interrupted"
 
 
-def test_starting_loads_only_what_the_command_needs(tmp_path):
+def test_starting_loads_only_what_the_command_needs(tmp_path, repository):
     heavy = ["numpy", "torch", "pyarrow", "av", "cv2", "PIL", "tqdm", "simplejpeg"]
     code = (
         "import sys\n"
@@ -118,6 +119,7 @@ def test_starting_loads_only_what_the_command_needs(tmp_path):
         result = subprocess.run(
             [sys.executable, "-c", code, *arguments],
             cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(repository)},
             capture_output=True,
             text=True,
             timeout=60,
