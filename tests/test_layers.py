@@ -8,6 +8,7 @@ thing that the module knows about, and a Protocol in ``types.py`` is the way to 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,16 @@ LAYERS = (
     ("format",),
     ("codecs", "sampling", "order", "media"),
     ("storage",),
-    ("request", "serializers", "threads", "reading", "staging", "item", "chunk", "directory"),
+    (
+        "request",
+        "serializers",
+        "threads",
+        "reading",
+        "staging",
+        "item",
+        "chunk",
+        "directory",
+    ),
     ("removal", "ingest", "adapters", "sanity", "testing"),
     ("torch", "cli"),
     # The names of 0.0.4, and what `import gulpio2` gives: above everything, so that
@@ -147,6 +157,14 @@ def test_imports_point_down():
 def test_every_module_has_a_layer():
     parts = {module_parts(path, PACKAGE)[1] for path in PACKAGE.rglob("*.py")}
     assert parts - LAYER_OF.keys() == set()
+
+
+def test_the_page_for_contributors_shows_the_same_layers(repository):
+    text = (repository / "docs" / "contributing.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    shown = {name for row in rows for name in re.findall(r"`(\w+)/?`", row)}
+    parts = {part for part in LAYER_OF if not part.startswith("__")}
+    assert parts - shown == set()
 
 
 def test_every_folder_of_the_package_is_a_package():
