@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from math import floor
+from numbers import Rational
 from typing import TYPE_CHECKING, Literal, get_args
 
 from gulpio2.errors import FrameTimeError
@@ -63,7 +64,9 @@ def index_at(
             f"mode is {mode!r}; it must be one of {', '.join(get_args(TimeMode))}"
         )
     try:
-        wanted = Fraction(seconds) / time_base
+        # Numpy's floats of other sizes than double are no numbers to Fraction.
+        exact = seconds if isinstance(seconds, Rational) else float(seconds)
+        wanted = Fraction(exact) / time_base
     except (OverflowError, ValueError) as cause:
         raise ValueError(f"{seconds!r} seconds is no time") from cause
     last_before = bisect_right(pts, wanted) - 1
