@@ -104,7 +104,7 @@ def test_an_empty_clip_has_the_shape_of_its_frames(chunk):
     ids=lambda out: f"{out.shape} {out.dtype} {out.strides}",
 )
 def test_an_array_that_does_not_fit_is_refused_with_both_shapes(chunk, out):
-    message = r"item 'a', frame 0, .* \(2, 24, 32, 3\) does not fit into out, which is"
+    message = r"\(2, 24, 32, 3\) do(es)? not fit into out, which is \("
     with pytest.raises(FormatError, match=message):
         chunk.read_clip("a", slice(0, 2), out=out)
 
@@ -121,7 +121,7 @@ def test_an_array_that_does_not_fit_is_refused_with_both_shapes(chunk, out):
 def test_frames_of_several_shapes_are_a_list_and_no_clip(tmp_path, odd):
     chunk = make_chunk(tmp_path, {"mixed": ({}, [*make_frames(2), odd])})
     assert [frame.shape for frame in chunk["mixed"][0]][2] == odd.shape
-    message = r"item 'mixed', frame 2, .*differ in shape: use read_frames"
+    message = r"item 'mixed', frame 2, .*read_frames"
     with pytest.raises(FormatError, match=message):
         chunk.read_clip("mixed")
     assert chunk.read_clip("mixed", slice(0, 2)).shape == (2, 24, 32, 3)

@@ -88,6 +88,8 @@ def test_a_float_is_the_number_that_it_is():
     assert index_at(pts, tick, 0.1, "before") == 1
     assert index_at(pts, tick, math.nextafter(0.1, 0), "before") == 0
     assert index_at(pts, tick, np.float64(0.1), "before") == 1
+    assert index_at(pts, tick, np.float32(0.1), "before") == 1
+    assert index_at(pts, tick, np.int64(0), "before") == 0
 
 
 @given(ticks, times)
