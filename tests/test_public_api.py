@@ -8,6 +8,7 @@ package adds is keyword-only, so that no call written for 0.0.4 changes its mean
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -170,6 +171,12 @@ ADDED: dict[str, dict[str, object]] = {
         "allow_failures": False,
         "progress": None,
     },
+}
+
+# The results of a run, and their fields.
+REPORTED = {
+    "IngestReport": ["items", "frames", "num_bytes", "skipped", "failures", "chunks"],
+    "ItemFailure": ["id", "position", "source", "error", "message"],
 }
 
 EXPORTED = {
@@ -461,6 +468,14 @@ def test_an_ingestor_has_the_attributes_of_the_original() -> None:
     assert ingestor.output_folder == "some/folder"
     assert (ingestor.videos_per_chunk, ingestor.num_workers) == (10, 2)
     assert gulpio2.ChunkWriter(adapter).adapter is adapter
+
+
+def test_a_report_and_its_failures_have_the_promised_fields() -> None:
+    report, failure = (resolve(f"gulpio2.ingest.report:{n}") for n in REPORTED)
+    for kind in (report, failure):
+        assert set(REPORTED[kind.__name__]) <= {
+            f.name for f in dataclasses.fields(kind)
+        }
 
 
 @pytest.mark.parametrize("num_workers", [0, -1, "0"])
