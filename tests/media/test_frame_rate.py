@@ -1,0 +1,228 @@
+"""Frame rates: how they are read, and which frames they show."""
+
+from __future__ import annotations
+
+import subprocess
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate, rescale
+
+
+@pytest.mark.parametrize(
+    ("given_rate", "expected"),
+    [
+        (8, Fraction(8)),
+        (0.5, Fraction(1, 2)),
+        (29.97, Fraction(2997, 100)),
+        ("30000/1001", Fraction(30000, 1001)),
+        ("30000:1001", Fraction(30000, 1001)),
+        (" 12.5 ", Fraction(25, 2)),
+        (Fraction(24000, 1001), Fraction(24000, 1001)),
+        (np.int64(5), Fraction(5)),
+        (np.float32(0.25), Fraction(1, 4)),
+        (None, None),
+        (0, None),
+        (0.0, None),
+        ("", None),
+        (False, None),
+    ],
+)
+def test_a_rate_is_read_as_ffmpeg_reads_it(given_rate, expected):
+    assert parse_frame_rate(given_rate) == expected
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [-1, "0", "-8", "fast", "1/0", "0/5", "8/", "nan", float("inf"), 1e9, [8], True],
+)
+def test_what_is_no_rate_is_refused_by_its_name(rate):
+    with pytest.raises(ValueError, match="frame_rate is") as error:
+        parse_frame_rate(rate)
+    assert repr(rate) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "source", "target", "expected"),
+    [
+        (1, Fraction(1, 2), Fraction(1), 1),
+        (-1, Fraction(1, 2), Fraction(1), -1),
+        (3, Fraction(1, 2), Fraction(1), 2),
+        (0, Fraction(1, 1000), Fraction(1, 8), 0),
+        (1001, Fraction(1, 30000), Fraction(1, 1000), 33),
+    ],
+)
+def test_ticks_are_rescaled_with_halves_away_from_zero(ticks, source, target, expected):
+    assert rescale(ticks, source, target) == expected
+
+
+def place_all(rate, times, durations, time_base, start=0):
+    """Give the indices of the source frames that are shown, one per output frame."""
+    grid = ConstantRate(Fraction(rate), time_base=time_base, start=start)
+    shown: list[int] = []
+    for index, (pts, duration) in enumerate(zip(times, durations, strict=True)):
+        placement = grid.place(pts, duration)
+        shown += [max(index - 1, 0)] * placement.previous
+        shown += [index] * placement.current
+    return shown + [len(times) - 1] * grid.finish()
+
+
+MILLISECOND = Fraction(1, 1000)
+UNEVEN = [0, 40, 90, 400, 410, 1000, 1300, 1301]
+
+# What ``ffmpeg -fps_mode cfr -r`` (9.0) did with clips of these times, frame by frame.
+FFMPEG = [
+    pytest.param(
+        8, range(0, 12800, 512), [512] * 25, Fraction(1, 12800),
+        [0, 1, 2, 5, 9, 12, 15, 18, 21, 24],
+        id="25 a second to 8",
+    ),
+    pytest.param(
+        30, range(0, 5120, 512), [512] * 10, Fraction(1, 12800),
+        [0, 1, 2, 2, 3, 4, 5, 6, 7, 7, 8, 9],
+        id="25 a second to 30",
+    ),
+    pytest.param(
+        12, range(0, 8192, 2048), [2048] * 4, Fraction(1, 12288),
+        [0, 0, 1, 1, 2, 2, 3, 3],
+        id="6 a second to 12",
+    ),
+    pytest.param(
+        10, UNEVEN, [40] * 8, MILLISECOND,
+        [0, 1, 2, 3, 4, 4, 4, 4, 4, 5, 5, 5, 6, 7, 7, 7],
+        id="variable to 10, the last one repeated",
+    ),
+    pytest.param(
+        30, [36, 70, 103, 400, 433, 466], [40] * 6, MILLISECOND,
+        [0, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 4, 5],
+        id="a late first frame and a gap",
+    ),
+    pytest.param(
+        5, [16 * t for t in UNEVEN], [640, 800, 4960, 160, 9440, 4800, 16, 640],
+        Fraction(1, 16000), [0, 1, 2, 3, 4, 5, 5, 6],
+        id="variable with durations",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rate", "times", "durations", "time_base", "expected"), FFMPEG
+)
+def test_frames_are_those_that_ffmpeg_shows(
+    rate, times, durations, time_base, expected
+):
+    assert place_all(rate, times, durations, time_base) == expected
+
+
+def test_140_frames_of_a_webm_at_30_are_39_at_8():
+    times = [36 + round(i * 1000 / 30) for i in range(140)]
+    assert len(place_all(8, times, [33] * 140, MILLISECOND)) == 39
+
+
+def test_the_start_of_the_file_is_where_frame_0_is():
+    times = [90_000 + 3600 * i for i in range(25)]
+    moved = place_all(8, times, [3600] * 25, Fraction(1, 90000), start=90_000)
+    at_zero = [t - 90_000 for t in times]
+    assert moved == place_all(8, at_zero, [3600] * 25, Fraction(1, 90000))
+
+
+@given(
+    rate=st.fractions(min_value=Fraction(1, 2), max_value=120, max_denominator=1001),
+    steps=st.lists(st.integers(1, 400), min_size=1, max_size=60),
+)
+def test_frames_stay_in_order_and_near_their_time(rate, steps):
+    times = np.cumsum([0, *steps[:-1]]).tolist()
+    shown = place_all(rate, times, steps, MILLISECOND)
+    assert shown == sorted(shown)
+    assert set(shown) <= set(range(len(times)))
+    # The grid never covers more than the clip and the drift that FFmpeg allows.
+    assert len(shown) <= sum(steps) / 1000 * rate + 3
+
+
+@given(rate=st.integers(1, 24), num_frames=st.integers(1, 200))
+def test_at_most_two_frames_more_than_the_fps_filter_gives(rate, num_frames):
+    times = range(0, num_frames * 40, 40)
+    shown = place_all(rate, times, [40] * num_frames, MILLISECOND)
+    filtered = fps_filter(rate, num_frames)
+    assert 0 <= len(shown) - filtered <= 2
+
+
+def fps_filter(rate, num_frames):
+    """Count what libavfilter's fps filter makes of frames at 25 a second."""
+    graph = av.filter.Graph()
+    source = graph.add_buffer(width=16, height=16, format="gray", time_base=MILLISECOND)
+    fps, sink = graph.add("fps", f"fps={rate}"), graph.add("buffersink")
+    source.link_to(fps)
+    fps.link_to(sink)
+    graph.configure()
+    count = 0
+    for index in [*range(num_frames), None]:
+        if index is None:
+            graph.push(None)
+        else:
+            frame = av.VideoFrame(16, 16, "gray")
+            frame.pts, frame.time_base, frame.duration = index * 40, MILLISECOND, 40
+            graph.push(frame)
+        try:
+            while True:
+                graph.pull()
+                count += 1
+        except (av.BlockingIOError, av.EOFError):
+            pass
+    return count
+
+
+def test_a_time_that_is_far_too_late_is_refused():
+    grid = ConstantRate(Fraction(30), time_base=Fraction(1))
+    grid.place(0, 1)
+    with pytest.raises(ValueError, match="repeated 3000"):
+        grid.place(100_000, 1)
+
+
+@pytest.mark.ffmpeg
+@pytest.mark.parametrize("rate", ["8", "12", "25", "60", "30000/1001", "7.3", "0.5"])
+def test_the_ffmpeg_program_shows_the_same_frames(
+    tmp_path, write_video, pictures, rate
+):
+    from gulpio2.media.decode import open_video
+
+    path = write_video(
+        tmp_path / "clip.mkv",
+        pictures(40, 32, 48),
+        time_base=MILLISECOND,
+        pts=np.cumsum(np.arange(40) % 7 * 13 + 5).tolist(),
+    )
+    source, expected = frames_by_ffmpeg(path, rate)
+    with open_video(path) as video:
+        shown = [when for _, when in video.frames()]
+        indices = place_all(
+            parse_frame_rate(rate),
+            [when.pts for when in shown],
+            [when.duration for when in shown],
+            video.time_base,
+            video.start,
+        )
+    assert [source[index] for index in indices] == expected
+
+
+def frames_by_ffmpeg(path, rate):
+    """Ask the program for the hashes of all frames, and of those that -r shows."""
+
+    def hashes(*options):
+        command = ["ffmpeg", "-v", "error", "-i", str(path), "-map", "0:v:0"]
+        result = subprocess.run(
+            [*command, *options, "-f", "framemd5", "-"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        lines = result.stdout.splitlines()
+        return [line.split(",")[-1].strip() for line in lines if line[0] != "#"]
+
+    source = hashes("-fps_mode", "passthrough")
+    return source, hashes("-fps_mode", "cfr", "-r", rate)

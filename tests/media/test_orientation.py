@@ -1,0 +1,125 @@
+"""Turned and mirrored pictures."""
+
+from __future__ import annotations
+
+import logging
+
+import av
+import numpy as np
+import pytest
+
+from gulpio2.media.orientation import UPRIGHT, Orientation, read_orientation
+from gulpio2.media.video import VideoFrames
+from gulpio2.types import YuvFrame
+
+# a, b, c, d of the display matrix -> what it does to an image. ISO/IEC 14496-12, 6.2.2:
+# x' = a x + c y, y' = b x + d y, so b = 1 puts columns where rows were.
+TURNS = [
+    pytest.param((1, 0, 0, 1), lambda i: i, 0, id="upright"),
+    pytest.param((0, 1, -1, 0), lambda i: np.rot90(i, -1), -90, id="right"),
+    pytest.param((-1, 0, 0, -1), lambda i: np.rot90(i, 2), -180, id="upside down"),
+    pytest.param((0, -1, 1, 0), lambda i: np.rot90(i), 90, id="left"),
+    pytest.param((-1, 0, 0, 1), lambda i: i[:, ::-1], -180, id="mirrored"),
+    pytest.param((1, 0, 0, -1), lambda i: i[::-1], 0, id="upside down, mirrored"),
+    pytest.param((0, 1, 1, 0), lambda i: i.swapaxes(0, 1), -90, id="transposed"),
+    pytest.param(
+        (0, -1, -1, 0), lambda i: np.rot90(i, 2).swapaxes(0, 1), 90, id="transverse"
+    ),
+]
+
+
+@pytest.fixture
+def turned(tmp_path, write_video, pictures, turn):
+    def make(matrix, *, height=40, width=64, pix_fmt="yuv444p"):
+        images = pictures(2, height, width)
+        # x264 has no odd sizes.
+        codec = "mpeg4" if height % 2 or width % 2 else "libx264"
+        path = tmp_path / "turned.mp4"
+        write_video(path, images, pix_fmt=pix_fmt, codec=codec)
+        upright = [frame.image for frame in VideoFrames(path).stored()]
+        return upright, turn(path, matrix)
+
+    return make
+
+
+@pytest.mark.parametrize(("matrix", "expected", "rotation"), TURNS)
+def test_a_picture_is_turned_as_its_display_matrix_says(
+    turned, matrix, expected, rotation
+):
+    upright, path = turned(matrix)
+    video = VideoFrames(path)
+    for before, after in zip(upright, video.stored(), strict=True):
+        for name in ("y", "u", "v"):
+            plane = getattr(after.image, name)
+            assert np.array_equal(plane, expected(getattr(before, name)))
+            assert plane.strides[1] == 1
+    info = video.source_info()
+    assert info["rotation"] == rotation
+    height, width = expected(np.empty((40, 64))).shape
+    assert (info["height"], info["width"]) == (height, width)
+
+
+@pytest.mark.parametrize(("matrix", "expected", "rotation"), TURNS)
+def test_rotation_is_that_of_ffprobe(turned, matrix, expected, rotation):
+    _, path = turned(matrix)
+    with av.open(str(path)) as container:
+        assert next(container.decode(video=0)).rotation == rotation
+    mirrored = VideoFrames(path).source_info().get("mirrored", False)
+    assert mirrored == (np.linalg.det(np.reshape(matrix, (2, 2))) < 0)
+
+
+@pytest.mark.parametrize("size", [(40, 64), (41, 65), (40, 65), (41, 64)])
+@pytest.mark.parametrize(("matrix", "expected", "rotation"), TURNS)
+def test_chroma_stays_with_its_luma(turned, matrix, expected, rotation, size, psnr):
+    from gulpio2.media.colour import to_rgb
+
+    upright, path = turned(matrix, height=size[0], width=size[1], pix_fmt="yuv420p")
+    after = next(VideoFrames(path).stored()).image
+    assert after.subsampling == "420"
+    # Chroma half a sample off would give 27 to 34 dB.
+    assert psnr(to_rgb(after), expected(to_rgb(upright[0]))) > 44
+
+
+def test_4_2_2_turned_by_90_degrees_becomes_4_4_4(turned):
+    upright, path = turned((0, 1, -1, 0), pix_fmt="yuv422p")
+    frame = next(VideoFrames(path).stored()).image
+    assert (upright[0].subsampling, frame.subsampling) == ("422", "444")
+    assert frame.u.shape == frame.y.shape == (64, 40)
+    assert np.abs(frame.u[::2].mean() - upright[0].u.mean()) < 0.5
+
+
+def test_the_short_edge_is_that_of_the_picture_as_shown(turned):
+    _, path = turned((0, 1, -1, 0), height=40, width=64)
+    frame = next(VideoFrames(path, frame_size=20).stored()).image
+    assert frame.y.shape == (32, 20)
+
+
+def test_an_odd_angle_is_not_turned_and_logged(tmp_path, turned, caplog):
+    upright, path = turned((1, 0, 0, 1))
+    data = bytearray(path.read_bytes())
+    start = data.index(b"tkhd") + 44
+    # 30 degrees: cos 0.866, sin 0.5 in 16.16.
+    for place, value in ((0, 56756), (4, 32768), (12, -32768), (16, 56756)):
+        data[start + place : start + place + 4] = value.to_bytes(4, "big", signed=True)
+    path.write_bytes(data)
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        frames = [frame.image for frame in VideoFrames(path).stored()]
+    assert np.array_equal(frames[0].y, upright[0].y)
+    assert "no multiple of 90" in caplog.text
+
+
+def test_a_frame_without_a_matrix_is_upright():
+    assert read_orientation(av.VideoFrame(16, 16, "yuv420p")) == UPRIGHT
+
+
+def test_upright_planes_are_the_same_object():
+    plane = np.zeros((4, 4), np.uint8)
+    frame = YuvFrame(plane, plane, plane)
+    assert UPRIGHT.apply_to_planes(frame) is frame
+    assert UPRIGHT.apply(plane) is plane
+
+
+def test_sizes_are_given_both_ways():
+    right = Orientation(transpose=True, flip_x=True)
+    assert right.shown(10, 20) == (20, 10)
+    assert UPRIGHT.shown(10, 20) == (10, 20)

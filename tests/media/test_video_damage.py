@@ -1,0 +1,267 @@
+"""What cannot be read to its end is an error that says what, where and why."""
+
+from __future__ import annotations
+
+import random
+import struct
+import wave
+
+import av
+import pytest
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media.video import VideoFrames
+
+CONTAINERS = {
+    "mp4": ("libx264", "clip.mp4", {}),
+    "index first": ("libx264", "clip.mp4", {"movflags": "faststart"}),
+    "fragments": ("libx264", "clip.mp4", {"movflags": "frag_keyframe+empty_moov"}),
+    "mkv": ("libx264", "clip.mkv", {}),
+    "webm": ("libvpx", "clip.webm", {}),
+    "live webm": ("libvpx", "clip.webm", {"live": "1"}),
+    "avi": ("mpeg4", "clip.avi", {}),
+    "mjpeg": ("mjpeg", "clip.avi", {}),
+    "gif": ("gif", "clip.gif", {}),
+    "flv": ("flv", "clip.flv", {}),
+}
+
+
+@pytest.fixture(params=CONTAINERS.values(), ids=CONTAINERS)
+def whole(request, tmp_path, write_video, pictures):
+    codec, name, mux_options = request.param
+    pix_fmt = {"gif": "rgb8", "mjpeg": "yuvj420p"}.get(codec, "yuv420p")
+    return write_video(
+        tmp_path / name,
+        pictures(24, 48, 64),
+        codec=codec,
+        pix_fmt=pix_fmt,
+        options={"g": "6"},
+        mux_options=mux_options,
+    )
+
+
+def read(path, **options):
+    return sum(1 for _ in VideoFrames(path, **options).stored())
+
+
+def test_a_whole_file_is_read(whole):
+    assert read(whole) == 24
+
+
+@pytest.mark.parametrize("part", [0.25, 0.5, 0.75, 0.9])
+def test_a_cut_file_is_never_just_shorter(whole, part):
+    data = whole.read_bytes()
+    whole.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(SourceReadError, match=whole.name):
+        read(whole)
+    with pytest.raises(SourceReadError, match=whole.name):
+        len(VideoFrames(whole))
+
+
+def test_a_real_webm_cut_to_60000_bytes_is_an_error(tmp_path, shared_videos):
+    path = tmp_path / "cut.webm"
+    data = (shared_videos / "vp8_audio_30fps.webm").read_bytes()
+    path.write_bytes(data[:60_000])
+    with pytest.raises(SourceReadError, match="byte 179885 and the file at 60000"):
+        read(path)
+
+
+def test_a_real_damaged_file_gives_frame_and_cause(shared_videos):
+    with pytest.raises(SourceReadError) as error:
+        read(shared_videos / "corrupted.mp4")
+    message = str(error.value)
+    assert "corrupted.mp4' cannot be read at frame 28: Invalid data" in message
+    assert isinstance(error.value.__cause__, av.InvalidDataError)
+
+
+@pytest.mark.parametrize("frame_rate", [None, 5])
+def test_the_frames_before_the_damage_come_first(tmp_path, shared_videos, frame_rate):
+    frames = VideoFrames(
+        shared_videos / "corrupted.mp4", frame_rate=frame_rate
+    ).stored()
+    given = []
+    with pytest.raises(SourceReadError):
+        given.extend(iter(frames))
+    count = sum(1 for _ in range(5) if next(frames, None))
+    assert count == 0  # the generator is at its end
+
+
+def test_bits_that_flip_in_h264_are_noticed(tmp_path, write_video, pictures):
+    path = write_video(
+        tmp_path / "a.mp4", pictures(24, 96, 128), options={"crf": "10", "g": "24"}
+    )
+    data = bytearray(path.read_bytes())
+    start = data.index(b"mdat") + 1000
+    rng = random.Random(0)
+    for place in range(start, start + 400):
+        data[place] = rng.randrange(256)
+    path.write_bytes(data)
+    with pytest.raises(SourceReadError, match="at frame"):
+        read(path)
+
+
+def test_blocks_that_are_lost_in_matroska_are_noticed(tmp_path, write_video, pictures):
+    path = write_video(
+        tmp_path / "a.webm", pictures(24, 48, 64), codec="libvpx", options={"g": "6"}
+    )
+    data = bytearray(path.read_bytes())
+    middle, length = len(data) // 2, len(data) // 3
+    data[middle : middle + length] = bytes(length)
+    path.write_bytes(data)
+    with pytest.raises(SourceReadError, match=r"a\.webm"):
+        read(path)
+
+
+def test_fewer_frames_than_the_container_promises_are_an_error(
+    tmp_path, write_video, pictures
+):
+    path = write_video(tmp_path / "a.avi", pictures(24, 48, 64), codec="mpeg4")
+    data = path.read_bytes()
+    cut = data[: data.index(b"idx1") - 3000]
+    path.write_bytes(cut)
+    with pytest.raises(SourceReadError):
+        read(path)
+
+
+def test_a_cut_that_took_no_frame_is_no_error(tmp_path, write_video, pictures):
+    path = write_video(tmp_path / "a.avi", pictures(24, 48, 64), codec="mpeg4")
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b"idx1") + 40])
+    assert read(path) == 24
+
+
+def test_a_cut_through_a_frame_of_a_transport_stream_is_noticed(
+    tmp_path, write_video, pictures
+):
+    path = write_video(tmp_path / "a.ts", pictures(6, 96, 128))  # large frames
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(SourceReadError, match=r"a\.ts"):
+        read(path)
+
+
+def from_the_middle(path):
+    """Cut the beginning off a transport stream, but for its tables."""
+    data = path.read_bytes()
+    start = data.index(b"\x00\x00\x01\x09", 3000) // 188 * 188
+    path.write_bytes(data[: 3 * 188] + data[start:])
+    return path
+
+
+def test_a_stream_that_begins_between_two_key_frames_is_read_from_the_next_one(
+    tmp_path, write_video, pictures
+):
+    path = write_video(
+        tmp_path / "a.ts", pictures(24, 48, 64), options={"g": "6", "bf": "0"}
+    )
+    assert 12 <= read(from_the_middle(path)) < 24
+
+
+def test_a_stream_without_a_frame_that_can_be_decoded_is_an_error(
+    tmp_path, write_video, pictures
+):
+    path = write_video(
+        tmp_path / "a.ts", pictures(24, 48, 64), options={"g": "250", "bf": "0"}
+    )
+    from_the_middle(path)
+    for use in (read, lambda p: len(VideoFrames(p))):
+        with pytest.raises(SourceReadError, match="has no frame in stream 0"):
+            use(path)
+
+
+NOT_VIDEOS = [
+    pytest.param("none.mp4", None, "does not exist", id="missing"),
+    pytest.param("empty.mp4", b"", "cannot be opened", id="empty"),
+    pytest.param("text.mp4", b"no video at all\n" * 50, "cannot be opened", id="text"),
+    pytest.param("notes.txt", b"a plain text\n" * 50, "is no video", id="text art"),
+    pytest.param("zeros.webm", bytes(5000), "cannot be opened", id="zeros"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "message"), NOT_VIDEOS)
+def test_what_is_no_video_is_named(tmp_path, name, data, message):
+    path = tmp_path / name
+    if data is not None:
+        path.write_bytes(data)
+    for use in (
+        read,
+        lambda p: VideoFrames(p).source_info(),
+        lambda p: len(VideoFrames(p)),
+    ):
+        with pytest.raises(SourceReadError, match=message) as error:
+            use(path)
+        assert repr(str(path)) in str(error.value)
+
+
+def test_a_folder_is_no_video(tmp_path):
+    with pytest.raises(SourceReadError, match=r"cannot be read: Is a directory"):
+        read(tmp_path)
+
+
+def test_a_file_with_sound_only_has_no_video_stream(tmp_path):
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", "not compressed"))
+        sound.writeframes(bytes(16000))
+    with pytest.raises(SourceReadError, match="has no video stream"):
+        read(path)
+
+
+def test_a_file_without_frames_is_an_error(tmp_path):
+    path = tmp_path / "a.mkv"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("ffv1", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        container.start_encoding()
+    with pytest.raises(SourceReadError, match="cannot be opened: End of file"):
+        read(path)
+
+
+@pytest.mark.parametrize(("stream", "have"), [(1, r"\[0\]"), (7, r"\[0\]"), (-1, "0")])
+def test_a_stream_that_is_not_there_is_named_with_those_that_are(
+    tmp_path, write_video, pictures, stream, have
+):
+    path = write_video(tmp_path / "a.mp4", pictures(3, 48, 64), with_audio=True)
+    with pytest.raises(SourceReadError, match=f"no video stream {stream}; .*{have}"):
+        read(path, stream=stream)
+
+
+def test_frames_above_the_limit_are_refused(clip):
+    assert read(clip, max_pixels=64 * 48) == 30
+    with pytest.raises(SourceReadError, match="max_pixels"):
+        read(clip, max_pixels=64 * 48 - 1)
+
+
+def test_a_header_cannot_make_it_set_aside_gigabytes(tmp_path):
+    # An AVI whose header declares 60000x60000 pixels of raw video.
+    strf = struct.pack("<IiiHH4sIiiII", 40, 60000, 60000, 1, 24, b"MJPG", 0, 0, 0, 0, 0)
+    strh = b"vidsMJPG" + struct.pack("<IHHIIIIIIII", 0, 0, 0, 0, 1, 25, 0, 1, 0, 0, 0)
+
+    def chunk(name, content):
+        return name + struct.pack("<I", len(content)) + content
+
+    strl = chunk(
+        b"LIST", b"strl" + chunk(b"strh", strh + bytes(8)) + chunk(b"strf", strf)
+    )
+    avih = struct.pack("<14I", 40000, 0, 0, 0, 1, 0, 1, 0, 60000, 60000, 0, 0, 0, 0)
+    header = chunk(b"LIST", b"hdrl" + chunk(b"avih", avih) + strl)
+    movie = chunk(b"LIST", b"movi" + chunk(b"00dc", b"\xff\xd8\xff\xd9"))
+    path = tmp_path / "huge.avi"
+    path.write_bytes(chunk(b"RIFF", b"AVI " + header + movie))
+    with pytest.raises(SourceReadError, match=r"huge\.avi"):
+        read(path)
+
+
+def test_a_gap_of_hours_is_not_filled_with_repeats(tmp_path, write_video, pictures):
+    path = write_video(
+        tmp_path / "gap.mkv", pictures(3, 48, 64), pts=[0, 1, 25 * 3600 * 50]
+    )
+    assert read(path) == 3
+    with pytest.raises(SourceReadError, match="a gap in its times"):
+        read(path, frame_rate=30)
+
+
+@pytest.mark.parametrize("rate", ["fast", -1, "0"])
+def test_a_rate_that_is_none_is_refused_at_once(rate):
+    with pytest.raises(ValueError, match="frame_rate is"):
+        VideoFrames("a.mp4", frame_rate=rate)

@@ -1,0 +1,218 @@
+"""A cut file says so itself, where its container says how long it is."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.media.wholeness import find_damage
+
+CONTAINERS = {
+    "mp4": ("libx264", "clip.mp4", {}),
+    "index first": ("libx264", "clip.mp4", {"movflags": "faststart"}),
+    "fragments": ("libx264", "clip.mp4", {"movflags": "frag_keyframe+empty_moov"}),
+    "mov": ("libx264", "clip.mov", {}),
+    "mkv": ("libx264", "clip.mkv", {}),
+    "webm": ("libvpx", "clip.webm", {}),
+    "live webm": ("libvpx", "clip.webm", {"live": "1"}),
+    "avi": ("mpeg4", "clip.avi", {}),
+    "gif": ("gif", "clip.gif", {}),
+}
+
+
+@pytest.fixture(params=CONTAINERS.values(), ids=CONTAINERS)
+def whole(request, tmp_path, write_video, pictures):
+    codec, name, mux_options = request.param
+    pix_fmt = "rgb8" if codec == "gif" else "yuv420p"
+    return write_video(
+        tmp_path / name,
+        pictures(12, 48, 64),
+        codec=codec,
+        pix_fmt=pix_fmt,
+        options={"g": "4"},
+        mux_options=mux_options,
+        with_audio=name.endswith(("mp4", "mkv")),
+    )
+
+
+def test_a_whole_file_is_whole(whole):
+    assert find_damage(whole) is None
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.8, 0.95, 0.99, -1])
+def test_a_cut_file_is_damaged(whole, part):
+    data = whole.read_bytes()
+    size = int(len(data) * part) if part > 0 else len(data) + part
+    whole.write_bytes(data[:size])
+    damage = find_damage(whole)
+    assert damage is not None
+    assert "cut off" in damage.message
+
+
+def test_trailing_bytes_do_no_harm(whole):
+    live = b"\x18\x53\x80\x67\x01\xff" in whole.read_bytes()[:200]
+    whole.write_bytes(whole.read_bytes() + b"\0" * 1000)
+    # Without a length there is no telling what is part of the file.
+    assert (find_damage(whole) is None) == (not live)
+
+
+def ebml(id_, content, *, length=None):
+    """Write an element with a size of eight bytes."""
+    size = len(content) if length is None else length
+    return bytes.fromhex(id_) + struct.pack(">Q", (1 << 56) | size) + content
+
+
+UNKNOWN = (1 << 56) - 1
+HEADER = ebml("1A45DFA3", b"\x42\x86\x81\x01")
+BLOCKS = ebml("E7", b"\0") + ebml("A3", b"x" * 50) + ebml("A0", b"y" * 300)
+INFO = ebml("1549A966", b"")
+CUES = ebml("1C53BB6B", b"")
+
+SEGMENTS = [
+    pytest.param(ebml("18538067", INFO + ebml("1F43B675", BLOCKS)), None, id="known"),
+    pytest.param(
+        ebml("18538067", INFO + ebml("1F43B675", BLOCKS, length=UNKNOWN) * 2 + CUES,
+             length=UNKNOWN),
+        None, id="unknown lengths",
+    ),
+    pytest.param(
+        ebml("18538067", INFO, length=100), "segment ends at byte", id="short segment"
+    ),
+    pytest.param(
+        ebml("18538067", ebml("1F43B675", BLOCKS, length=999), length=UNKNOWN),
+        "an element ends", id="short cluster",
+    ),
+    pytest.param(
+        ebml("18538067", ebml("1F43B675", BLOCKS[:-9], length=UNKNOWN), length=UNKNOWN),
+        "a block ends", id="short block",
+    ),
+    pytest.param(
+        ebml("18538067", ebml("1F43B675", ebml("A3", b"") + ebml("55AA", b"z" * 9))),
+        "no Matroska element", id="not a block",
+    ),
+    pytest.param(
+        ebml("18538067", INFO + b"\0" * 30), "no Matroska element", id="zeros"
+    ),
+    pytest.param(
+        ebml("18538067", ebml("1F43B675", b"\0" * 30)), "no Matroska element",
+        id="zeros in a cluster",
+    ),
+    pytest.param(
+        ebml("18538067", ebml("EC", b"", length=UNKNOWN)), "no Matroska element",
+        id="no length",
+    ),
+    pytest.param(ebml("A3", b""), "no Matroska segment", id="no segment"),
+    pytest.param(b"", "no Matroska segment", id="header only"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "message"), SEGMENTS)
+def test_matroska_is_walked_block_by_block(tmp_path, content, message):
+    path = tmp_path / "a.mkv"
+    path.write_bytes(HEADER + content)
+    damage = find_damage(path)
+    if message is None:
+        assert damage is None
+    else:
+        assert message in damage.message
+        assert not damage.excusable
+
+
+def box(name, content=b"", *, length=None):
+    return struct.pack(">I", 8 + len(content) if length is None else length) + (
+        name + content
+    )
+
+
+FTYP = box(b"ftyp", b"isom")
+
+BOXES = [
+    pytest.param(FTYP + box(b"moov") + box(b"mdat", b"x" * 9), None, id="whole"),
+    pytest.param(FTYP + box(b"mdat", b"x" * 9, length=0), None, id="up to the end"),
+    pytest.param(
+        FTYP + struct.pack(">I4sQ", 1, b"mdat", 20) + b"1234", None, id="64 bits"
+    ),
+    pytest.param(
+        FTYP + struct.pack(">I4sQ", 1, b"mdat", 2**40), (2**40 + 12, True),
+        id="64 bits, cut",
+    ),
+    pytest.param(FTYP + box(b"mdat", length=99), (111, True), id="media cut"),
+    pytest.param(FTYP + box(b"moov", length=99), (111, False), id="index cut"),
+    pytest.param(FTYP + box(b"moof", length=99), (111, False), id="fragment cut"),
+    pytest.param(FTYP + box(b"moov") + b"some text at the end", None, id="text behind"),
+    pytest.param(FTYP + box(b"moov") + b"\0\0\0", None, id="padding"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "expected"), BOXES)
+def test_the_boxes_of_an_mp4_are_followed(tmp_path, data, expected):
+    path = tmp_path / "a.mp4"
+    path.write_bytes(data)
+    damage = find_damage(path)
+    if expected is None:
+        assert damage is None
+    else:
+        end, excusable = expected
+        assert f"ends at byte {end} and the file at {len(data)}" in damage.message
+        assert damage.excusable is excusable
+
+
+RIFFS = [
+    pytest.param(struct.pack("<4sI4s", b"RIFF", 4, b"AVI "), None, id="whole"),
+    pytest.param(struct.pack("<4sI4s", b"RIFF", 0, b"AVI "), None, id="switched off"),
+    pytest.param(struct.pack("<4sI4s", b"RIFF", 40, b"AVI "), 48, id="cut"),
+    pytest.param(
+        struct.pack("<4sI4s", b"RIFF", 5, b"AVI ") + b"x\0"
+        + struct.pack("<4sI4s", b"RIFF", 90, b"AVIX"),
+        112, id="second part cut",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "end"), RIFFS)
+def test_the_parts_of_an_avi_are_followed(tmp_path, data, end):
+    path = tmp_path / "a.avi"
+    path.write_bytes(data)
+    damage = find_damage(path)
+    if end is None:
+        assert damage is None
+    else:
+        assert f"ends at byte {end} " in damage.message
+        assert damage.excusable
+
+
+def test_a_gif_with_an_unknown_block_is_damaged(tmp_path):
+    path = tmp_path / "a.gif"
+    path.write_bytes(b"GIF89a" + b"\1\0\1\0\0\0\0" + b"?")
+    assert "damaged at byte 13" in find_damage(path).message
+
+
+@pytest.mark.parametrize("data", [b"", b"text", b"RIFF\4\0\0\0WAVE", b"\x47" * 188])
+def test_what_does_not_say_how_long_it_is_is_taken_as_whole(tmp_path, data):
+    path = tmp_path / "a"
+    path.write_bytes(data)
+    assert find_damage(path) is None
+
+
+def test_a_missing_file_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        find_damage(tmp_path / "none.mp4")
+
+
+@given(
+    start=st.sampled_from([HEADER, FTYP, RIFFS[0].values[0], b"GIF89a", b""]),
+    rest=st.binary(max_size=200),
+)
+def test_no_bytes_make_it_stumble(tmp_path_factory, start, rest):
+    path = tmp_path_factory.mktemp("bytes") / "a"
+    path.write_bytes(start + rest)
+    damage = find_damage(path)
+    assert damage is None or damage.message
+
+
+def test_real_videos_are_whole(shared_videos):
+    for path in sorted(shared_videos.iterdir()):
+        assert find_damage(path) is None, path.name
