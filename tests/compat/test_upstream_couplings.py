@@ -98,16 +98,6 @@ def test_an_index_that_is_there_is_loaded_in_its_order(chunk: GulpChunk) -> None
     assert list(loaded["b"]) == ["meta_data", "frame_info"]
 
 
-def test_repeats_in_a_list_of_metadata_are_dropped_by_a_private_helper(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    metas = [{"id": 1}, {"id": 2}, {"id": 1}, {"id": "1"}]
-    kept = utils._remove_duplicates_in_metadict(metas)
-    assert kept == [{"id": 1}, {"id": 2}, {"id": "1"}]
-    expected = "Id 1 more than once in json file, I skip it!\n"
-    assert capsys.readouterr().out == expected
-
-
 # ------------------------------------------------------------------ reading
 def test_reads_go_through_fp_where_a_client_puts_a_file_there(
     chunk: GulpChunk, grey: Any
