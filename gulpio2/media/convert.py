@@ -11,7 +11,13 @@ import numpy as np
 
 from gulpio2.media.colour import Matrix, PlaneColour, PlaneConversion, matrix_of
 from gulpio2.media.orientation import Orientation, read_orientation
-from gulpio2.media.planes import Layout, PlaneReader, PlaneScaler, layout_of
+from gulpio2.media.planes import (
+    Layout,
+    PlaneReader,
+    PlaneScaler,
+    chroma_below,
+    layout_of,
+)
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import YuvFrame
 
@@ -183,8 +189,8 @@ class FrameConverter:
             if first != have:
                 small = layout.chroma_shape(*first)
                 y = shrink(y, first, layout.depth)
-                u = shrink(u, small, layout.depth)
-                v = shrink(v, small, layout.depth)
+                u = shrink(chroma_below(u, have, first), small, layout.depth)
+                v = shrink(chroma_below(v, have, first), small, layout.depth)
             converted = self._conversion(y, u, v)
         if not grows:
             return converted

@@ -18,11 +18,20 @@ if TYPE_CHECKING:
 
     Plane = npt.NDArray[np.unsignedinteger[Any]]
 
-__all__ = ["Layout", "PlaneReader", "PlaneScaler", "layout_of", "plane_views"]
+__all__ = [
+    "Layout",
+    "PlaneReader",
+    "PlaneScaler",
+    "chroma_below",
+    "layout_of",
+    "plane_views",
+]
 
 # What can be read without conversion: separate planes in this machine's byte order.
 _PLANAR = re.compile(r"yuv[aj]?(420|422|444)p((9|10|12|14|16)le)?")
 _DEPTHS = (8, 9, 10, 12, 14, 16)
+# Columns behind the end of a row, because swscale may read some bytes too many.
+_SLACK = 32
 # Chroma samples per 64 luma samples, across and down -> the nearest subsampling that
 # JPEG planes have and that keeps all of it.
 _SUBSAMPLINGS: dict[tuple[int, int], Literal["444", "422", "420"]] = {
@@ -134,6 +143,49 @@ def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
             rows = np.ascontiguousarray(rows[::-1])
         views.append(rows if width == step else rows[:, :width])
     return views
+
+
+def chroma_below(
+    chroma: Plane, luma: tuple[int, int], new_luma: tuple[int, int]
+) -> Plane:
+    """Cut or continue a chroma plane so that it shrinks at the pace of its luma.
+
+    Half a chroma sample hangs over an odd edge. Where the old edge is even and the new
+    one odd, or the other way round, the whole plane would be squeezed by that half
+    sample, and colours would be off by up to a pixel at the far edge.
+
+    Parameters
+    ----------
+    chroma : numpy.ndarray
+        ``(h, w)``, subsampled or not.
+    luma, new_luma : tuple of int
+        Height and width of luma before and after.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the size, to the nearest sample, that is to become the new chroma plane; the
+        argument itself where it has that.
+    """
+    missing = [0, 0]
+    for axis in (0, 1):
+        have, old, new = chroma.shape[axis], luma[axis], new_luma[axis]
+        if have < old:
+            missing[axis] = round((new + 1) // 2 * old / new) - have
+    rows, columns = missing
+    if rows < 0 or columns < 0:
+        height, width = (
+            have + min(less, 0)
+            for have, less in zip(chroma.shape, missing, strict=True)
+        )
+        chroma = chroma[:height, :width]
+    if rows > 0 or columns > 0:
+        below, beside = max(rows, 0), max(columns, 0)
+        border = cv2.copyMakeBorder(
+            chroma, 0, below, 0, beside + _SLACK, cv2.BORDER_REPLICATE
+        )
+        chroma = np.asarray(border, chroma.dtype)[:, :-_SLACK]
+    return chroma
 
 
 class PlaneReader:

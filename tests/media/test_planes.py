@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from av.video.reformatter import VideoReformatter
 
-from gulpio2.media.planes import PlaneReader, PlaneScaler, layout_of, plane_views
+from gulpio2.media.planes import (
+    PlaneReader,
+    PlaneScaler,
+    chroma_below,
+    layout_of,
+    plane_views,
+)
 
 
 def filled(name, height=32, width=48, seed=0):
@@ -212,3 +218,36 @@ def test_planes_shrink_by_the_areas_of_their_pixels(shape, smaller, depth):
 def test_a_plane_of_the_right_size_is_the_same_object():
     plane = np.zeros((4, 6), np.uint8)
     assert PlaneScaler().shrink(plane, (4, 6), 8) is plane
+
+
+@pytest.mark.parametrize(
+    ("luma", "chroma", "new_luma", "expected"),
+    [
+        pytest.param((96, 128), (48, 64), (48, 64), (48, 64), id="even"),
+        pytest.param((96, 128), (48, 64), (41, 54), (49, 64), id="to odd"),
+        pytest.param((720, 1280), (360, 640), (256, 455), (360, 641), id="720p"),
+        pytest.param((241, 321), (121, 161), (120, 160), (120, 160), id="from odd"),
+        pytest.param((96, 128), (96, 64), (41, 33), (96, 66), id="4:2:2"),
+        pytest.param((96, 128), (96, 128), (41, 33), (96, 128), id="4:4:4"),
+    ],
+)
+def test_chroma_is_cut_or_continued_at_an_odd_edge(luma, chroma, new_luma, expected):
+    plane = np.arange(chroma[0] * chroma[1], dtype=np.uint16).reshape(chroma)
+    fitted = chroma_below(plane, luma, new_luma)
+    assert fitted.shape == expected
+    rows, columns = (min(a, b) for a, b in zip(chroma, expected, strict=True))
+    assert np.array_equal(fitted[:rows, :columns], plane[:rows, :columns])
+    assert fitted[-1, -1] == plane[rows - 1, columns - 1]
+    assert (fitted is plane) == (chroma == expected)
+
+
+@pytest.mark.parametrize("width", [453, 454, 455, 456])
+def test_a_colour_edge_stays_at_its_place_when_planes_shrink(width):
+    luma, new_luma = (720, 1280), (256, width)
+    chroma = np.zeros((360, 640), np.uint8)
+    chroma[:, 630:] = 200  # luma columns 1260 to 1280
+    fitted = chroma_below(chroma, luma, new_luma)
+    small = PlaneScaler().shrink(fitted, (128, (width + 1) // 2), 8)
+    # Where the edge is, in luma columns of the small picture.
+    edge = 2 * (small.shape[1] - small[0].astype(float).sum() / 200)
+    assert abs(edge - 1260 * width / 1280) < 0.7
