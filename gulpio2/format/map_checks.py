@@ -260,12 +260,10 @@ def check_manifest(
 def check_labels(data: bytes) -> list[Problem]:
     """Check ``label2idx.json``: labels, each with an index of its own."""
     try:
-        labels = json.loads(data, object_pairs_hook=lambda pairs: pairs)
+        labels = json.loads(data, object_pairs_hook=tuple)  # a list is an array
     except (ValueError, RecursionError) as cause:
         return [_bad_labels(f"is not JSON ({cause})")]
-    if not isinstance(labels, list) or not all(
-        isinstance(pair, tuple) for pair in labels
-    ):
+    if not isinstance(labels, tuple):
         return [_bad_labels("holds no JSON object of labels")]
     problems = []
     first: dict[int, str] = {}
