@@ -1,0 +1,303 @@
+"""The check of a directory: every fault has a directory that shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gulpio2 import GulpChunk
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.errors import StorageError
+from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.format.manifest import Manifest, Run, dump_manifest
+from gulpio2.sanity import check_directory, original_tests
+from gulpio2.storage.local import LocalStore
+from gulpio2.testing import make_frames, make_gulp_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write four items of three frames in two chunks, with manifest and labels."""
+    path = tmp_path / "out"
+    make_gulp_directory(path, num_frames=3).close()
+    manifest = Manifest(runs=(Run("A", {}, {}, "1", chunks=(0, 1)),))
+    (path / "gulp.json").write_bytes(dump_manifest(manifest))
+    (path / "label2idx.json").write_text('{"a": 0, "b": 1}')
+    return path
+
+
+def edit(path: Path, change: Callable[[bytearray], Any]) -> None:
+    """Change the bytes of a file in place."""
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
+
+
+def edit_map(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change a map and write it as a map is written; the checks stay as they were."""
+    meta_dict = json.loads(path.read_bytes())
+    change(meta_dict)
+    path.write_bytes(dump_gmeta(meta_dict))
+
+
+# --- what is whole ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_whole_directory_has_no_problem_and_is_counted(folder, deep):
+    report = check_directory(folder, deep=deep)
+    assert report.ok
+    assert (report.problems, report.notes) == ([], [])
+    assert (report.chunks, report.items, report.frames) == (2, 4, 12)
+    assert report.num_bytes == sum(p.stat().st_size for p in folder.glob("*.gulp"))
+    assert report.frames_without_checksum == 0
+    assert report.deep is deep
+    assert str(report).startswith("no problem in 12 frames of 4 items in 2 chunks (0.0")
+
+
+def test_a_report_as_json_says_everything(folder):
+    edit(folder / "data_0.gulp", lambda data: data.append(0))
+    report = check_directory(folder, deep=True)
+    value = json.loads(json.dumps(report.to_json()))
+    assert list(value) == [
+        "path", "ok", "deep", "chunks", "items", "frames", "bytes",
+        "frames_without_checksum", "problems", "notes",
+    ]  # fmt: skip
+    assert (value["path"], value["ok"], value["deep"]) == (str(folder), False, True)
+    assert value["problems"] == [report.problems[0].to_json()]
+    assert value["problems"][0]["code"] == "data-too-long"
+    assert str(report).startswith("1 problem in 12 frames")
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize(
+    "case",
+    sorted(p.name for p in GOLDEN.iterdir() if p.is_dir() and p.name != "pickled"),
+)
+def test_what_the_original_wrote_is_whole_and_what_is_not_known_is_said(case, deep):
+    report = check_directory(GOLDEN / case, deep=deep)
+    assert report.problems == []
+    assert report.frames == report.frames_without_checksum
+    codes = {note.code for note in report.notes}
+    assert codes <= {"no-checksums", "empty-item"}
+    assert ("no-checksums" in codes) == (report.frames > 0)
+
+
+def test_a_directory_to_which_the_original_appended_is_whole(folder):
+    jpeg = encode_frame(make_frames(1)[0], EncoderSettings())
+    pad = -len(jpeg) % 4
+    loc = (folder / "data_0.gulp").stat().st_size
+    edit(folder / "data_0.gulp", lambda data: data.extend(jpeg + b"\0" * pad))
+
+    def append(meta_dict: dict[str, Any]) -> None:
+        meta_dict["item0"]["frame_info"].append([loc, pad, len(jpeg) + pad])
+        meta_dict["item0"]["meta_data"].append({"by": "the original"})
+
+    edit_map(folder / "meta_0.gmeta", append)
+    # Its ingest knows no manifest, and adds chunks that are not in it.
+    for name in ("data_{}.gulp", "meta_{}.gmeta"):
+        shutil.copy(GOLDEN / "flow" / name.format(0), folder / name.format(2))
+    report = check_directory(folder, deep=True)
+    assert report.problems == []
+    assert report.frames_without_checksum == 1 + 12
+    edit(folder / "data_0.gulp", lambda data: data.__setitem__(700, data[700] ^ 1))
+    (problem,) = check_directory(folder, deep=True).problems
+    assert (problem.code, problem.item) == ("crc-mismatch", "item0"), "still covered"
+
+
+def test_progress_adds_up(folder):
+    done = {"items": 0, "frames": 0, "num_bytes": 0, "failures": 0}
+
+    def progress(**counts: int) -> None:
+        for name, count in counts.items():
+            done[name] += count
+
+    for deep in (False, True):
+        done.update(dict.fromkeys(done, 0))
+        report = check_directory(folder, deep=deep, progress=progress)
+        assert (done["items"], done["frames"]) == (report.items, report.frames)
+        assert (done["num_bytes"], done["failures"]) == (report.num_bytes, 0)
+    (folder / "data_1.gulp").unlink()
+    check_directory(folder, progress=progress)
+    assert done["failures"] == 1
+
+
+# --- what is there at all -----------------------------------------------------------
+
+
+def test_a_missing_directory_is_an_error_and_no_finding(tmp_path):
+    message = rf"there is no directory {tmp_path}/missing to check"
+    with pytest.raises(StorageError, match=message):
+        check_directory(tmp_path / "missing")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="there is no directory"):
+        check_directory(tmp_path / "file")
+
+
+def test_an_empty_directory_is_a_finding(tmp_path):
+    (problem,) = check_directory(tmp_path).problems
+    assert (problem.code, problem.file) == ("no-chunks", ".")
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(folder, monkeypatch):
+    def refuse(_: Path) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(StorageError, match=rf"cannot list {folder}: Permission denied"):
+        check_directory(folder)
+
+
+@pytest.mark.parametrize("name", ["data_0.gulp", "meta_0.gmeta", "gulp.json"])
+def test_a_file_that_is_a_folder_is_a_finding_and_the_rest_is_checked(folder, name):
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    os.truncate(folder / "data_1.gulp", 10)
+    codes = {(p.code, p.file) for p in check_directory(folder, deep=True).problems}
+    assert ("unreadable-file", name) in codes
+    assert ("data-too-short", "data_1.gulp") in codes
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_disk_that_fails_is_a_finding_with_its_place(folder, monkeypatch, deep):
+    read_at = LocalStore.read_at
+
+    def fail(self: LocalStore, name: str, offset: int, length: int) -> bytes:
+        if name == "data_0.gulp":
+            raise StorageError(5, "Input/output error")
+        return read_at(self, name, offset, length)
+
+    monkeypatch.setattr(LocalStore, "read_at", fail)
+    (problem,) = check_directory(folder, deep=deep).problems
+    assert str(problem) == (
+        "data_0.gulp, byte 0: cannot be read: Input/output error [unreadable-file]"
+    )
+
+
+def test_no_file_stays_open(folder):
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # names are numbers
+    for _ in range(3):
+        check_directory(folder, deep=True)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208  # the same
+
+
+# --- bounds -------------------------------------------------------------------------
+
+
+def sizes_of_reads(folder: Path, monkeypatch: Any, *, deep: bool) -> list[int]:
+    """Check a directory; give how many bytes were asked for at once."""
+    sizes = []
+    read_at = LocalStore.read_at
+
+    def note(self: LocalStore, name: str, offset: int, length: int) -> bytes:
+        sizes.append(length)
+        return read_at(self, name, offset, length)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "read_at", note)
+        assert check_directory(folder, deep=deep).problems == []
+    return sizes
+
+
+def long_jpeg(num_bytes: int) -> bytes:
+    """Give a JPEG that is lengthened by comments."""
+    jpeg = encode_frame(make_frames(1)[0], EncoderSettings())
+    comment = b"\xff\xfe" + (2 + 65_000).to_bytes(2, "big") + b"c" * 65_000
+    return jpeg[:2] + comment * (num_bytes // len(comment)) + jpeg[2:]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_data_is_read_in_blocks(tmp_path, monkeypatch, deep):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, [long_jpeg(700_000)] * 20)
+    sizes = sizes_of_reads(tmp_path, monkeypatch, deep=deep)
+    assert max(sizes) <= 4 * 1024 * 1024
+    total = (tmp_path / "data_0.gulp").stat().st_size
+    assert sum(sizes) == total if deep else sum(sizes) < total / 10
+
+
+def test_a_frame_longer_than_a_block_is_checked_too(tmp_path, monkeypatch):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, [long_jpeg(5_000_000), make_frames(1)[0]])
+    assert check_directory(tmp_path, deep=True).problems == []
+    monkeypatch.setattr("gulpio2.sanity._LONGEST", 4 * 1024 * 1024)
+    sizes = sizes_of_reads(tmp_path, monkeypatch, deep=True)
+    assert max(sizes) <= 4 * 1024 * 1024, "longer ones go piece by piece"
+    place = 4_500_000
+    edit(tmp_path / "data_0.gulp", lambda d: d.__setitem__(place, d[place] ^ 1))
+    (problem,) = check_directory(tmp_path, deep=True).problems
+    assert (problem.code, problem.item, problem.frame) == ("crc-mismatch", "a", 0)
+
+
+def test_a_map_whose_records_all_cover_the_file_costs_no_more_than_twice(
+    folder, monkeypatch
+):
+    size = (folder / "data_0.gulp").stat().st_size
+
+    def cover(meta_dict: dict[str, Any]) -> None:
+        meta_dict["item0"] = {
+            "frame_info": [[0, 0, size]] * 500,
+            "meta_data": [{}],
+        }
+
+    edit_map(folder / "meta_0.gmeta", cover)
+    asked = []
+    read_at = LocalStore.read_at
+
+    def note(self: LocalStore, name: str, offset: int, length: int) -> bytes:
+        asked.append(length if name == "data_0.gulp" else 0)
+        return read_at(self, name, offset, length)
+
+    monkeypatch.setattr(LocalStore, "read_at", note)
+    report = check_directory(folder, deep=True)
+    assert sum(asked) <= 3 * size
+    assert sum(problem.code == "overlap" for problem in report.problems) >= 499
+    (note_of_it,) = [note for note in report.notes if note.code == "not-checked"]
+    assert "were checked at their ends alone" in note_of_it.message
+
+
+# --- the tests of the original ------------------------------------------------------
+
+
+def test_a_whole_directory_passes_the_tests_of_the_original(folder):
+    tests = original_tests(check_directory(folder))
+    assert [(test["message"], test["failures"]) for test in tests] == [
+        ("Check for empty meta files", []),
+        ("Check for empty data files", []),
+        ("Check data file size equals size in meta file", []),
+        ("Check presence of duplicate ids", []),
+    ]
+
+
+def test_each_problem_is_in_one_of_the_tests_of_the_original_or_in_a_fifth(folder):
+    (folder / "data_0.gulp").write_bytes(b"")
+    os.truncate(folder / "data_1.gulp", 100)
+    for name in ("data_{}.gulp", "meta_{}.gmeta"):
+        shutil.copy(folder / name.format(1), folder / name.format(2))
+    (folder / "data_3.gulp").write_bytes(b"")
+    (folder / "meta_3.gmeta").write_bytes(b"")
+    report = check_directory(folder)
+    results: dict[str, Any] = {
+        str(test["message"]): test["failures"] for test in original_tests(report)
+    }
+    assert results["Check for empty meta files"] == [str(folder / "meta_3.gmeta")]
+    assert results["Check for empty data files"] == [str(folder / "data_0.gulp")]
+    assert results["Check data file size equals size in meta file"] == [
+        str(folder / f"data_{number}.gulp") for number in (0, 1, 2)
+    ]
+    assert results["Check presence of duplicate ids"] == ["item2", "item3"]
+    others = results["Check everything else"]
+    assert all("span-outside-file" in line for line in others)
+    assert len(others) == 6 + 6 + 6
