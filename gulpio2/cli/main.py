@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -142,7 +143,13 @@ def gulp2() -> None:
 
 def main() -> NoReturn:
     """Run ``gulp2`` with the arguments of this process."""
-    gulp2.main(prog_name="gulp2")
+    try:
+        gulp2.main(prog_name="gulp2")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            # A second Ctrl-C must not print what Python tidies up on its way out.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -85,6 +86,8 @@ class ProgressBar:
                 file=sys.stderr,
                 unit=" items" if self.counted == "items" else "B",
                 unit_scale=self.counted == "num_bytes",
+                # A terminal that does not know its size says 0, and tqdm believes it.
+                nrows=shutil.get_terminal_size().lines,
             )
             self._bar.start_t -= seconds
         done = self.items + self.failures if self.counted == "items" else self.num_bytes
