@@ -232,7 +232,7 @@ def test_a_frame_longer_than_a_block_is_checked_too(tmp_path, monkeypatch):
     with chunk.open("wb"):
         chunk.append("a", {}, [long_jpeg(5_000_000), make_frames(1)[0]])
     assert check_directory(tmp_path, deep=True).problems == []
-    monkeypatch.setattr("gulpio2.sanity._LONGEST", 4 * 1024 * 1024)
+    monkeypatch.setattr("gulpio2.sanity.data_files._LONGEST", 4 * 1024 * 1024)
     sizes = sizes_of_reads(tmp_path, monkeypatch, deep=True)
     assert max(sizes) <= 4 * 1024 * 1024, "longer ones go piece by piece"
     place = 4_500_000

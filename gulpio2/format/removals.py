@@ -91,7 +91,7 @@ def load_removals(data: bytes, *, where: str) -> Removals:
                 for number, pairs in value["deleted"].items()
             },
             {
-                int(number): [(int(start), int(stop)) for start, stop in spans]
+                int(number): [_span(*span) for span in spans]
                 for number, spans in value["erased"].items()
             },
         )
@@ -102,3 +102,9 @@ def load_removals(data: bytes, *, where: str) -> Removals:
             if fault := validate_entry(entry):
                 raise MetaFileError(f"{where}: item {id_!r}: {fault}. {_ADVICE}")
     return removals
+
+
+def _span(start: Any, stop: Any) -> tuple[int, int]:
+    if not (type(start) is int and type(stop) is int and 0 <= start <= stop < 2**63):
+        raise ValueError(f"{[start, stop]!r} is no span of a file")
+    return start, stop

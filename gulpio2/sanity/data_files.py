@@ -1,0 +1,194 @@
+"""The records in a data file, read in blocks."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from gulpio2.codecs.jpeg import decode_frame
+from gulpio2.errors import CorruptFrameError
+from gulpio2.format.checks import (
+    HEAD_BYTES,
+    Problem,
+    Record,
+    check_checksum,
+    check_head,
+    check_spans,
+    check_tail,
+    undecodable,
+)
+from gulpio2.format.entry import frame_crc32
+from gulpio2.format.plan import plan_reads
+from gulpio2.format.removals import merge_spans
+from gulpio2.sanity.report import Findings, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.storage.base import Store
+
+__all__ = ["DataFileCheck"]
+
+# Bytes read at once, unless a single record is longer.
+_BLOCK = 4 * 1024 * 1024
+# Bytes. No frame that is decoded is longer; of a longer record, which a damaged map can
+# speak of, the checksum alone is computed, piece by piece.
+_LONGEST = 64 * 1024 * 1024
+
+
+class _Probe(NamedTuple):
+    """A part of a record to look at."""
+
+    offset: int
+    length: int
+    record: Record
+    part: str
+    """"head", "tail" or "whole"."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileCheck:
+    """The check of one data file."""
+
+    store: Store
+    """Where it is."""
+    name: str
+    """Its name."""
+    size: int
+    """Its bytes."""
+    findings: Findings
+    """Takes what is found."""
+
+    def run(self, records: list[Record], erased: list[tuple[int, int]]) -> None:
+        """Check spans and content.
+
+        Parameters
+        ----------
+        records : list of Record
+            What must be in the file.
+        erased : list of (int, int)
+            Spans that must be zero instead.
+        """
+        inside, problems = check_spans(records, self.size, self.name, erased)
+        self.findings.add(problems)
+        if self.findings.report.deep:
+            self._check_erased(erased)
+        deep, shallow = self._split(inside)
+        probes = [
+            *(_whole(record) for record in deep if record.length <= _LONGEST),
+            *(probe for record in shallow for probe in _ends(record)),
+        ]
+        for record in deep:
+            if record.length > _LONGEST:
+                probes += _ends(record)
+                self._check_long(record)
+        spans = [(probe.offset, probe.length) for probe in probes]
+        position = 0
+        for read in plan_reads(spans, max_read=_BLOCK):
+            members = [probes[member] for member in read.members]
+            self._check_block(read.offset, read.length, members)
+            stop = max(position, read.offset + read.length)
+            self.findings.progress(
+                frames=sum(probe.part != "tail" for probe in members),
+                num_bytes=stop - position,
+            )
+            position = stop
+        self.findings.progress(num_bytes=self.size - position)
+
+    def _split(self, records: list[Record]) -> tuple[list[Record], list[Record]]:
+        """Say which records to read as a whole, and of which to read the ends.
+
+        A crafted map can have every record cover the whole file. Overlaps are problems
+        anyway, so the overlapping ones are read only up to the size of the file.
+        """
+        if not self.findings.report.deep:
+            return [], records
+        deep: list[Record] = []
+        shallow: list[Record] = []
+        end, spare = 0, self.size
+        for record in records:
+            spare -= record.length if record.loc < end else 0
+            end = max(end, record.loc + record.length)
+            unknown = record.crc32 is None and record.length > _LONGEST
+            (shallow if spare < 0 or unknown else deep).append(record)
+        if shallow:
+            text = (
+                f"{len(shallow)} records that overlap, or that are too long for a "
+                "frame, were checked at their ends alone"
+            )
+            self.findings.add([], [Problem("not-checked", text, self.name)])
+        return deep, shallow
+
+    def _check_block(self, offset: int, length: int, probes: list[_Probe]) -> None:
+        block = memoryview(self._read(offset, length))
+        if not block:
+            return
+        for probe in probes:
+            start = probe.offset - offset
+            part = block[start : start + probe.length]
+            record = probe.record
+            if probe.part != "tail":
+                self.findings.add(check_head(record, part[:HEAD_BYTES], self.name))
+            if probe.part != "head":
+                tail = part[-record.pad - 2 :]
+                self.findings.add(check_tail(record, tail, self.name))
+            if probe.part == "whole":
+                jpeg = part[: record.length - record.pad]
+                self.findings.add(_check_content(record, jpeg, self.name))
+
+    def _check_erased(self, spans: list[tuple[int, int]]) -> None:
+        """Check that erased spans hold zeros, up to the first that does not."""
+        for start, stop in merge_spans(spans):
+            for offset in range(start, stop, _BLOCK):
+                length = min(_BLOCK, stop - offset)
+                block = self._read(offset, length)
+                if not block:
+                    return
+                if rest := block.lstrip(b"\0"):
+                    where = offset + length - len(rest)
+                    text = "is not zero, in bytes whose frames were deleted and erased"
+                    self.findings.add(
+                        [Problem("not-erased", text, self.name, offset=where)]
+                    )
+                    return
+
+    def _check_long(self, record: Record) -> None:
+        """Compute the checksum of a record in pieces."""
+        crc32 = 0
+        stop = record.loc + record.length - record.pad
+        for offset in range(record.loc, stop, _BLOCK):
+            piece = self._read(offset, min(_BLOCK, stop - offset))
+            if not piece:
+                return
+            crc32 = zlib.crc32(piece, crc32)
+        self.findings.add(check_checksum(record, crc32, self.name))
+
+    def _read(self, offset: int, length: int) -> bytes:
+        """Read bytes; none where they cannot be read, which is a finding."""
+        try:
+            return self.store.read_at(self.name, offset, length)
+        except OSError as cause:
+            self.findings.add([unreadable(self.name, cause, offset)])
+            return b""
+
+
+def _whole(record: Record) -> _Probe:
+    return _Probe(record.loc, record.length, record, "whole")
+
+
+def _ends(record: Record) -> Iterator[_Probe]:
+    num_bytes = record.length - record.pad
+    yield _Probe(record.loc, min(HEAD_BYTES, num_bytes), record, "head")
+    yield _Probe(record.loc + num_bytes - 2, record.pad + 2, record, "tail")
+
+
+def _check_content(record: Record, jpeg: memoryview, name: str) -> list[Problem]:
+    """Check a frame by its checksum, or by decoding it where it has none."""
+    if record.crc32 is not None:
+        return check_checksum(record, frame_crc32(jpeg), name)
+    try:
+        decode_frame(jpeg)
+    except CorruptFrameError as cause:
+        return [undecodable(record, str(cause), name)]
+    return []

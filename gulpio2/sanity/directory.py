@@ -1,0 +1,175 @@
+"""Names, maps, and the files beside the chunks."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.format.checks import Problem, check_ids, check_names
+from gulpio2.format.layout import (
+    FAILURES_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    REMOVALS_NAME,
+    data_name,
+    meta_name,
+)
+from gulpio2.format.map_checks import (
+    MapFindings,
+    check_deleted,
+    check_failures_file,
+    check_labels,
+    check_manifest,
+    check_map,
+)
+from gulpio2.format.removals import Removals
+from gulpio2.removal import read_removals
+from gulpio2.sanity.data_files import DataFileCheck
+from gulpio2.sanity.report import CheckReport, Findings, unreadable
+from gulpio2.storage.local import open_store
+
+if TYPE_CHECKING:
+    from gulpio2.storage.base import Store
+    from gulpio2.types import Progress, StrPath
+
+__all__ = ["check_directory"]
+
+
+def check_directory(
+    path: StrPath, *, deep: bool = False, progress: Progress | None = None
+) -> CheckReport:
+    """Check a directory, also one that `GulpDirectory` refuses to open.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    deep : bool, optional
+        Also check the content of every frame: its checksum, or, where it has none
+        because GulpIO2 wrote it, that it can be decoded. Otherwise only the beginning
+        and the end of every record are looked at.
+    progress : callable, optional
+        Told of items, frames, bytes of data files and problems (as ``failures``) as
+        they come.
+
+    Returns
+    -------
+    CheckReport
+        Problems and counts. A directory without a chunk is a problem.
+
+    Raises
+    ------
+    StorageError
+        There is no such directory, or it cannot be listed.
+
+    Notes
+    -----
+    Data files are read in blocks of some MiB; maps are read as a whole. A deep check
+    reads every byte once, an ordinary one may pass over the inside of long records.
+
+    Examples
+    --------
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("out", num_items=3, num_frames=8)
+    >>> report = check_directory("out", deep=True)
+    >>> report.ok, report.items, report.frames
+    (True, 3, 24)
+    """
+    if not Path(path).is_dir():
+        raise StorageError(
+            errno.ENOENT,
+            f"there is no directory {path} to check: give the folder that holds the "
+            "data_N.gulp files",
+        )
+    report = CheckReport(str(path), deep)
+    findings = Findings(report, progress or _no_progress)
+    _DirectoryCheck(open_store(path), findings).run()
+    return report
+
+
+def _no_progress(**_counts: int) -> None:
+    """Take no note."""
+
+
+class _DirectoryCheck:
+    """The check of one directory."""
+
+    def __init__(self, store: Store, findings: Findings) -> None:
+        self.store = store
+        self.findings = findings
+        self.removals = Removals()
+
+    def run(self) -> None:
+        """Check everything."""
+        listing, problems = check_names(self.store.names())
+        self.findings.add(problems)
+        try:
+            self.removals = read_removals(self.store)
+        except (MetaFileError, OSError) as cause:
+            problem = Problem("bad-removals", str(cause), REMOVALS_NAME)
+            self.findings.add([problem])
+        ids_by_chunk: dict[int, list[str]] = {}
+        for number in sorted((*listing.chunks, *listing.meta_only)):
+            found = self._check_map(meta_name(number))
+            ids_by_chunk[number] = found.ids
+            if number in listing.chunks:
+                self.findings.report.chunks += 1
+                self._check_data(number, found)
+            self.findings.progress(items=len(found.ids))
+        self.findings.add(check_ids(ids_by_chunk))
+        numbers = {*listing.chunks, *listing.data_only, *listing.meta_only}
+        labels, failures = self._read(LABELS_NAME), self._read(FAILURES_NAME)
+        files = {LABELS_NAME: labels, FAILURES_NAME: failures}
+        if (data := self._read(MANIFEST_NAME)) is not None:
+            there = {name: read for name, read in files.items() if read is not None}
+            self.findings.add(check_manifest(data, numbers, there))
+        if labels is not None:
+            self.findings.add(check_labels(labels))
+        if failures is not None:
+            self.findings.add(*check_failures_file(failures))
+
+    def _read(self, name: str) -> bytes | None:
+        """Read a small file; None where it is not there, or cannot be read."""
+        try:
+            return self.store.read(name)
+        except FileNotFoundError:
+            return None
+        except OSError as cause:
+            self.findings.add([unreadable(name, cause)])
+            return None
+
+    def _check_map(self, name: str) -> MapFindings:
+        data = self._read(name)
+        found = MapFindings() if data is None else check_map(data, name)
+        self.findings.add(found.problems, found.notes)
+        report = self.findings.report
+        report.items += len(found.ids)
+        report.frames += len(found.records)
+        report.frames_without_checksum += sum(
+            record.crc32 is None for record in found.records
+        )
+        return found
+
+    def _check_data(self, number: int, found: MapFindings) -> None:
+        name = data_name(number)
+        # Deleted items are in no map; what is in one again was not deleted after all.
+        in_map = set(found.ids)
+        deleted = self.removals.deleted.get(number, [])
+        hidden = check_deleted(
+            (pair for pair in deleted if pair[0] not in in_map), REMOVALS_NAME
+        )
+        self.findings.add(hidden.problems)
+        try:
+            size = self.store.size(name)
+        except OSError as cause:
+            self.findings.add([unreadable(name, cause)])
+            return
+        self.findings.report.num_bytes += size
+        if not found.ids and found.problems:
+            self.findings.progress(num_bytes=size)
+            return  # the map is lost, which says nothing about the data
+        DataFileCheck(self.store, name, size, self.findings).run(
+            [*found.records, *hidden.records], self.removals.erased.get(number, [])
+        )

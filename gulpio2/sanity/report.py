@@ -1,0 +1,124 @@
+"""What a check went through, and what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gulpio2.format.checks import Problem
+
+if TYPE_CHECKING:
+    from gulpio2.types import JsonValue, Progress
+
+__all__ = ["CheckReport", "Findings", "original_tests", "unreadable"]
+
+
+@dataclass(slots=True)
+class CheckReport:
+    """What a check went through, and what it found."""
+
+    path: str
+    """The directory."""
+    deep: bool
+    """Whether the content of every frame was checked as well."""
+    chunks: int = 0
+    """Chunks that have both files."""
+    items: int = 0
+    """Entries in their maps."""
+    frames: int = 0
+    """Frames that the entries speak of."""
+    num_bytes: int = 0
+    """Bytes of the data files."""
+    frames_without_checksum: int = 0
+    """Frames of which not every changed byte can be found."""
+    problems: list[Problem] = field(default_factory=list)
+    """Faults, by file."""
+    notes: list[Problem] = field(default_factory=list)
+    """What is worth knowing and no fault."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Give the report as JSON values."""
+        return {
+            "path": self.path,
+            "ok": self.ok,
+            "deep": self.deep,
+            "chunks": self.chunks,
+            "items": self.items,
+            "frames": self.frames,
+            "bytes": self.num_bytes,
+            "frames_without_checksum": self.frames_without_checksum,
+            "problems": [problem.to_json() for problem in self.problems],
+            "notes": [note.to_json() for note in self.notes],
+        }
+
+    def __str__(self) -> str:
+        """Sum the check up on one line."""
+        count = len(self.problems)
+        verdict = f"{count} problem{'s' * (count != 1)}" if count else "no problem"
+        return (
+            f"{verdict} in {self.frames} frames of {self.items} items in {self.chunks} "
+            f"chunks ({self.num_bytes / 1e6:.1f} MB)"
+        )
+
+
+def original_tests(report: CheckReport) -> list[dict[str, object]]:
+    """Sort the problems of a report into the four tests of GulpIO2, and a fifth.
+
+    Parameters
+    ----------
+    report : CheckReport
+        Of any directory.
+
+    Returns
+    -------
+    list of dict
+        With ``message`` and ``failures``, as
+        `gulpio2.sanity_utils.check_for_failures` prints them. The fifth, with
+        everything that GulpIO2 did not look for, is there only if it failed.
+    """
+    folder = Path(report.path)
+    wrong_size = {"data-too-short", "data-too-long", "empty-data-file"}
+    tests: list[dict[str, object]] = []
+    left = list(report.problems)
+    for message, codes in (
+        ("Check for empty meta files", {"empty-map-file"}),
+        ("Check for empty data files", {"empty-data-file"}),
+        ("Check data file size equals size in meta file", wrong_size),
+        ("Check presence of duplicate ids", {"duplicate-id"}),
+    ):
+        found = [problem for problem in report.problems if problem.code in codes]
+        left = [problem for problem in left if problem.code not in codes]
+        # 0.0.4 named ids in the last test, and files by their paths in the others.
+        names = [p.item or str(folder / p.file) for p in found]
+        tests.append({"message": message, "failures": list(dict.fromkeys(names))})
+    if left:
+        failures = [str(problem) for problem in left]
+        tests.append({"message": "Check everything else", "failures": failures})
+    return tests
+
+
+class Findings:
+    """A report under way, and who is told of what comes into it."""
+
+    def __init__(self, report: CheckReport, progress: Progress) -> None:
+        self.report = report
+        self.progress = progress
+
+    def add(self, problems: list[Problem], notes: list[Problem] | None = None) -> None:
+        """Take up problems and notes."""
+        self.report.notes += notes or []
+        if problems:
+            self.report.problems += problems
+            self.progress(failures=len(problems))
+
+
+def unreadable(name: str, cause: OSError, offset: int | None = None) -> Problem:
+    """Make the problem of a file that the system refuses to read."""
+    text = f"cannot be read: {cause.strerror or cause}"
+    return Problem("unreadable-file", text, name, offset=offset)
