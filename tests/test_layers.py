@@ -35,7 +35,7 @@ LAYERS = (
         "chunk",
         "directory",
     ),
-    ("removal", "ingest", "adapters", "sanity", "testing"),
+    ("removal", "repair", "ingest", "adapters", "sanity", "testing"),
     ("torch", "cli"),
     # The names of 0.0.4, and what `import gulpio2` gives: above everything, so that
     # no module of the package comes in through them.
@@ -51,6 +51,7 @@ SIDEWAYS = {
     ("media", "codecs"): "a JPEG that needs no change is recognised by its header",
     ("ingest", "adapters"): "the label file: one module knows it, one writes it",
     ("sanity", "removal"): "bytes of deleted items are accounted for",
+    ("repair", "removal"): "deleted items stay deleted",
     ("testing", "ingest"): "makes directories to test with",
     ("testing", "adapters"): "the suite that every adapter has to pass",
 }

@@ -22,7 +22,17 @@ __all__ = ["Program", "gulp2", "main"]
 
 # In the order of the help. Each is the attribute of the module of its name, which is
 # imported when the command is asked for.
-COMMANDS = ["ingest", "check", "info", "ls", "extract", "sheet", "delete", "compact"]
+COMMANDS = [
+    "ingest",
+    "check",
+    "info",
+    "ls",
+    "extract",
+    "sheet",
+    "delete",
+    "compact",
+    "repair",
+]
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 

@@ -1,0 +1,70 @@
+"""``gulp2 repair``: what is whole of a damaged directory, into a clean one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
+from gulpio2.cli.terminal import escape, is_quiet, write_lines
+
+__all__ = ["repair"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 repair gulped mended --dry-run",
+        "gulp2 repair gulped mended --json",
+    ],
+)
+@argument(
+    "source",
+    metavar="SOURCE",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A gulp directory in any state. It is not changed.",
+)
+@argument(
+    "target",
+    metavar="TARGET",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write: a folder that is missing or empty.",
+)
+@dry_run_option
+@json_option("the report as JSON")
+@verbosity_options
+@click.pass_context
+def repair(
+    ctx: click.Context, source: Path, target: Path, dry_run: bool, as_json: bool
+) -> None:
+    """Salvage every undamaged item of a directory into a new, clean one.
+
+    Frames whose item is unknown or incomplete are kept under ids of the form
+    salvaged_CHUNK_OFFSET; their metadata says where they come from. Deleted items stay
+    deleted. What is lost is listed. The exit status is 1 if anything is lost, or is
+    under such an id.
+    """
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.format.layout import data_name, list_chunks
+    from gulpio2.repair import repair_directory
+    from gulpio2.storage.local import open_store
+
+    store = open_store(source)
+    listing = list_chunks(store.names())
+    numbers = (*listing.chunks, *listing.data_only)
+    total = sum(store.size(data_name(number)) for number in numbers)
+    with ProgressBar(total, counted="num_bytes") as bar:
+        report = repair_directory(source, target, dry_run=dry_run, progress=bar)
+    if as_json:
+        click.echo(json.dumps(report.to_json()))
+    else:
+        write_lines(f"lost: {escape(loss)}" for loss in report.lost)
+        write_lines(f"salvaged: {escape(part)}" for part in report.salvaged)
+        if not is_quiet():
+            write_lines(f"note: {escape(remark)}" for remark in report.notes)
+            click.echo(f"{escape(target)}: {report}")
+    if not report.ok:
+        ctx.exit(1)

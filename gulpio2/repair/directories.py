@@ -1,0 +1,321 @@
+"""`repair_directory`: what is whole of a damaged directory, in a clean one."""
+
+from __future__ import annotations
+
+import errno
+import zlib
+from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.errors import CorruptFrameError, MetaFileError, StorageError
+from gulpio2.format.entry import frame_crc32
+from gulpio2.format.layout import (
+    FAILURES_NAME,
+    JOURNAL_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    REMOVALS_NAME,
+    data_name,
+    list_chunks,
+    meta_name,
+)
+from gulpio2.format.manifest import Manifest, dump_manifest, load_manifest
+from gulpio2.format.map_checks import check_failures_file, check_labels
+from gulpio2.format.records import pad_length
+from gulpio2.removal import read_removals
+from gulpio2.repair.report import Loss, RepairReport, Salvaged
+from gulpio2.repair.survey import survey_chunk
+from gulpio2.staging import ChunkSession
+from gulpio2.storage.local import open_store
+from gulpio2.types import StoredFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
+
+    from gulpio2.format.removals import Removals
+    from gulpio2.repair.survey import Candidate
+    from gulpio2.storage.base import Store
+    from gulpio2.types import JsonValue, Progress, StrPath
+
+__all__ = ["repair_directory"]
+
+
+def repair_directory(
+    source: StrPath,
+    target: StrPath,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> RepairReport:
+    """Salvage every undamaged item of a directory into a new, clean one.
+
+    Parameters
+    ----------
+    source : str or path
+        A directory in any state. Nothing in it is changed.
+    target : str or path
+        Missing, or an empty folder, outside of the source.
+    dry_run : bool, optional
+        Only say what would be done; every byte of the source is read all the same.
+    progress : Progress, optional
+        Told of frames and bytes as they are looked at.
+
+    Returns
+    -------
+    RepairReport
+        What was moved, what is under a placeholder id, and what is lost.
+
+    Raises
+    ------
+    StorageError
+        There is no source, the target is not empty, or cannot be written to.
+    LockedError
+        Another process writes to one of the two.
+
+    Notes
+    -----
+    An item is moved under its own id if its entry is what was written, by the entry's
+    own check, and all of its frames are, by their checksums. Frames without a
+    checksum, which GulpIO2 wrote, must be decodable. The bytes of the JPEGs, times,
+    source facts and metadata are moved unchanged, in chunks of the same numbers.
+
+    What is left of other items gets an id ``salvaged_<chunk>_<offset>``, and where it
+    comes from as metadata. So do frames that are found by their JPEG markers where the
+    map is lost or damaged: those that follow each other and have one shape are one
+    such item. Of items of the same id the first whole one, by chunk and place in the
+    map, keeps the id; equal ones are left out, others get a placeholder. Deleted items
+    stay deleted.
+
+    Examples
+    --------
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("damaged", num_items=3, num_frames=8)
+    >>> print(repair_directory("damaged", "clean"))
+    3 whole items moved, 24 frames (0.0 MB) in 2 chunks; 0 losses
+    """
+    _refuse_bad_target(Path(source), Path(target))
+    report = RepairReport(str(source), str(target), dry_run)
+    store = open_store(source)
+    try:
+        with store.lock():
+            chosen = _survey(store, report, progress or _no_progress)
+            if not dry_run:
+                output = open_store(target)
+                output.make()
+                with output.lock():
+                    _write(store, output, chosen)
+                    _take_over_files(store, output, report)
+            else:
+                _take_over_files(store, None, report)
+    finally:
+        store.close()
+    return report
+
+
+def _refuse_bad_target(source: Path, target: Path) -> None:
+    if not source.is_dir():
+        raise StorageError(errno.ENOENT, f"there is no directory {source} to repair")
+    inside = {target.resolve(), *target.resolve().parents}
+    if source.resolve() in inside:
+        raise StorageError(
+            errno.EINVAL,
+            f"{target} is in {source}, which is not to be changed. Give another folder",
+        )
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise StorageError(
+            errno.ENOTEMPTY,
+            f"{target} is not empty: a repair writes to a folder of its own",
+        )
+
+
+def _no_progress(**_counts: int) -> None:
+    """Take no note."""
+
+
+# --- what to move -------------------------------------------------------------------
+
+
+def _survey(
+    store: Store, report: RepairReport, progress: Progress
+) -> dict[int, list[Candidate]]:
+    """Decide what becomes an item of the target, by chunk."""
+    names = store.names()
+    listing = list_chunks(names)
+    removals = _removals(store, report)
+    if JOURNAL_NAME in names:
+        report.notes.append(
+            f"{JOURNAL_NAME}: an ingest was interrupted here; resuming it brings in "
+            "what is missing, which a repair cannot"
+        )
+    report.notes += [f"{name}: was never committed" for name in listing.partials]
+    whole: list[Candidate] = []
+    parts: list[Candidate] = []
+    for number in sorted({*listing.chunks, *listing.data_only, *listing.meta_only}):
+        survey = survey_chunk(store, number, removals, progress)
+        report.lost += survey.lost
+        report.notes += survey.notes
+        for candidate in survey.candidates:
+            (parts if candidate.reason else whole).append(candidate)
+    kept, doubles = _without_doubles(whole, report)
+    parts += doubles
+    taken = {candidate.id for candidate in kept}
+    for part in parts:
+        while part.id in taken:
+            part.id += "_"
+        taken.add(part.id)
+    report.items = len(kept)
+    report.salvaged = [
+        Salvaged(part.id, part.chunk, len(part.frames), part.item, part.reason)
+        for part in parts
+    ]
+    chosen: dict[int, list[Candidate]] = {}
+    for candidate in (*kept, *parts):
+        chosen.setdefault(candidate.chunk, []).append(candidate)
+        report.frames += len(candidate.frames)
+        report.num_bytes += sum(
+            frame.num_bytes + pad_length(frame.num_bytes) for frame in candidate.frames
+        )
+        report.frames_without_checksum += candidate.unverified
+    report.chunks = sorted(chosen)
+    return chosen
+
+
+def _removals(store: Store, report: RepairReport) -> Removals | None:
+    try:
+        return read_removals(store)
+    except (MetaFileError, OSError) as cause:
+        reason = f"what was deleted can no longer be told: {cause}"
+        report.lost.append(Loss(REMOVALS_NAME, reason))
+        return None
+
+
+def _without_doubles(
+    whole: list[Candidate], report: RepairReport
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Let the first of several items keep the id."""
+    first: dict[str, Candidate] = {}
+    doubles = []
+    for candidate in whole:
+        keeper = first.setdefault(candidate.id, candidate)
+        if keeper is candidate:
+            continue
+        if _content(keeper) == _content(candidate):
+            report.notes.append(
+                f"{data_name(candidate.chunk)}: a second copy of item "
+                f"{candidate.id!r} was left out"
+            )
+        else:
+            where = data_name(keeper.chunk)
+            doubles.append(candidate.demoted(f"another item in {where} has the id"))
+    return list(first.values()), doubles
+
+
+def _content(candidate: Candidate) -> Any:
+    frames = [(frame.num_bytes, frame.crc32, frame.pts) for frame in candidate.frames]
+    return frames, candidate.metas
+
+
+# --- moving it ----------------------------------------------------------------------
+
+
+class _MovedFrames:
+    """The frames of an item as a `gulpio2.types.FrameSource`."""
+
+    def __init__(self, store: Store, candidate: Candidate) -> None:
+        self.store = store
+        self.candidate = candidate
+
+    def __iter__(self) -> Iterator[Any]:
+        return (frame.image for frame in self.stored())
+
+    def __len__(self) -> int:
+        return len(self.candidate.frames)
+
+    def stored(self) -> Iterator[StoredFrame]:
+        """Read each frame again; it must be what was found before."""
+        name = data_name(self.candidate.chunk)
+        for frame in self.candidate.frames:
+            jpeg = self.store.read_at(name, frame.loc, frame.num_bytes)
+            if frame_crc32(jpeg) != frame.crc32:
+                raise CorruptFrameError(
+                    f"{self.store.path(name)} at byte {frame.loc}: the bytes have "
+                    "changed since they were looked at. Run the repair again"
+                )
+            yield StoredFrame(jpeg, frame.pts)
+
+    @property
+    def time_base(self) -> Fraction | None:
+        """Seconds per tick."""
+        return self.candidate.extras.time_base
+
+    def source_info(self) -> dict[str, JsonValue]:
+        """Facts of the source file."""
+        return dict(self.candidate.extras.source)
+
+
+def _write(store: Store, output: Store, chosen: dict[int, list[Candidate]]) -> None:
+    for number in sorted(chosen):
+        session = ChunkSession(
+            output, data_name(number), OrderedDict(), EncoderSettings()
+        )
+        try:
+            for candidate in chosen[number]:
+                frames = _MovedFrames(store, candidate)
+                session.append(candidate.id, candidate.metas[0], frames)
+                for meta in candidate.metas[1:]:
+                    session.append(candidate.id, meta, ())
+            staged = session.stage(meta_name(number))
+        except BaseException:
+            session.abort()
+            raise
+        finally:
+            session.close()
+        staged.publish(output, data_name(number), meta_name(number), output.names())
+
+
+def _take_over_files(store: Store, output: Store | None, report: RepairReport) -> None:
+    """Copy the small files that are sound, and tell of those that are not."""
+    manifest: Manifest | None = None
+    try:
+        manifest = load_manifest(store.read(MANIFEST_NAME), where=MANIFEST_NAME)
+    except FileNotFoundError:
+        pass
+    except (MetaFileError, OSError) as cause:
+        report.lost.append(Loss(MANIFEST_NAME, str(cause)))
+    checksums = {}
+    for name in (LABELS_NAME, FAILURES_NAME):
+        try:
+            data = store.read(name)
+        except FileNotFoundError:
+            continue
+        except OSError as cause:
+            report.lost.append(Loss(name, str(cause)))
+            continue
+        checksum = f"{zlib.crc32(data):08x}"
+        problems = (
+            check_labels(data) if name == LABELS_NAME else check_failures_file(data)[0]
+        )
+        expected = manifest.files.get(name) if manifest is not None else None
+        if problems or expected not in (None, checksum):
+            reason = problems[0].message if problems else "is not as it was written"
+            report.lost.append(Loss(name, reason))
+            continue
+        checksums[name] = checksum
+        report.files.append(name)
+        if output is not None:
+            output.write_atomically(name, data)
+    if manifest is None:
+        return
+    report.files.append(MANIFEST_NAME)
+    if output is not None:
+        kept = set(report.chunks)
+        runs = [
+            replace(run, chunks=tuple(n for n in run.chunks if n in kept))
+            for run in manifest.runs
+        ]
+        whole = Manifest(tuple(runs), manifest.metainfo, checksums)
+        output.write_atomically(MANIFEST_NAME, dump_manifest(whole))

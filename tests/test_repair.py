@@ -1,0 +1,338 @@
+"""Salvaging what is whole of a damaged directory."""
+
+import errno
+import json
+import random
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.errors import LockedError, StorageError
+from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
+from gulpio2.sanity import check_directory
+from gulpio2.storage.local import open_store
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from gulpio2.testing.faults import content
+from gulpio2.types import StoredFrame
+
+
+class Timed:
+    """A source with times and facts."""
+
+    time_base = Fraction(1, 600)
+
+    def __iter__(self):
+        return iter(make_frames(5))
+
+    def stored(self):
+        for index, frame in enumerate(make_frames(5)):
+            yield StoredFrame(frame, 20 * index + index // 3)
+
+    def source_info(self):
+        return {"width": 32, "rate": [30, 1]}
+
+
+def make(folder, **more):
+    make_gulp_directory(folder, **{"num_items": 5, "num_frames": 3, **more}).close()
+    return folder
+
+
+def items_of(folder):
+    with GulpDirectory(folder) as directory:
+        return {
+            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
+            for id_ in directory.chunk_lookup
+        }
+
+
+def repaired(source, target, **counts):
+    """Repair, and check what must hold whatever was damaged."""
+    before = content(source)
+    dry = repair_directory(source, target, dry_run=True)
+    assert not target.exists()
+    report = repair_directory(source, target)
+    assert {**dry.to_json(), "dry_run": False} == report.to_json()
+    assert content(source) == before
+    if report.chunks:
+        assert check_directory(target, deep=True).problems == []
+    for name, value in counts.items():
+        assert getattr(report, name) == value, name
+    return report
+
+
+def change(path, at, byte=None):
+    data = bytearray(path.read_bytes())
+    data[at] = data[at] ^ 1 if byte is None else byte
+    path.write_bytes(data)
+
+
+def test_an_undamaged_directory_comes_out_with_the_same_bytes(tmp_path):
+    adapter = FrameAdapter(num_items=5, bad=[3])
+    GulpIngestor(adapter, tmp_path / "in", 2, 1).run()
+    report = repaired(tmp_path / "in", tmp_path / "out", items=4, lost=[], salvaged=[])
+    assert report.ok
+    assert report.files == ["failures.jsonl", "gulp.json"]
+    assert content(tmp_path / "in") == content(tmp_path / "out")
+
+
+def test_times_facts_and_repeated_metadata_are_kept(tmp_path):
+    (tmp_path / "in").mkdir()
+    chunk = next(GulpDirectory(tmp_path / "in").new_chunks(1))
+    with chunk.open("wb"):
+        chunk.append("timed", {"a": 1}, Timed())
+        chunk.append("timed", {"b": [2, None]}, [])
+        chunk.append("grey", {}, make_frames(2, grey=True))
+        chunk.append("empty", {"e": "é"}, [])
+    repaired(tmp_path / "in", tmp_path / "out", items=3, lost=[])
+    assert content(tmp_path / "in") == content(tmp_path / "out")
+
+
+def test_a_damaged_frame_costs_its_item_and_the_other_frames_are_kept(tmp_path):
+    source = make(tmp_path / "in")
+    expected = items_of(source)
+    with GulpDirectory(source) as directory:
+        loc = directory.item("item1").entry["frame_info"][1][0]
+    change(source / "data_0.gulp", loc + 300)
+    report = repaired(source, tmp_path / "out", items=4, frames=14)
+    (loss,) = report.lost
+    assert (loss.item, loss.frames, loss.file) == ("item1", (1,), "data_0.gulp")
+    found = items_of(tmp_path / "out")
+    (part,) = report.salvaged
+    frames, meta = found.pop(part.id)
+    assert found == {k: v for k, v in expected.items() if k != "item1"}
+    assert part.item == "item1"
+    assert frames == [expected["item1"][0][0], expected["item1"][0][2]]
+    assert meta["salvaged"]["id"] == "item1"
+    assert meta["salvaged"]["frames"] == [0, 2]
+    assert meta["salvaged"]["meta_data"] == [{"number": 1}]
+
+
+def test_a_lost_map_leaves_all_frames_under_placeholder_ids(tmp_path):
+    source = make(tmp_path / "in")
+    expected = items_of(source)
+    (source / "meta_0.gmeta").unlink()
+    report = repaired(source, tmp_path / "out", items=3, frames=15)
+    assert [part.id for part in report.salvaged] == ["salvaged_0_0"]
+    frames, meta = items_of(tmp_path / "out")["salvaged_0_0"]
+    assert frames == expected["item0"][0] + expected["item1"][0]
+    assert meta["salvaged"] == {
+        "chunk": 0,
+        "offset": 0,
+        "id": None,
+        "shape": [24, 32, 3],
+    }
+    assert report.frames_without_checksum == 6
+    assert "meta_0.gmeta" in str(report.lost[0])
+
+
+def test_frames_of_another_shape_begin_another_placeholder(tmp_path):
+    (tmp_path / "in").mkdir()
+    chunk = next(GulpDirectory(tmp_path / "in").new_chunks(1))
+    with chunk.open("wb"):
+        chunk.append("large", {}, make_frames(2, 32, 32))
+        chunk.append("small", {}, make_frames(3, 16, 16))
+    (tmp_path / "in" / "meta_0.gmeta").write_bytes(b"")
+    report = repaired(tmp_path / "in", tmp_path / "out", items=0, frames=5)
+    assert [part.frames for part in report.salvaged] == [2, 3]
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.6, 0.95])
+def test_a_cut_map_gives_the_entries_before_the_cut(tmp_path, keep):
+    source = make(tmp_path / "in", items_per_chunk=5)
+    expected = items_of(source)
+    path = source / "meta_0.gmeta"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep * len(data))])
+    report = repaired(source, tmp_path / "out", frames=15)
+    assert report.items == int(keep * 5)
+    found = items_of(tmp_path / "out")
+    jpegs = [jpeg for frames, _ in found.values() for jpeg in frames]
+    assert jpegs == [jpeg for frames, _ in expected.values() for jpeg in frames]
+    for id_ in list(expected)[: report.items]:
+        assert found[id_] == expected[id_]
+
+
+def test_a_changed_entry_is_not_trusted_though_its_map_is_json(tmp_path):
+    source = make(tmp_path / "in")
+    expected = items_of(source)
+    path = source / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"number": 0', b'"number": 7'))
+    report = repaired(source, tmp_path / "out", items=4, frames=15)
+    (part,) = report.salvaged
+    assert (part.item, part.frames) == ("item0", 3)
+    assert items_of(tmp_path / "out")[part.id][0] == expected["item0"][0]
+    assert report.lost[0].item == "item0"
+
+
+def test_a_missing_data_file_is_a_loss_by_item(tmp_path):
+    source = make(tmp_path / "in")
+    (source / "data_1.gulp").unlink()
+    report = repaired(source, tmp_path / "out", items=3, chunks=[0, 2])
+    assert [loss.item for loss in report.lost] == ["item2", "item3"]
+
+
+def test_a_cut_data_file_keeps_what_is_before_the_cut(tmp_path):
+    source = make(tmp_path / "in", items_per_chunk=5)
+    path = source / "data_0.gulp"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    report = repaired(source, tmp_path / "out", items=2)
+    assert [loss.item for loss in report.lost] == ["item2", "item3", "item4"]
+    assert report.lost[1].frames == (0, 1, 2)
+
+
+def test_deleted_items_stay_deleted(tmp_path):
+    source = make(tmp_path / "in", items_per_chunk=5)
+    delete_items(source, ["item1"])
+    report = repaired(source, tmp_path / "whole", items=4, lost=[], frames=12)
+    assert report.ok
+    (source / "meta_0.gmeta").unlink()
+    report = repaired(source, tmp_path / "out", items=0, frames=12)
+    assert [part.frames for part in report.salvaged] == [3, 9]
+    shutil.rmtree(tmp_path / "out")
+    change(source / "deleted.json", 40)
+    report = repaired(source, tmp_path / "out", items=0, frames=0, chunks=[])
+    assert report.lost[-1].file != "data_0.gulp"
+    assert "may be those of deleted items" in report.notes[0]
+
+
+def test_erased_bytes_are_no_loss(tmp_path):
+    source = make(tmp_path / "in", items_per_chunk=5)
+    delete_items(source, ["item1"])
+    compact_directory(source)
+    assert repaired(source, tmp_path / "out", items=4).ok
+    (source / "meta_0.gmeta").unlink()
+    shutil.rmtree(tmp_path / "out")
+    report = repaired(source, tmp_path / "out", frames=12)
+    assert [loss.file for loss in report.lost] == ["meta_0.gmeta"]
+
+
+def test_the_first_of_two_items_keeps_the_id_and_copies_are_left_out(tmp_path):
+    source = make(tmp_path / "in", num_items=2, items_per_chunk=1)
+    make(tmp_path / "other", num_items=1, num_frames=2)
+    for kind, folder, number in (("data", source, 2), ("meta", source, 2)):
+        end = "gulp" if kind == "data" else "gmeta"
+        shutil.copy(source / f"{kind}_0.{end}", folder / f"{kind}_{number}.{end}")
+        shutil.copy(tmp_path / "other" / f"{kind}_0.{end}", source / f"{kind}_3.{end}")
+    report = repaired(source, tmp_path / "out", items=2, frames=8, lost=[])
+    assert report.salvaged[0].id == "salvaged_3_0"
+    assert report.salvaged[0].reason == "another item in data_0.gulp has the id"
+    assert "second copy of item 'item0'" in report.notes[0]
+
+
+def test_a_whole_item_keeps_the_id_before_a_damaged_one(tmp_path):
+    source = make(tmp_path / "in", num_items=1)
+    shutil.copy(source / "data_0.gulp", source / "data_1.gulp")
+    shutil.copy(source / "meta_0.gmeta", source / "meta_1.gmeta")
+    frames = GulpChunk(source / "data_0.gulp", source / "meta_0.gmeta").read_jpegs(
+        "item0"
+    )
+    change(source / "data_0.gulp", 200)
+    report = repaired(source, tmp_path / "out", items=1)
+    assert items_of(tmp_path / "out")["item0"][0] == frames
+    assert report.salvaged[0].id.startswith("salvaged_0_")
+
+
+def test_items_without_checksums_are_judged_by_the_decoder(tmp_path):
+    source = make(tmp_path / "in", num_items=2)
+    path = source / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    for entry in entries.values():
+        del entry["gulp2"]
+    path.write_bytes(dump_gmeta(entries))
+    with GulpDirectory(source) as directory:
+        loc, pad, length = directory.item("item1").entry["frame_info"][2]
+    change(source / "data_0.gulp", loc + length - pad - 1)
+    report = repaired(source, tmp_path / "out", items=1, frames_without_checksum=5)
+    assert report.lost[0].frames == (2,)
+
+
+def test_bytes_that_were_never_committed_are_left_behind(tmp_path):
+    source = make(tmp_path / "in")
+    with (source / "data_0.gulp").open("ab") as file:
+        file.write(b"\xff\xd8 never committed")
+    report = repaired(source, tmp_path / "out", items=5)
+    assert report.ok
+    assert "never committed" in report.notes[0]
+
+
+def test_unfinished_files_are_told_of(tmp_path):
+    source = make(tmp_path / "in")
+    (source / "ingest.journal").write_bytes(b"")
+    (source / "chunk_4.gulp.abc.partial").write_bytes(b"")
+    report = repaired(source, tmp_path / "out", items=5)
+    assert [note.split(":")[0] for note in report.notes] == [
+        "ingest.journal",
+        "chunk_4.gulp.abc.partial",
+    ]
+
+
+def test_damaged_small_files_are_left_out_and_sound_ones_kept(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=2), tmp_path / "in", 2, 1).run()
+    (tmp_path / "in" / "label2idx.json").write_bytes(b'{"a": 0, "b": 0}')
+    (tmp_path / "in" / "failures.jsonl").write_bytes(b"[]\n")
+    report = repaired(tmp_path / "in", tmp_path / "out", items=2, files=["gulp.json"])
+    assert [loss.file for loss in report.lost] == ["label2idx.json", "failures.jsonl"]
+    change(tmp_path / "in" / "gulp.json", 30)
+    report = repaired(tmp_path / "in", tmp_path / "two", items=2, files=[])
+    assert report.lost[0].file == "gulp.json"
+
+
+def test_a_target_that_is_not_empty_is_refused(tmp_path):
+    source = make(tmp_path / "in")
+    with pytest.raises(StorageError, match="is not empty") as caught:
+        repair_directory(source, make(tmp_path / "out"))
+    assert caught.value.errno == errno.ENOTEMPTY
+    with pytest.raises(StorageError, match="not to be changed"):
+        repair_directory(source, source / "inside")
+    with pytest.raises(StorageError, match="not to be changed"):
+        repair_directory(source, source)
+    with pytest.raises(StorageError, match="there is no directory"):
+        repair_directory(tmp_path / "nothing", tmp_path / "new")
+
+
+def test_a_directory_that_is_written_to_is_not_repaired(tmp_path):
+    source = make(tmp_path / "in")
+    with open_store(source).lock(), pytest.raises(LockedError):
+        repair_directory(source, tmp_path / "out")
+
+
+def test_any_damage_leaves_only_right_items_and_real_frames(tmp_path):
+    source = make(tmp_path / "in", num_items=4)
+    expected = items_of(source)
+    known = {jpeg for frames, _ in expected.values() for jpeg in frames}
+    rng = random.Random(3)
+    for attempt in range(60):
+        folder = tmp_path / f"damaged{attempt}"
+        shutil.copytree(source, folder)
+        path = folder / rng.choice(sorted(content(source)))
+        size = path.stat().st_size
+        kind = rng.randrange(3)
+        if kind == 0:
+            change(path, rng.randrange(size), rng.randrange(256))
+        elif kind == 1:
+            path.write_bytes(path.read_bytes()[: rng.randrange(size)])
+        else:
+            start = rng.randrange(size)
+            data = path.read_bytes()
+            stop = start + rng.randrange(400)
+            path.write_bytes(data[:start] + rng.randbytes(100) + data[stop:])
+        repaired(folder, tmp_path / f"out{attempt}")
+        for id_, item in items_of(tmp_path / f"out{attempt}").items():
+            if id_.startswith("salvaged_"):
+                assert set(item[0]) <= known, attempt
+            else:
+                assert item == expected[id_], attempt
+
+
+def test_a_clip_of_a_salvaged_item_can_be_read(tmp_path):
+    source = make(tmp_path / "in")
+    (source / "meta_0.gmeta").unlink()
+    repaired(source, tmp_path / "out")
+    with GulpDirectory(tmp_path / "out") as directory:
+        assert directory.read_clip("salvaged_0_0").shape == (6, 24, 32, 3)
+        assert np.any(directory.read_clip("salvaged_0_0"))
