@@ -12,7 +12,7 @@ Video
 Images
     * `images`: `ImageFrames`, image files as frames.
     * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding.
-    * `resize`, `pixels`: sizes by the short edge; whatever is an image as an array.
+    * `resize`: sizes by the short edge.
 
 Files
     * `folders`: finds them, by literal paths.

@@ -1,7 +1,7 @@
 """Reading image files: JPEG through the codec, all others through OpenCV.
 
 Orientation in EXIF is not applied, as in GulpIO2 0.0.4. Transparency is dropped and 16
-bits are scaled to 8, as `pixels` says.
+bits are scaled to 8, as `gulpio2.codecs.pixels` says.
 """
 
 from __future__ import annotations
@@ -149,6 +149,8 @@ def _decode_jpeg(data: bytes, outline: JpegOutline) -> npt.NDArray[np.uint8] | N
 def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
     import cv2
 
+    if not data:
+        raise ValueError("it is no image: the file is empty")
     try:
         # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
         decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import av
 import numpy as np
@@ -11,6 +12,10 @@ import pytest
 from gulpio2.media.convert import FrameConverter, Picture
 from gulpio2.media.resize import resized_shape
 from gulpio2.types import YuvFrame
+
+
+def convert(frame, short_edge=-1) -> Any:
+    return FrameConverter(short_edge).convert(frame)
 
 
 @pytest.fixture
@@ -61,22 +66,23 @@ def test_range_is_the_declared_one_and_else_that_of_the_format(
 @pytest.mark.parametrize("size", [(48, 64), (47, 63), (64, 48), (50, 50)])
 def test_the_short_edge_has_the_length_asked_for(frame_of, name, size, short_edge):
     frame = frame_of(name, *size)
-    image = FrameConverter(short_edge).convert(frame)
+    image = convert(frame, short_edge)
     shape = image.y.shape if isinstance(image, YuvFrame) else image.shape[:2]
-    assert shape == resized_shape(*size, short_edge)
+    height, width = size
+    assert shape == resized_shape(height, width, short_edge)
 
 
 def test_chroma_follows_the_source(frame_of):
     kinds = {"yuv420p": "420", "yuv422p": "422", "yuv444p": "444", "yuv411p": "422"}
     for name, subsampling in kinds.items():
         for short_edge in (-1, 20, 90):
-            image = FrameConverter(short_edge).convert(frame_of(name))
+            image = convert(frame_of(name), short_edge)
             assert image.subsampling == subsampling
 
 
 def test_grey_becomes_planes_without_colour(frame_of):
     frame = frame_of("gray")
-    image = FrameConverter().convert(frame)
+    image = convert(frame)
     assert image.subsampling == "420"
     assert np.array_equal(image.y, frame.to_ndarray())
     assert np.unique(image.u).tolist() == np.unique(image.v).tolist() == [128]
@@ -86,24 +92,24 @@ def test_grey_declared_limited_is_stretched():
     frame = av.VideoFrame(16, 16, "gray")
     frame.planes[0].update(bytes([16, 235] * (frame.planes[0].buffer_size // 2)))
     frame.color_range = 1
-    assert np.unique(FrameConverter().convert(frame).y).tolist() == [0, 255]
+    assert np.unique(convert(frame).y).tolist() == [0, 255]
 
 
 def test_rgb_stays_rgb(frame_of):
     frame = frame_of("gbrp")
-    image = FrameConverter().convert(frame)
+    image = convert(frame)
     assert np.array_equal(image, frame.to_ndarray(format="rgb24"))
 
 
 def test_jpeg_planes_are_not_copied(frame_of):
     frame = frame_of("yuvj420p")
-    image = FrameConverter().convert(frame)
+    image = convert(frame)
     assert np.shares_memory(image.y, np.frombuffer(frame.planes[0], np.uint8))
     assert not image.y.flags.writeable
 
 
 def test_frames_that_are_kept_do_not_change(frame_of):
-    converter = FrameConverter(24)
+    converter: Any = FrameConverter(24)
     kept = [converter.convert(frame_of("yuv420p")) for _ in range(3)]
     before = [image.y.copy() for image in kept]
     for _ in range(5):
@@ -113,7 +119,7 @@ def test_frames_that_are_kept_do_not_change(frame_of):
 
 
 def test_a_new_size_in_the_middle_is_brought_to_the_first_one(frame_of, caplog):
-    converter = FrameConverter()
+    converter: Any = FrameConverter()
     first = converter.convert(frame_of("yuv420p", 48, 64))
     with caplog.at_level(logging.WARNING, "gulpio2"):
         for size in ((96, 128), (24, 32), (30, 200)):
@@ -126,7 +132,7 @@ def test_a_new_size_in_the_middle_is_brought_to_the_first_one(frame_of, caplog):
 def test_colour_that_changes_in_the_middle_is_followed(frame_of, psnr):
     from gulpio2.media.colour import to_rgb
 
-    converter = FrameConverter()
+    converter: Any = FrameConverter()
     images = [
         to_rgb(converter.convert(frame_of("yuv444p", full_range=full, matrix=matrix)))
         for full in (False, True)

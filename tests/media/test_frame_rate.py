@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from fractions import Fraction
+from typing import Any
 
 import av
 import numpy as np
@@ -154,7 +155,7 @@ def test_at_most_two_frames_more_than_the_fps_filter_gives(rate, num_frames):
 
 def fps_filter(rate, num_frames):
     """Count what libavfilter's fps filter makes of frames at 25 a second."""
-    graph = av.filter.Graph()
+    graph: Any = av.filter.Graph()
     source = graph.add_buffer(width=16, height=16, format="gray", time_base=MILLISECOND)
     fps, sink = graph.add("fps", f"fps={rate}"), graph.add("buffersink")
     source.link_to(fps)

@@ -24,7 +24,7 @@ def filled(name, height=32, width=48, seed=0):
     rng = np.random.default_rng(seed)
     for plane in frame.planes:
         count = plane.buffer_size // np.dtype(dtype).itemsize
-        plane.update(rng.integers(0, 2**bits, count).astype(dtype))
+        plane.update(rng.integers(0, 2**bits, count).astype(dtype).tobytes())
     return frame
 
 
@@ -138,10 +138,10 @@ def test_a_palette_is_looked_up():
     frame = av.VideoFrame(16, 16, "pal8")
     indices = np.zeros((16, frame.planes[0].line_size), np.uint8)
     indices[:, 8:] = 1
-    frame.planes[0].update(indices)
+    frame.planes[0].update(indices.tobytes())
     palette = np.zeros((256, 4), np.uint8)
     palette[:2] = [[10, 20, 30, 255], [200, 100, 50, 0]]  # B, G, R, A
-    frame.planes[1].update(palette)
+    frame.planes[1].update(palette.tobytes())
     read = PlaneReader().rgb(frame, layout_of(frame.format))
     assert read[0, 0].tolist() == [30, 20, 10]
     assert read[0, 15].tolist() == [50, 100, 200]

@@ -26,7 +26,7 @@ CONTAINERS = {
 }
 
 
-@pytest.fixture(params=CONTAINERS.values(), ids=CONTAINERS)
+@pytest.fixture(params=list(CONTAINERS.values()), ids=list(CONTAINERS))
 def whole(request, tmp_path, write_video, pictures):
     codec, name, mux_options = request.param
     pix_fmt = {"gif": "rgb8", "mjpeg": "yuvj420p"}.get(codec, "yuv420p")
@@ -76,14 +76,11 @@ def test_a_real_damaged_file_gives_frame_and_cause(shared_videos):
 
 @pytest.mark.parametrize("frame_rate", [None, 5])
 def test_the_frames_before_the_damage_come_first(tmp_path, shared_videos, frame_rate):
-    frames = VideoFrames(
-        shared_videos / "corrupted.mp4", frame_rate=frame_rate
-    ).stored()
-    given = []
+    path = shared_videos / "corrupted.mp4"
+    given: list[object] = []
     with pytest.raises(SourceReadError):
-        given.extend(iter(frames))
-    count = sum(1 for _ in range(5) if next(frames, None))
-    assert count == 0  # the generator is at its end
+        given.extend(VideoFrames(path, frame_rate=frame_rate).stored())
+    assert len(given) >= 14
 
 
 def test_bits_that_flip_in_h264_are_noticed(tmp_path, write_video, pictures):

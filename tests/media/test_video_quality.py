@@ -8,6 +8,8 @@ between its samples. Beside it, that exact RGB is encoded with the same settings
 
 from __future__ import annotations
 
+from typing import Any
+
 import av
 import numpy as np
 import pytest
@@ -44,7 +46,8 @@ class Comparison:
     def __init__(self, path, exact_rgb, psnr, *, every=1):
         self.stored, self.encoded, self.shifts = [], [], []
         with av.open(str(path)) as container:
-            frames = container.decode(container.streams.best("video"))
+            stream: Any = container.streams.best("video")
+            frames: Any = container.decode(stream)
             for index, (source, frame) in enumerate(
                 zip(frames, VideoFrames(path).stored(), strict=True)
             ):

@@ -23,7 +23,7 @@ CONTAINERS = {
 }
 
 
-@pytest.fixture(params=CONTAINERS.values(), ids=CONTAINERS)
+@pytest.fixture(params=list(CONTAINERS.values()), ids=list(CONTAINERS))
 def whole(request, tmp_path, write_video, pictures):
     codec, name, mux_options = request.param
     pix_fmt = "rgb8" if codec == "gif" else "yuv420p"
@@ -117,6 +117,7 @@ def test_matroska_is_walked_block_by_block(tmp_path, content, message):
     if message is None:
         assert damage is None
     else:
+        assert damage is not None
         assert message in damage.message
         assert not damage.excusable
 
@@ -156,6 +157,7 @@ def test_the_boxes_of_an_mp4_are_followed(tmp_path, data, expected):
         assert damage is None
     else:
         end, excusable = expected
+        assert damage is not None
         assert f"ends at byte {end} and the file at {len(data)}" in damage.message
         assert damage.excusable is excusable
 
@@ -180,6 +182,7 @@ def test_the_parts_of_an_avi_are_followed(tmp_path, data, end):
     if end is None:
         assert damage is None
     else:
+        assert damage is not None
         assert f"ends at byte {end} " in damage.message
         assert damage.excusable
 
@@ -187,7 +190,9 @@ def test_the_parts_of_an_avi_are_followed(tmp_path, data, end):
 def test_a_gif_with_an_unknown_block_is_damaged(tmp_path):
     path = tmp_path / "a.gif"
     path.write_bytes(b"GIF89a" + b"\1\0\1\0\0\0\0" + b"?")
-    assert "damaged at byte 13" in find_damage(path).message
+    damage = find_damage(path)
+    assert damage is not None
+    assert "damaged at byte 13" in damage.message
 
 
 @pytest.mark.parametrize("data", [b"", b"text", b"RIFF\4\0\0\0WAVE", b"\x47" * 188])

@@ -1,0 +1,159 @@
+"""Whatever is an image becomes RGB or grey bytes, or is refused with a reason."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
+from gulpio2.errors import AdapterContractError
+
+RGB = np.random.default_rng(0).integers(0, 256, (6, 8, 3)).astype(np.uint8)
+GREY = RGB[..., 0].copy()
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        pytest.param(RGB, RGB, id="rgb"),
+        pytest.param(GREY, GREY, id="grey"),
+        pytest.param(GREY[..., None], GREY, id="one channel"),
+        pytest.param(np.dstack([RGB, GREY]), RGB, id="rgba"),
+        pytest.param(RGB[::-1, ::2], RGB[::-1, ::2], id="flipped"),
+        pytest.param(RGB[..., ::-1], RGB[..., ::-1], id="bgr"),
+        pytest.param(RGB.transpose(1, 0, 2), RGB.transpose(1, 0, 2), id="transposed"),
+        pytest.param(RGB[1:4, 2:5], RGB[1:4, 2:5], id="cropped"),
+        pytest.param(GREY > 99, (GREY > 99).astype(np.uint8), id="bool"),
+        pytest.param(np.asfortranarray(GREY), GREY, id="fortran"),
+        pytest.param(memoryview(GREY.data), GREY, id="buffer"),
+    ],
+)
+def test_arrays_become_rgb_or_grey(frame, expected):
+    stored = to_storable(frame)
+    assert np.array_equal(stored, expected)
+    assert stored.dtype == np.uint8
+    assert stored.flags.c_contiguous
+
+
+def test_an_array_that_is_ready_is_not_copied():
+    assert to_storable(RGB) is RGB
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        pytest.param(RGB / 255, r"\(6, 8, 3\) and type float64", id="float"),
+        pytest.param(RGB.astype(np.float32), "type float32", id="float32"),
+        pytest.param(RGB.astype(np.int64), "type int64", id="int64"),
+        pytest.param(RGB.astype(np.uint16), "type uint16", id="uint16"),
+        pytest.param([[1, 2], [3, 4]], "type int64", id="list"),
+        pytest.param(RGB[..., :2], r"\(6, 8, 2\) is no image", id="two channels"),
+        pytest.param(RGB[None], r"\(1, 6, 8, 3\) is no image", id="batch"),
+        pytest.param(GREY[0], r"\(8,\) is no image", id="row"),
+        pytest.param(RGB[:0], "no pixels", id="no rows"),
+        pytest.param(GREY[:, :0], "no pixels", id="no columns"),
+        pytest.param("text", "a str is no frame", id="text"),
+        pytest.param(None, "a NoneType is no frame", id="none"),
+    ],
+)
+def test_what_is_no_image_is_refused_with_shape_and_type(frame, message):
+    with pytest.raises(AdapterContractError, match=message):
+        to_storable(frame)
+    with pytest.raises(ValueError, match=message):
+        to_storable(frame)
+
+
+def pil(mode):
+    image = Image.fromarray(RGB)
+    if mode in ("PA", "La"):
+        return image.convert({"PA": "P", "La": "LA"}[mode]).convert(mode)
+    if mode == "RGBa":
+        return image.convert("RGBA").convert(mode)
+    return image.convert(mode)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "RGBX", "RGBa"])
+def test_pil_colours_are_kept(mode):
+    assert np.array_equal(to_storable(pil(mode)), RGB)
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "HSV"])
+def test_pil_images_of_other_colour_spaces_become_rgb(mode):
+    stored = to_storable(pil(mode))
+    assert stored.shape == RGB.shape
+    assert np.abs(stored.astype(int) - RGB).mean() < 4
+
+
+def test_a_palette_becomes_its_colours():
+    image = Image.new("P", (2, 1))
+    image.putpalette([255, 0, 0, 0, 0, 255])
+    image.putpixel((1, 0), 1)
+    for mode in ("P", "PA"):
+        stored = to_storable(image.convert(mode))
+        assert stored.tolist() == [[[255, 0, 0], [0, 0, 255]]]
+
+
+def test_transparency_is_dropped_and_never_blended():
+    rgba = np.dstack([RGB, np.zeros_like(GREY)])
+    assert np.array_equal(to_storable(Image.fromarray(rgba)), RGB)
+    grey = Image.merge("LA", [Image.fromarray(GREY), Image.new("L", (8, 6), 0)])
+    assert np.array_equal(to_storable(grey), GREY)
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "La"])
+def test_pil_greys_stay_grey(mode):
+    stored = to_storable(pil(mode))
+    assert np.array_equal(stored, np.asarray(pil("L")))
+
+
+def test_one_bit_becomes_black_and_white():
+    image = Image.new("1", (3, 1))
+    image.putpixel((1, 0), 1)
+    assert to_storable(image).tolist() == [[0, 255, 0]]
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I;16B", "I;16L", "I"])
+def test_sixteen_bits_are_scaled(mode):
+    image = Image.new(mode, (2, 1), 0)
+    image.putpixel((1, 0), 65535)
+    assert to_storable(image).tolist() == [[0, 255]]
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        pytest.param(Image.new("F", (2, 2)), "mode 'F'", id="float"),
+        pytest.param(Image.new("I", (2, 2), 70000), "65535", id="too large"),
+        pytest.param(Image.new("I", (2, 2), -1), "from -1", id="negative"),
+    ],
+)
+def test_pil_images_without_a_scale_are_refused(image, message):
+    with pytest.raises(AdapterContractError, match=message):
+        to_storable(image)
+
+
+def test_sixteen_bits_are_rounded_to_eight():
+    values = np.arange(65536, dtype=np.uint16)
+    exact = values * (255 / 65535)
+    assert np.abs(sixteen_to_eight_bits(values) - exact).max() <= 0.5
+
+
+def test_inverted_cmyk_is_ink_times_black():
+    cmyk = np.array([[[255, 255, 255, 255], [0, 255, 255, 255], [255, 128, 0, 128]]])
+    expected = [[[255, 255, 255], [0, 255, 255], [128, 64, 0]]]
+    assert cmyk_to_rgb(cmyk.astype(np.uint8)).tolist() == expected
+
+
+def test_pillow_and_opencv_are_not_imported(python):
+    code = (
+        "import sys, numpy, gulpio2.codecs.pixels as p, gulpio2.media.resize; "
+        "p.to_storable(numpy.zeros((2, 2), numpy.uint8)); "
+        "print([m for m in ('PIL', 'cv2', 'av') if m in sys.modules])"
+    )
+    result = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

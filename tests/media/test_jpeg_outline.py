@@ -1,0 +1,116 @@
+"""What a JPEG is, by its markers."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import simplejpeg
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from gulpio2.media.jpeg_outline import outline_jpeg
+
+RGB = np.random.default_rng(0).integers(0, 256, (30, 50, 3)).astype(np.uint8)
+BASELINE = simplejpeg.encode_jpeg(RGB, quality=90)
+
+
+def saved(image, **options):
+    file = io.BytesIO()
+    image.save(file, "JPEG", **options)
+    return file.getvalue()
+
+
+COLOUR = Image.fromarray(RGB)
+KINDS = [
+    pytest.param(saved(COLOUR), 3, True, id="baseline"),
+    pytest.param(saved(COLOUR, progressive=True), 3, True, id="progressive"),
+    pytest.param(saved(COLOUR, optimize=True), 3, True, id="optimised"),
+    pytest.param(saved(COLOUR, keep_rgb=True), 3, True, id="rgb"),
+    pytest.param(saved(COLOUR, restart_marker_blocks=2), 3, True, id="restarts"),
+    pytest.param(saved(COLOUR, comment=b"\xff\xd9 no end"), 3, True, id="comment"),
+    pytest.param(saved(COLOUR.convert("L")), 1, True, id="grey"),
+    pytest.param(saved(COLOUR.convert("CMYK")), 4, False, id="cmyk"),
+]
+
+
+@pytest.mark.parametrize(("data", "components", "storable"), KINDS)
+def test_size_kind_and_end_are_found(data, components, storable):
+    outline = outline_jpeg(data)
+    assert (outline.height, outline.width) == (30, 50)
+    assert outline.num_components == components
+    assert outline.precision == 8
+    assert outline.common
+    assert outline.end == len(data)
+    assert outline.storable == storable
+
+
+@pytest.mark.parametrize("behind", [b"\0" * 7, b"\xff\xd9", BASELINE, b"\xff\xff\xff"])
+def test_what_follows_the_image_is_not_part_of_it(behind):
+    assert outline_jpeg(BASELINE + behind).end == len(BASELINE)
+
+
+def test_a_preview_in_the_header_is_not_the_image():
+    preview = BASELINE
+    segment = b"\xff\xe1" + (len(preview) + 2).to_bytes(2, "big") + preview
+    large = saved(Image.new("RGB", (70, 90)))
+    outline = outline_jpeg(large[:2] + segment + large[2:])
+    assert (outline.width, outline.height) == (70, 90)
+
+
+@pytest.mark.parametrize(
+    ("marker", "precision"), [(0xC3, 8), (0xC9, 8), (0xCB, 8), (0xC0, 12)]
+)
+def test_lossless_arithmetic_and_deep_ones_are_not_stored(marker, precision):
+    data = bytearray(BASELINE)
+    place = data.index(b"\xff\xc0")
+    data[place + 1], data[place + 4] = marker, precision
+    outline = outline_jpeg(bytes(data))
+    assert not outline.storable
+    assert outline.common == (marker == 0xC0)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.3, 0.6, 0.9, 0.999])
+def test_a_cut_one_is_refused(part):
+    with pytest.raises(ValueError, match=r"cut off|does not begin"):
+        outline_jpeg(BASELINE[: int(len(BASELINE) * part)])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "does not begin"),
+        (b"\x89PNG", "does not begin"),
+        (b"\xff\xd8\xff\xd9", "no image"),
+        (b"\xff\xd8\xff\xc0\0\1\xff\xd9", "cut off or damaged at byte 4"),
+        (b"\xff\xd8\xff\xc0\0\3\x08\xff\xd9", "cut off or damaged"),
+        (b"\xff\xd8\xff\xe0\xff\xff", "cut off or damaged"),
+    ],
+)
+def test_what_is_no_jpeg_is_refused(data, message):
+    with pytest.raises(ValueError, match=message):
+        outline_jpeg(data)
+
+
+@given(
+    st.binary(max_size=60),
+    st.integers(0, len(BASELINE)),
+    st.integers(0, len(BASELINE)),
+)
+def test_no_bytes_make_it_stumble(inserted, start, stop):
+    data = BASELINE[:start] + inserted + BASELINE[stop:]
+    try:
+        outline = outline_jpeg(data)
+    except ValueError:
+        return
+    assert data[outline.end - 2 : outline.end] == b"\xff\xd9"
+
+
+def test_real_images_end_where_their_files_do(shared_images):
+    for path in sorted(shared_images.glob("*.jpg")):
+        data = path.read_bytes()
+        outline = outline_jpeg(data)
+        assert outline.end == len(data), path.name
+        assert outline.storable == (path.name != "cmyk.jpg")
