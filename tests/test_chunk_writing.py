@@ -158,7 +158,10 @@ def test_frames_are_taken_one_at_a_time(tmp_path):
     alive: list[int] = []
 
     def frames() -> Iterator[np.ndarray]:
-        for frame in make_frames(3):
+        # Each larger than what is gathered before it is written.
+        for frame in np.random.default_rng(0).integers(
+            0, 256, (3, 1000, 1000, 3), np.uint8
+        ):
             size = Path(chunk.fp.path).stat().st_size  # type: ignore[union-attr]  # open
             alive.append(size)
             yield frame

@@ -231,11 +231,14 @@ class _TaskRun:
                 self.meta_dict,
                 self.job.encoder,
                 resume=resume,
-                on_frame=lambda num_bytes: self.progress(frames=1, num_bytes=num_bytes),
+                on_frames=self._tell_frames,
             )
             if resume is None:
                 self.journal.write({"data": self.session.partial})
         return self.session
+
+    def _tell_frames(self, frames: int, num_bytes: int) -> None:
+        self.progress(frames=frames, num_bytes=num_bytes)
 
     def _write_journal(self) -> None:
         """Record the item that was stored last."""

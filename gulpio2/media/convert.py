@@ -97,7 +97,7 @@ class FrameConverter:
         self._reader = PlaneReader()
         self._scaler = PlaneScaler()
         self._key: tuple[Any, ...] | None = None
-        self._conversion = PlaneConversion(PlaneColour())
+        self._conversion = _conversion_of(PlaneColour())
         self._picture: Picture | None = None
         self._orientation: Orientation | None = None
         self._shape: tuple[int, int] | None = None
@@ -167,7 +167,7 @@ class FrameConverter:
                 frame.height,
             )
         self._key, self._picture = key, picture
-        self._conversion = PlaneConversion(
+        self._conversion = _conversion_of(
             PlaneColour(picture.matrix, picture.full_range, picture.layout.depth)
         )
         return picture
@@ -200,6 +200,12 @@ class FrameConverter:
             resize_pixels(converted.u, small),
             resize_pixels(converted.v, small),
         )
+
+
+@lru_cache(maxsize=32)
+def _conversion_of(colour: PlaneColour) -> PlaneConversion:
+    """Give a conversion, kept: making one takes as long as converting 50 frames."""
+    return PlaneConversion(colour)
 
 
 @lru_cache(maxsize=4)
