@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import FormatError, StorageError
+from gulpio2.errors import FormatError, GulpError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -22,7 +25,7 @@ __all__ = [
     "BLOCK",
     "encode_image",
     "file_name",
-    "refused",
+    "new_file",
     "write_file",
     "write_images",
 ]
@@ -111,11 +114,44 @@ def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:
     StorageError
         It is there already, or cannot be written.
     """
+    with new_file(path, overwrite=overwrite) as partial:
+        partial.write_bytes(content)
+
+
+@contextmanager
+def new_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a name to write to; what is there gets its own name when all went well.
+
+    Parameters
+    ----------
+    path : Path
+        The file in the end.
+    overwrite : bool
+        A file that is there is replaced.
+
+    Yields
+    ------
+    Path
+        In the same folder; removed if the block fails.
+
+    Raises
+    ------
+    StorageError
+        `path` is there already, or cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        with path.open("wb" if overwrite else "xb") as file:
-            file.write(content)
+        if path.exists() and not overwrite:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        yield partial
+        partial.replace(path)
+    except GulpError:
+        raise
     except OSError as cause:
-        raise refused(path, cause) from cause
+        raise _refused(path, cause) from cause
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def encode_image(frame: Frame, suffix: str) -> bytes:
@@ -137,16 +173,7 @@ def encode_image(frame: Frame, suffix: str) -> bytes:
     return encoded.tobytes()
 
 
-def refused(path: Path, cause: OSError) -> StorageError:
-    """Say why a file could not be written.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    cause : OSError
-        What the system said.
-    """
+def _refused(path: Path, cause: OSError) -> StorageError:
     if isinstance(cause, FileExistsError):
         return StorageError(
             cause.errno, f"{path} is there already; --overwrite replaces it"

@@ -240,7 +240,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     """Ingest with a bar, and report."""
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.format.layout import FAILURES_NAME
+    from gulpio2.errors import StorageError
+    from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.ingest.ingestor import GulpIngestor
 
     with ProgressBar(len(adapter)) as bar:
@@ -257,8 +258,9 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         )
         try:
             report = ingestor.run()
-        except KeyboardInterrupt:
-            note("gulp2: what was stored is intact; --resume goes on with the rest")
+        except (KeyboardInterrupt, StorageError):
+            if (settings.output / JOURNAL_NAME).exists():
+                note("gulp2: what was stored is intact; --resume goes on with the rest")
             raise
     if settings.as_json:
         click.echo(json.dumps({"output": str(settings.output), **report.to_json()}))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.cli.export import BLOCK, refused
-from gulpio2.errors import FormatError, GulpError, MissingDependencyError
+from gulpio2.cli.export import BLOCK, new_file
+from gulpio2.errors import FormatError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,35 +85,27 @@ def write_video(
     encoder = _encoder()
     most = _MPEG4_MAX_TICKS if encoder == "mpeg4" else _MAX_TICKS
     ticks = _ticks_per_second(times, most)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        if path.exists() and not overwrite:
-            raise FileExistsError
-        with av.open(str(partial), "w", format="mp4") as container:
-            stream: Any = None
-            shape: tuple[int, ...] = ()
-            for frame, time in zip(_frames(item, indices), times, strict=True):
-                pixels = _even(frame)
-                if stream is None:
-                    shape = pixels.shape
-                    stream = _add_stream(container, encoder, pixels, times, ticks)
-                if pixels.shape != shape:
-                    raise FormatError(
-                        f"the frames of item {item.id_!r} differ in size, and those of "
-                        "a video may not; extract them with --format png or jpg"
-                    )
-                picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
-                picture.pts = round(time * ticks)
-                picture.time_base = Fraction(1, ticks)
-                container.mux(stream.encode(picture))
-            container.mux(stream.encode(None))
-        partial.replace(path)
-    except GulpError:
-        raise
-    except OSError as cause:
-        raise refused(path, cause) from cause
-    finally:
-        partial.unlink(missing_ok=True)
+    stream: Any = None
+    shape: tuple[int, ...] = ()
+    with (
+        new_file(path, overwrite=overwrite) as partial,
+        av.open(str(partial), "w", format="mp4") as container,
+    ):
+        for frame, time in zip(_frames(item, indices), times, strict=True):
+            pixels = _even(frame)
+            if stream is None:
+                shape = pixels.shape
+                stream = _add_stream(container, encoder, pixels, times, ticks)
+            if pixels.shape != shape:
+                raise FormatError(
+                    f"the frames of item {item.id_!r} differ in size, and those of a "
+                    "video may not; extract them with --format png or jpg"
+                )
+            picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            picture.pts = round(time * ticks)
+            picture.time_base = Fraction(1, ticks)
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode(None))
 
 
 def _frames(item: StoredItem, indices: Sequence[int]) -> Iterator[Frame]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 from fractions import Fraction
 from pathlib import Path
 
@@ -225,3 +226,19 @@ def test_a_folder_that_cannot_be_made_is_a_message(gulp2, gulped):
     Path("file").write_text("")
     result = gulp2("extract", gulped, "item0", "--out", "file/out", status=1)
     assert "cannot make the folder file/out" in result.stderr
+
+
+@pytest.mark.parametrize("format_", ["jpg", "png", "mp4"])
+def test_a_full_disk_is_a_message_and_leaves_no_part_of_a_file(
+    start, gulped, tmp_path, format_
+):
+    # The system refuses to write more than 100 bytes, as a full disk does.
+    process = start(
+        "extract", gulped, "item0", "--out", "out", "--format", format_, "--rate", 25,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+    )  # fmt: skip
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.startswith("gulp2: error: cannot write out/item0"), err
+    assert err.count("\n") == 1
+    assert files_below(tmp_path / "out") == []

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -264,6 +265,30 @@ def test_an_output_that_cannot_be_made_is_a_message(gulp2, adapter_file, tmp_pat
     result = gulp2("ingest", f"{adapter_file}:MyAdapter", "s", "file/out", status=1)
     assert "gulp2: error: " in result.stderr
     assert "file" in result.stderr
+
+
+def test_a_full_disk_is_a_message_and_what_was_stored_is_intact(
+    gulp2, start, adapter_file, tmp_path
+):
+    words = [f"{adapter_file}:MyAdapter", "s", "out", "--num-workers", "1"]
+    gulp2("ingest", *words, "--num-items", 2)
+    text = adapter_file.read_text().replace("ramp{n}", "more{n}")
+    adapter_file.write_text(text.replace("(8, 12)", "(800, 1200)"))
+    process = start(
+        "ingest", *words,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)),
+    )  # fmt: skip
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert "gulp2: error: cannot write out/" in err
+    assert "--resume goes on with the rest" in err
+    assert out == ""
+    assert ids_in("out") == ["ramp0", "ramp1"]
+    process = start("ingest", *words, "--resume")
+    assert process.communicate(timeout=60)[1] == ""
+    assert ids_in("out") == ["ramp0", "ramp1", "more0", "more1", "more2"]
+    gulp2("check", "--deep", tmp_path / "out")
 
 
 def test_an_interrupted_run_is_gone_on_with(gulp2, start, adapter_file):
