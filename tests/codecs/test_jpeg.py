@@ -169,22 +169,22 @@ def test_a_pil_image_is_stored_as_its_pixels():
 
 
 @pytest.mark.parametrize(
-    "frame",
+    ("frame", "message"),
     [
-        np.zeros((4, 4, 2), np.uint8),
-        np.zeros((2, 4, 4, 3), np.uint8),
-        np.zeros(4, np.uint8),
-        np.zeros((4, 4), np.float32),
-        np.zeros((4, 4, 3), np.uint16),
-        np.zeros((4, 4, 3), np.int64),
-        "a picture",
-        None,
-        3,
+        (np.zeros((4, 4, 2), np.uint8), r"shape \(4, 4, 2\)"),
+        (np.zeros((2, 4, 4, 3), np.uint8), r"shape \(2, 4, 4, 3\)"),
+        (np.zeros(4, np.uint8), r"shape \(4,\)"),
+        (np.zeros((4, 4), np.float32), "float32"),
+        (np.zeros((4, 4, 3), np.uint16), "uint16"),
+        (np.zeros((4, 4, 3), np.int64), "int64"),
+        ("a picture", "a str"),
+        (None, "a NoneType"),
+        (3, "a(n)? int"),
     ],
-    ids=lambda frame: f"{getattr(frame, 'shape', frame)}",
+    ids=lambda value: f"{getattr(value, 'shape', value)}",
 )
-def test_what_is_no_image_is_refused(frame):
-    with pytest.raises(AdapterContractError, match="cannot be stored"):
+def test_what_is_no_image_is_refused_and_named(frame, message):
+    with pytest.raises(AdapterContractError, match=message):
         encode_frame(frame, DEFAULT)
 
 
