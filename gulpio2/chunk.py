@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.codecs.jpeg import EncoderSettings, jpeg_bytes_to_img
+from gulpio2.codecs.decode import decode_options
+from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, MetaFileError, StorageError
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.layout import partial_name
-from gulpio2.item import StoredItem
+from gulpio2.item import EntryRecord, StoredItem, located, read_clips
 from gulpio2.request import split_request
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import ChunkSession
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import BinaryIO
 
-    import numpy.typing as npt
-
+    from gulpio2.codecs.decode import Colorspace, Crop
     from gulpio2.format.times import TimeMode
     from gulpio2.item import Seconds
     from gulpio2.serializers import AbstractSerializer
@@ -48,6 +48,11 @@ class GulpChunk:
         Reads and writes the map. Default: JSON, the only one that others can read.
     jpeg_decoder : callable, optional
         Bytes of a JPEG to anything; see `read_frames`.
+    threads : int, optional
+        Threads that may decode the frames of a call at the same time. Default: one
+        per core, 8 at most; one in a daemonic worker process.
+    verify : bool, optional
+        Compare the checksum of each frame that has one, before it is given.
     handles : HandlePool, optional
         Open files shared with other chunks.
 
@@ -81,12 +86,16 @@ class GulpChunk:
         serializer: AbstractSerializer = json_serializer,
         jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
         *,
+        threads: int | None = None,
+        verify: bool = False,
         handles: HandlePool | None = None,
     ) -> None:
         self.data_file_path = data_file_path
         self.meta_file_path = meta_file_path
         self.serializer = serializer
         self.jpeg_decoder = jpeg_decoder
+        self.threads = threads
+        self.verify = verify
         self.fp: BinaryIO | StoreWriter | None = None
         self.meta_dict: OrderedDict[str, Any] = self._get_or_create_dict()
         self._handles = HandlePool() if handles is None else handles
@@ -150,8 +159,12 @@ class GulpChunk:
         id_: Any,
         slice_: FrameSelection = None,
         *,
-        out: npt.NDArray[np.uint8] | None = None,
-    ) -> npt.NDArray[np.uint8]:
+        out: Any = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Any:
         """Decode the chosen frames of one item into one array.
 
         Parameters
@@ -160,14 +173,28 @@ class GulpChunk:
             The item.
         slice_ : slice, int, sequence of int or array, optional
             See `gulpio2.format.selection.select_frames`. Default: all frames.
-        out : numpy.ndarray, optional
-            ``(T, H, W, C)`` uint8, C-contiguous, to decode into.
+        out : writable buffer, optional
+            To decode into: a numpy array, a CPU tensor of torch (pinned ones too), or
+            anything with a writable C-contiguous buffer of uint8; of the shape of the
+            result, or flat with as many bytes.
+        scale : {1, 2, 4, 8}, optional
+            Decode at 1/scale of the size, rounded up, which costs less than decoding
+            and resizing.
+        min_size : int, optional
+            In place of `scale`: at the smallest of these sizes whose shorter edge has
+            still this many pixels.
+        crop : (int, int, int, int), optional
+            Top, left, height and width of a region, in pixels of the stored frame.
+            With a scale, the region's bounds are divided by it and rounded outwards.
+        colorspace : {"source", "rgb", "gray"}, optional
+            "source": as stored. "rgb": three channels also for grey records. "gray":
+            one channel, the luma, whose decoding leaves the colours out.
 
         Returns
         -------
         numpy.ndarray
-            ``(T, H, W, 3)`` uint8 RGB, or ``(T, H, W, 1)`` for grey records; T is 0
-            where nothing is selected. It is `out` where that was given. With a
+            ``(T, H, W, 3)`` uint8 RGB, or ``(T, H, W, 1)`` for grey; T is 0 where
+            nothing is selected. It is `out` where that was given. With a
             ``jpeg_decoder`` of one's own: its results, stacked.
 
         Raises
@@ -176,8 +203,50 @@ class GulpChunk:
             As `read_frames`.
         FormatError
             The frames differ in shape, or do not fit `out`.
+        ValueError
+            Options that the codec does not have, or a crop that reaches out of the
+            frame.
+
+        Notes
+        -----
+        Neighbouring records come with one system call; threads share the frames. Rows
+        below a crop are not decoded, those above it are, and left out; all columns
+        are decoded.
         """
-        return self.item(id_).read_clip(slice_, out)
+        options = decode_options(scale, min_size, crop, colorspace)
+        return self.item(id_).read_clip(slice_, out, options)
+
+    def read_clips(
+        self,
+        requests: Iterable[tuple[Any, FrameSelection]],
+        *,
+        out: Any = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Any:
+        """Decode clips of several items into one array.
+
+        Parameters
+        ----------
+        requests : iterable of (id, selection)
+            At least one; each must come to the same number of frames of one shape.
+        out, scale, min_size, crop, colorspace : optional
+            As in `read_clip`.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(B, T, H, W, C)`` uint8, or `out`.
+
+        Raises
+        ------
+        FormatError
+            The clips differ in length or shape.
+        """
+        options = decode_options(scale, min_size, crop, colorspace)
+        return read_clips(located(requests, self.item), out, options)
 
     def read_jpegs(self, id_: Any, slice_: FrameSelection = None) -> list[bytes]:
         """Read the chosen frames of one item as they are stored, without decoding.
@@ -245,7 +314,13 @@ class GulpChunk:
                 f"no item {id_!r} in {self.data_file_path}"
             ) from None
         return StoredItem(
-            id_, entry, self.data_file_path, self._read_at, self.jpeg_decoder
+            id_,
+            EntryRecord(entry),
+            self.data_file_path,
+            self._read_at,
+            self.jpeg_decoder,
+            self.threads,
+            self.verify,
         )
 
     def iter_all(
@@ -356,7 +431,7 @@ class GulpChunk:
             LocalStore(path.parent),
             path.name,
             meta_dict,
-            EncoderSettings(),
+            None,
             extend=extend,
         )
         self.meta_dict = meta_dict

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.chunk import GulpChunk
+from gulpio2.codecs.decode import decode_options
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ChunkMismatchError, DuplicateIdError, ItemNotFoundError
 from gulpio2.format.layout import (
@@ -18,18 +19,17 @@ from gulpio2.format.layout import (
     meta_name,
 )
 from gulpio2.format.manifest import Manifest, load_manifest
+from gulpio2.item import located, read_clips
 from gulpio2.request import split_request
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
-    import numpy as np
-    import numpy.typing as npt
-
+    from gulpio2.codecs.decode import Colorspace, Crop
     from gulpio2.format.layout import Listing
     from gulpio2.format.times import TimeMode
     from gulpio2.item import Seconds, StoredItem
@@ -49,6 +49,13 @@ class GulpDirectory:
         The directory. A missing or empty one holds no items.
     jpeg_decoder : callable, optional
         Bytes of a JPEG to anything; called once per frame, its results are passed on.
+    threads : int, optional
+        Threads that may decode the frames of a call at the same time; all directories
+        of a process share them. Default: one per core, 8 at most; one in a daemonic
+        worker process, as those of a torch ``DataLoader`` are.
+    verify : bool, optional
+        Compare the checksum of each frame, before it is given, with the stored one;
+        frames written by GulpIO2 0.0.4 have none.
 
     Attributes
     ----------
@@ -92,9 +99,16 @@ class GulpDirectory:
         self,
         output_dir: StrPath,
         jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
+        *,
+        threads: int | None = None,
+        verify: bool = False,
     ) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads is {threads!r}; it must be at least 1")
         self.output_dir = output_dir
         self.jpeg_decoder = jpeg_decoder
+        self.threads = threads
+        self.verify = verify
         self._handles = HandlePool()
         self._store = open_store(output_dir)
         listing = self._list()
@@ -142,6 +156,8 @@ class GulpDirectory:
             str(folder / meta_name(number)),
             json_serializer,
             self.jpeg_decoder,
+            threads=self.threads,
+            verify=self.verify,
             handles=self._handles,
         )
 
@@ -227,10 +243,29 @@ class GulpDirectory:
         id_: Any,
         slice_: FrameSelection = None,
         *,
-        out: npt.NDArray[np.uint8] | None = None,
-    ) -> npt.NDArray[np.uint8]:
+        out: Any = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Any:
         """Decode the chosen frames into one array; see `GulpChunk.read_clip`."""
-        return self._chunk_of(id_).read_clip(id_, slice_, out=out)
+        options = decode_options(scale, min_size, crop, colorspace)
+        return self.item(id_).read_clip(slice_, out, options)
+
+    def read_clips(
+        self,
+        requests: Iterable[tuple[Any, FrameSelection]],
+        *,
+        out: Any = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Any:
+        """Decode clips of several items into one array; see `GulpChunk.read_clips`."""
+        options = decode_options(scale, min_size, crop, colorspace)
+        return read_clips(located(requests, self.item), out, options)
 
     def read_jpegs(self, id_: Any, slice_: FrameSelection = None) -> list[bytes]:
         """Read the chosen frames as they are stored; see `GulpChunk.read_jpegs`."""

@@ -7,45 +7,84 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from gulpio2.codecs.jpeg import jpeg_bytes_to_img, read_header
-from gulpio2.errors import CorruptFrameError, FrameIndexError, FrameTimeError
+from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+from gulpio2.codecs.jpeg import jpeg_bytes_to_img
+from gulpio2.errors import (
+    CorruptFrameError,
+    FormatError,
+    FrameIndexError,
+    FrameTimeError,
+)
 from gulpio2.format.entry import EntryExtras, load_extras
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
-from gulpio2.reading import decode_clip, decode_frames, fetch_jpegs
+from gulpio2.reading import (
+    FrameRequest,
+    fetch_jpegs,
+    read_arrays,
+    read_list,
+)
+from gulpio2.threads import default_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from fractions import Fraction
 
-    import numpy.typing as npt
-
-    from gulpio2.format.records import FrameInfo
     from gulpio2.types import FrameSelection, Meta, StrPath
 
     Seconds = float | Fraction | Iterable[float | Fraction]
 
-__all__ = ["StoredItem"]
+__all__ = ["EntryRecord", "ItemRecord", "StoredItem", "located", "read_clips"]
+
+_PLAIN = DecodeOptions()
+
+
+class ItemRecord(Protocol):
+    """What a map says of an item, however it was looked up."""
+
+    @property
+    def num_frames(self) -> int:
+        """Frames stored."""
+        ...
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the records, padding included."""
+        ...
+
+    @property
+    def entry(self) -> Mapping[str, Any]:
+        """The entry in the map."""
+        ...
+
+    @property
+    def meta(self) -> Meta:
+        """A copy of the metadata; {} where there is none."""
+        ...
+
+    def extras(self, where: str) -> EntryExtras:
+        """Give checksums, times and source facts, where it has them."""
+        ...
+
+    def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
+        """Give offset and length of the JPEG of each of these frames."""
+        ...
+
+    def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
+        """Give the checksum of each of these frames; None where there are none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class StoredItem:
-    """An item and the way to its bytes. Opens nothing before frames are read."""
+class EntryRecord:
+    """An entry of a map that is in memory."""
 
-    id_: str
-    """Its id."""
     entry: Mapping[str, Any]
-    """Its entry in the map."""
-    data_path: StrPath
-    """The data file, for messages."""
-    read_at: Callable[[int, int], bytes]
-    """Offset and length to bytes of the data file."""
-    decoder: Callable[[Any], Any]
-    """Bytes of a JPEG to what a frame is to be."""
+    """Its value in the map."""
 
     @property
     def num_frames(self) -> int:
@@ -58,6 +97,65 @@ class StoredItem:
         return sum(info[2] for info in self.entry["frame_info"])
 
     @property
+    def meta(self) -> Meta:
+        """A copy of the metadata; {} where there is none."""
+        metas = self.entry["meta_data"]
+        return dict(metas[0] or {}) if metas else {}
+
+    def extras(self, where: str) -> EntryExtras:
+        """Give checksums, times and source facts, where it has them."""
+        return load_extras(self.entry, where=where)
+
+    def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
+        """Give offset and length of the JPEG of each of these frames."""
+        infos = self.entry["frame_info"]
+        return [
+            (info[0], info[2] - info[1]) for info in map(infos.__getitem__, indices)
+        ]
+
+    def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
+        """Give the checksum of each of these frames; None where there are none."""
+        crc32 = self.extras(where).crc32
+        if not len(crc32):
+            return None
+        return [int(crc32[index]) for index in indices]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """An item and the way to its bytes. Opens nothing before frames are read."""
+
+    id_: str
+    """Its id."""
+    record: ItemRecord
+    """What the map says of it."""
+    data_path: StrPath
+    """The data file, for messages."""
+    read_at: Callable[[int, int], bytes]
+    """Offset and length to bytes of the data file."""
+    decoder: Callable[[Any], Any]
+    """Bytes of a JPEG to what a frame is to be."""
+    threads: int | None = None
+    """Threads that may decode at the same time; None for the default."""
+    verify: bool = False
+    """Whether the checksum of each frame is compared before it is given."""
+
+    @property
+    def entry(self) -> Mapping[str, Any]:
+        """Its entry in the map."""
+        return self.record.entry
+
+    @property
+    def num_frames(self) -> int:
+        """Frames stored."""
+        return self.record.num_frames
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the records, padding included."""
+        return self.record.num_bytes
+
+    @property
     def duration(self) -> float | None:
         """Seconds from the first frame's time to the last one's; None if unknown."""
         extras = self.extras
@@ -68,14 +166,12 @@ class StoredItem:
     @property
     def meta(self) -> Meta:
         """A copy of the metadata; {} where there is none."""
-        metas = self.entry["meta_data"]
-        return dict(metas[0] or {}) if metas else {}
+        return self.record.meta
 
     @property
     def extras(self) -> EntryExtras:
         """Checksums, times and source facts, where it has them."""
-        where = f"item {self.id_!r} of {self.data_path}"
-        return load_extras(self.entry, where=where)
+        return self.record.extras(self._where)
 
     @property
     def frame_shape(self) -> tuple[int, ...]:
@@ -83,42 +179,61 @@ class StoredItem:
 
         ``(0, 0, 3)`` for an item without frames.
         """
-        indices = range(min(1, self.num_frames))
-        if not indices:
+        return self.decoded_shape(_PLAIN)
+
+    def decoded_shape(self, options: DecodeOptions) -> tuple[int, ...]:
+        """Shape that the first frame has when it is decoded like this."""
+        if not self.num_frames:
             return (0, 0, 3)
         try:
-            shape = read_header(self._fetch(indices)[0]).shape
+            (jpeg,) = fetch_jpegs(self.request([0]))
+            return FrameDecoder(bytes(jpeg), options).shape
         except CorruptFrameError as cause:
             raise CorruptFrameError(f"{self._place(0)}: {cause}") from cause
-        return shape if len(shape) == 3 else (*shape, 1)
 
     def read_frames(self, selection: FrameSelection) -> list[Any]:
         """Decode frames into a list."""
-        indices = self._select(selection)
-        jpegs = self._fetch(indices)
-        return decode_frames(jpegs, self.decoder, lambda k: self._place(indices[k]))
+        indices = self.select(selection)
+        request = self.request(indices)
+        if self.decoder is jpeg_bytes_to_img:
+            return read_list(request, threads=self.num_threads)
+        frames = []
+        # One after the other and in this thread: the decoder is a caller's.
+        for position, jpeg in enumerate(fetch_jpegs(request)):
+            try:
+                frames.append(self.decoder(bytes(jpeg)))
+            except CorruptFrameError as cause:
+                place = self._place(indices[position])
+                raise CorruptFrameError(f"{place}: {cause}") from cause
+        return frames
 
     def read_jpegs(self, selection: FrameSelection) -> list[bytes]:
         """Read frames as they are stored."""
-        return [bytes(jpeg) for jpeg in self._fetch(self._select(selection))]
+        request = self.request(self.select(selection))
+        return [bytes(jpeg) for jpeg in fetch_jpegs(request)]
 
     def read_clip(
-        self, selection: FrameSelection, out: npt.NDArray[np.uint8] | None
-    ) -> npt.NDArray[np.uint8]:
+        self,
+        selection: FrameSelection,
+        out: Any = None,
+        options: DecodeOptions = _PLAIN,
+    ) -> Any:
         """Decode frames into one array."""
-        indices = self._select(selection)
-        if self.decoder is not jpeg_bytes_to_img:
-            frames = self.read_frames(indices)
-            stacked = np.stack(frames) if frames else np.empty((0,), np.uint8)
-            if out is None:
-                return stacked
-            out[...] = stacked
-            return out
-        if not indices:
-            empty = np.empty((0, *self.frame_shape), np.uint8)
-            return empty if out is None else out
-        jpegs = self._fetch(indices)
-        return decode_clip(jpegs, out, lambda k: self._place(indices[k]))
+        return read_clips([(self, selection)], out, options, batched=False)
+
+    def request(self, indices: Sequence[int]) -> FrameRequest:
+        """Name the records of these frames."""
+        return FrameRequest(
+            self.read_at,
+            self.record.spans(indices),
+            lambda position: self._place(indices[position]),
+            self.record.crc32(indices, self._where) if self.verify else None,
+        )
+
+    @property
+    def num_threads(self) -> int:
+        """Threads that may decode at the same time."""
+        return default_threads() if self.threads is None else self.threads
 
     def frame_indices_at(self, seconds: Seconds, mode: TimeMode) -> list[int]:
         """Find the frames at these times."""
@@ -140,16 +255,102 @@ class StoredItem:
         """Show the id and the number of frames, never the frames."""
         return f"StoredItem({self.id_!r}, {self.num_frames} frames)"
 
-    def _select(self, selection: FrameSelection) -> Sequence[int]:
+    def select(self, selection: FrameSelection) -> Sequence[int]:
+        """Turn a selection into frame indices."""
         try:
             return select_frames(selection, self.num_frames)
         except FrameIndexError as cause:
             raise FrameIndexError(f"item {self.id_!r}: {cause}") from None
 
-    def _fetch(self, indices: Sequence[int]) -> list[memoryview]:
-        infos: list[FrameInfo] = self.entry["frame_info"]
-        return fetch_jpegs(self.read_at, [infos[index] for index in indices])
+    @property
+    def _where(self) -> str:
+        return f"item {self.id_!r} of {self.data_path}"
 
     def _place(self, index: int) -> str:
-        loc = self.entry["frame_info"][index][0]
+        loc = self.record.spans([index])[0][0]
         return f"item {self.id_!r}, frame {index}, in {self.data_path} at byte {loc}"
+
+
+def located(
+    requests: Iterable[tuple[Any, FrameSelection]],
+    find: Callable[[Any], StoredItem],
+) -> list[tuple[StoredItem, FrameSelection]]:
+    """Look up the items of a batch.
+
+    Raises
+    ------
+    ValueError
+        There are none: a batch of nothing has no shape.
+    """
+    parts = [(find(id_), selection) for id_, selection in requests]
+    if not parts:
+        raise ValueError("requests is empty; give at least one (id, selection)")
+    return parts
+
+
+def read_clips(
+    parts: Sequence[tuple[StoredItem, FrameSelection]],
+    out: Any,
+    options: DecodeOptions,
+    *,
+    batched: bool = True,
+) -> Any:
+    """Decode frames of several items of a directory into one array.
+
+    Parameters
+    ----------
+    parts : sequence of (StoredItem, selection)
+        At least one; each must come to the same number of frames.
+    out : writable buffer or None
+        To decode into.
+    options : DecodeOptions
+        What to make of each frame.
+    batched : bool, optional
+        False: there is one part, and the result has no axis for it.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(B, T, H, W, C)``, or `out`.
+
+    Raises
+    ------
+    FormatError
+        Numbers of frames differ, frames differ in shape, or do not fit `out`.
+    """
+    chosen = [(item, item.select(selection)) for item, selection in parts]
+    first, indices = chosen[0]
+    for item, others in chosen:
+        if len(others) != len(indices):
+            raise FormatError(
+                f"{len(indices)} frames of item {first.id_!r} and {len(others)} of "
+                f"item {item.id_!r} do not make one array; select the same number of "
+                "each"
+            )
+    if indices and first.decoder is jpeg_bytes_to_img:
+        return read_arrays(
+            [item.request(indices) for item, indices in chosen],
+            out,
+            options=options,
+            threads=first.num_threads,
+            batched=batched,
+        )
+    if first.decoder is not jpeg_bytes_to_img:
+        if options != _PLAIN:
+            raise ValueError(
+                "a jpeg_decoder of one's own makes whole frames: scale, min_size, crop "
+                "and colorspace go with the package's decoder only"
+            )
+        clips = [item.read_frames(indices) for item, indices in chosen]
+        array = np.empty((len(clips), 0), np.uint8)
+        if indices:
+            array = np.stack([np.stack(clip) for clip in clips])
+    else:
+        array = np.empty((len(chosen), 0, *first.decoded_shape(options)), np.uint8)
+    if not batched:
+        array = array[0]
+    if out is None:
+        return array
+    if indices:
+        out[...] = array
+    return out

@@ -29,6 +29,7 @@ __all__ = [
     "img_to_jpeg_bytes",
     "jpeg_bytes_to_img",
     "read_header",
+    "refuse_above",
 ]
 
 Subsampling = Literal["source", "444", "422", "420"]
@@ -156,7 +157,7 @@ def decode_frame(
     from an exact decoder's by a few levels.
     """
     header = read_header(data)
-    _refuse_above(max_pixels, header)
+    refuse_above(max_pixels, header)
     out = np.empty(header.shape, np.uint8)
     _decode(data, header, out)
     return out
@@ -187,7 +188,7 @@ def decode_into(
         `out` has another shape; the message gives both.
     """
     header = read_header(data)
-    _refuse_above(max_pixels, header)
+    refuse_above(max_pixels, header)
     if out.shape != header.shape:
         raise ValueError(
             f"a frame of shape {header.shape} does not fit into {out.shape}"
@@ -195,7 +196,14 @@ def decode_into(
     _decode(data, header, out)
 
 
-def _refuse_above(max_pixels: int, header: JpegHeader) -> None:
+def refuse_above(max_pixels: int, header: JpegHeader) -> None:
+    """Refuse a frame that declares more pixels than are allowed.
+
+    Raises
+    ------
+    CorruptFrameError
+        It does; nothing was set aside for it.
+    """
     if header.height * header.width > max_pixels:
         raise CorruptFrameError(
             f"a frame of {header.width}x{header.height} pixels is above the limit of "

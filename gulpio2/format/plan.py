@@ -60,6 +60,8 @@ def plan_reads(
     >>> [(read.offset, read.length) for read in plan_reads([(0, 8), (8, 4)])]
     [(0, 12)]
     """
+    if row := _one_row(spans, max_gap, max_read):
+        return [row]
     order = sorted(range(len(spans)), key=lambda index: spans[index])
     reads: list[Read] = []
     start = end = 0
@@ -79,6 +81,22 @@ def plan_reads(
     if members:
         reads.append(Read(start, end - start, tuple(members)))
     return reads
+
+
+def _one_row(
+    spans: Sequence[tuple[int, int]], max_gap: int, max_read: int
+) -> Read | None:
+    """Cover spans that are in order and close together, the common case, at once."""
+    if not spans:
+        return None
+    start = end = spans[0][0]
+    for offset, length in spans:
+        if length == 0 or not end <= offset <= end + max_gap:
+            return None
+        end = offset + length
+    if end - start > max_read:
+        return None
+    return Read(start, end - start, tuple(range(len(spans))))
 
 
 def calculate_chunk_slices(items_per_chunk: int, num_items: int) -> list[slice]:

@@ -37,10 +37,18 @@ class _Handle:
     never closes a file under a reading thread.
     """
 
-    __slots__ = ("fd",)
+    __slots__ = ("fd", "size")
 
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        # Bytes known to be there; the file may have grown since.
+        self.size = 0
+
+    def holds(self, end: int) -> bool:
+        """Tell whether the file reaches up to this byte."""
+        if end > self.size:
+            self.size = os.fstat(self.fd).st_size
+        return end <= self.size
 
     def __del__(self) -> None:
         # Without fd where opening failed.
@@ -74,6 +82,9 @@ class HandlePool:
             The system refuses to open or read it.
         """
         handle = self._handle(path)
+        # Before any memory is set aside: a damaged map can ask for terabytes.
+        if not handle.holds(offset + length):
+            raise _range_error(path, handle.size, offset, length)
         return read_fully(handle.fd, path, offset, length)
 
     def _handle(self, path: str) -> _Handle:
@@ -116,12 +127,7 @@ def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
         while len(data) < length:
             more = os.pread(fd, length - len(data), offset + len(data))
             if not more:
-                raise ReadRangeError(
-                    None,
-                    f"{path} ends at byte {offset + len(data)}, but bytes {offset} to "
-                    f"{offset + length} are wanted: it was cut. Run `gulp2 check` on "
-                    "its directory",
-                )
+                raise _range_error(path, offset + len(data), offset, length)
             data += more
     except OSError as cause:
         if isinstance(cause, StorageError):
@@ -130,3 +136,11 @@ def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
             cause.errno, f"cannot read {path} at byte {offset}: {cause.strerror}"
         ) from cause
     return data
+
+
+def _range_error(path: str, end: int, offset: int, length: int) -> ReadRangeError:
+    return ReadRangeError(
+        None,
+        f"{path} ends at byte {end}, but bytes {offset} to {offset + length} are "
+        "wanted: it was cut. Run `gulp2 check` on its directory",
+    )

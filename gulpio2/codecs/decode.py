@@ -1,0 +1,384 @@
+"""Frames of one size, decoded into memory: whole, smaller, a part, or grey.
+
+`DecodeOptions` says what is wanted; a `FrameDecoder` is made of the first frame of a
+clip and then decodes every frame that begins with the same header without reading
+that header again.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+import simplejpeg
+
+from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
+from gulpio2.errors import CorruptFrameError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from gulpio2.codecs.jpeg import JpegHeader
+
+__all__ = [
+    "SCALES",
+    "Colorspace",
+    "Crop",
+    "DecodeOptions",
+    "FrameDecoder",
+    "decode_options",
+    "decoder_for",
+]
+
+Colorspace = Literal["source", "rgb", "gray"]
+# Top, left, height and width, in pixels of the stored frame.
+Crop = tuple[int, int, int, int]
+
+# Denominators at which the codec decodes directly.
+SCALES = (1, 2, 4, 8)
+
+# Start-of-frame markers; C4, C8 and CC in between mean other things.
+_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+# Baseline and extended sequential: rows come in order, so the last ones can be left.
+_SEQUENTIAL = frozenset({0xC0, 0xC1})
+_START_OF_SCAN = 0xDA
+# Markers without a length, and fill bytes: not expected before the first scan.
+_BARE = frozenset({0x00, 0x01, 0xFF, *range(0xD0, 0xDA)})
+# What the codec says of the rows that were left.
+_LEFT_OVER = "extraneous bytes before marker"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """What to make of each frame.
+
+    Raises
+    ------
+    ValueError
+        A scale that the codec does not have, scale and min_size together, or a crop
+        that is no region.
+    """
+
+    scale: int = 1
+    """1, 2, 4 or 8: decode at this fraction of the size, rounded up."""
+    min_size: int | None = None
+    """Decode at the smallest of these sizes whose shorter edge has still so many
+    pixels."""
+    crop: Crop | None = None
+    """Top, left, height and width of a region, in pixels of the stored frame."""
+    colorspace: Colorspace = "source"
+    """"source": as stored. "rgb": three channels also for grey frames. "gray": one
+    channel, the luma that the JPEG holds."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.scale not in SCALES:
+            raise ValueError(f"scale is {self.scale!r}; it must be one of 1, 2, 4, 8")
+        if self.min_size is not None and (self.scale != 1 or self.min_size < 1):
+            raise ValueError(
+                f"min_size is {self.min_size!r} with scale {self.scale}; give one of "
+                "the two, min_size as a number of pixels"
+            )
+        if self.colorspace not in get_args(Colorspace):
+            raise ValueError(
+                f"colorspace is {self.colorspace!r}; it must be one of "
+                f"{', '.join(get_args(Colorspace))}"
+            )
+        if self.crop is not None:
+            top, left, height, width = self.crop
+            if min(top, left) < 0 or min(height, width) < 1:
+                raise ValueError(
+                    f"crop is {self.crop!r}; it must be (top, left, height, width), "
+                    "height and width at least 1"
+                )
+
+    def scale_for(self, header: JpegHeader) -> int:
+        """Choose the denominator for a frame of this size."""
+        if self.min_size is None:
+            return self.scale
+        short = min(header.height, header.width)
+        return max(s for s in SCALES if s == 1 or -(-short // s) >= self.min_size)
+
+
+class _Outline(NamedTuple):
+    """Where the frame header of a JPEG ends, and whether rows can be left out."""
+
+    end: int
+    """Bytes up to the end of the frame header: size and components are in them."""
+    height_at: int
+    """Offset of the two bytes with the height; 0 where it must stay as it is."""
+
+
+def _outline(jpeg: bytes) -> _Outline | None:
+    """Walk the segments of a JPEG; None where they are not in order."""
+    position, end, height_at, components = 2, 0, 0, 0
+    while position + 9 < len(jpeg) and jpeg[position] == 0xFF:
+        marker = jpeg[position + 1]
+        if marker in _BARE:
+            return None
+        length = int.from_bytes(jpeg[position + 2 : position + 4], "big")
+        if length < 2:
+            return None
+        if marker in _FRAME_HEADERS:
+            end, components = position + 2 + length, jpeg[position + 9]
+            height_at = position + 5 if marker in _SEQUENTIAL else 0
+        elif marker == _START_OF_SCAN:
+            # More than one scan: the rows of all but the last would have to be read.
+            if jpeg[position + 4] != components:
+                height_at = 0
+            return _Outline(end, height_at) if end else None
+        position += 2 + length
+    return None
+
+
+class FrameDecoder:
+    """Decodes frames that look like a first one.
+
+    Parameters
+    ----------
+    first : bytes
+        A JPEG.
+    options : DecodeOptions
+        What to make of each.
+    max_pixels : int, optional
+        A header that declares more is refused.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(H, W, C)`` of a decoded frame.
+
+    Raises
+    ------
+    CorruptFrameError
+        `first` is no JPEG, or one above `max_pixels`.
+    ValueError
+        The crop reaches out of the frame.
+
+    Notes
+    -----
+    Safe from many threads at once. Rows below a crop are not decoded where the JPEG is
+    sequential and has one scan, as all are that this package writes; rows above it
+    cannot be left out, since each depends on those before.
+    """
+
+    def __init__(
+        self,
+        first: bytes,
+        options: DecodeOptions,
+        *,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        header = read_header(first)
+        refuse_above(max_pixels, header)
+        self.header = header
+        # What a frame has to have in common with the first.
+        as_stored = options.colorspace == "source"
+        self._must_be = header.shape if as_stored else header.shape[:2]
+        grey = header.colorspace == "Gray"
+        self._cmyk = header.colorspace in ("CMYK", "YCCK")
+        as_grey = options.colorspace == "gray" or (grey and as_stored)
+        self._as_grey = as_grey
+        self._mode = "CMYK" if self._cmyk else "GRAY" if as_grey else "RGB"
+        channels = 1 if as_grey else 3
+        scale = options.scale_for(header)
+        self._options = DecodeOptions(
+            scale, None, options.crop, "gray" if as_grey else "rgb"
+        )
+        height, width = -(-header.height // scale), -(-header.width // scale)
+        # 0: the codec is not asked to scale, and saves itself the search.
+        self._min_size = (height, width) if scale > 1 else (0, 0)
+        self._full = (height, width, channels)
+        outline = _outline(first)
+        self._prefix = first[: outline.end] if outline else b""
+        self._region: tuple[slice, slice] | None = None
+        self._short_prefix = b""
+        if options.crop is not None:
+            rows, columns = self._set_crop(options.crop, scale, outline)
+            height, width = rows.stop - rows.start, columns.stop - columns.start
+        self.shape = (height, width, channels)
+
+    def _set_crop(
+        self, crop: Crop, scale: int, outline: _Outline | None
+    ) -> tuple[slice, slice]:
+        """Note the region, and how to leave out the rows below it."""
+        top, left, num_rows, num_columns = crop
+        header = self.header
+        bottom, right = top + num_rows, left + num_columns
+        if bottom > header.height or right > header.width:
+            raise ValueError(
+                f"crop {crop} reaches out of a frame of {header.height} rows and "
+                f"{header.width} columns"
+            )
+        rows = slice(top // scale, -(-bottom // scale))
+        columns = slice(left // scale, -(-right // scale))
+        needed = min(rows.stop * scale, header.height)
+        if outline and outline.height_at and needed < header.height and not self._cmyk:
+            at = outline.height_at
+            self._short_prefix = (
+                self._prefix[:at] + needed.to_bytes(2, "big") + self._prefix[at + 2 :]
+            )
+            height = -(-needed // scale)
+            self._full = (height, *self._full[1:])
+            if scale > 1:
+                self._min_size = (height, self._min_size[1])
+        self._region = rows, columns
+        return rows, columns
+
+    def fits(self, block: bytes, start: int) -> bool:
+        """Tell whether a frame is known, by its first bytes, to be like the first."""
+        return bool(self._prefix) and block.startswith(self._prefix, start)
+
+    def decode(
+        self, block: bytes, start: int, stop: int, out: npt.NDArray[np.uint8]
+    ) -> None:
+        """Decode one frame.
+
+        Parameters
+        ----------
+        block : bytes
+            Holds the JPEG in ``[start, stop)``.
+        start, stop : int
+            Offsets in `block`.
+        out : numpy.ndarray
+            C-contiguous uint8 of the size of `shape`.
+
+        Raises
+        ------
+        CorruptFrameError
+            Not a JPEG, or a damaged or cut one.
+        ValueError
+            A frame of another shape than the first.
+        """
+        data = memoryview(block)[start:stop]
+        if not self.fits(block, start):
+            header = read_header(data)
+            if header.shape[: len(self._must_be)] != self._must_be:
+                raise ValueError(
+                    f"a frame of shape {header.shape} is not of the shape "
+                    f"{self._must_be} of the first"
+                )
+            if self._short_prefix or (header.colorspace in ("CMYK", "YCCK")) != (
+                self._cmyk
+            ):
+                self._decode_alone(data, out)
+                return
+        try:
+            if self._region is None and not self._cmyk:
+                self._call(data, out)
+                return
+            self._decode_region(block, start, data, out)
+        except ValueError as cause:
+            raise CorruptFrameError(f"a damaged or cut JPEG: {cause}") from cause
+
+    def _call(
+        self, data: memoryview, out: npt.NDArray[np.uint8] | None
+    ) -> npt.NDArray[np.uint8]:
+        """Call the codec, with the fast DCT and the fast chroma upsampling."""
+        height, width = self._min_size
+        frame: npt.NDArray[np.uint8] = simplejpeg.decode_jpeg(
+            data,
+            self._mode,
+            fastdct=True,
+            fastupsample=True,
+            min_height=height,
+            min_width=width,
+            buffer=out,
+        )
+        return frame
+
+    def _decode_region(
+        self,
+        block: bytes,
+        start: int,
+        data: memoryview,
+        out: npt.NDArray[np.uint8],
+    ) -> None:
+        if self._cmyk:
+            full = self._decode_cmyk(data)
+        else:
+            full = _scratch(self._full)
+            if self._short_prefix:
+                rest = memoryview(block)[start + len(self._prefix) : start + len(data)]
+                data = memoryview(b"".join((self._short_prefix, rest)))
+            try:
+                self._call(data, full)
+            except ValueError as cause:
+                if not (self._short_prefix and _LEFT_OVER in str(cause)):
+                    raise
+        out.reshape(self.shape)[...] = full[self._region] if self._region else full
+
+    def _decode_cmyk(self, data: memoryview) -> npt.NDArray[np.uint8]:
+        """Turn Adobe's inverted CMYK, the only kind that occurs, into RGB or grey.
+
+        Each of the four values is 255 for no ink, so a colour is its value times
+        black's.
+        """
+        cmyk = self._call(data, None)
+        rgb = (cmyk[..., :3].astype(np.uint16) * cmyk[..., 3:] + 127) // 255
+        if self._as_grey:  # the weights of JFIF, in 1/1000
+            weights = np.array([299, 587, 114], np.uint32)
+            rgb = ((rgb * weights).sum(-1, keepdims=True) + 500) // 1000
+        return rgb.astype(np.uint8)
+
+    def _decode_alone(self, data: memoryview, out: npt.NDArray[np.uint8]) -> None:
+        """Decode a frame of the right size that is stored in another way."""
+        jpeg = bytes(data)
+        FrameDecoder(jpeg, self._options).decode(jpeg, 0, len(jpeg), out)
+
+
+# The decoder last used with each of the last options: most clips of a data set begin
+# with the same header, and making a decoder costs as much as reading two frames.
+_RECENT: dict[DecodeOptions, FrameDecoder] = {}
+_MAX_RECENT = 16
+
+
+def decoder_for(
+    block: bytes, start: int, stop: int, options: DecodeOptions
+) -> FrameDecoder:
+    """Give a decoder for frames that look like the one in ``block[start:stop]``.
+
+    Raises
+    ------
+    CorruptFrameError, ValueError
+        As `FrameDecoder`.
+    """
+    decoder = _RECENT.get(options)
+    if decoder is None or not decoder.fits(block, start):
+        decoder = FrameDecoder(block[start:stop], options)
+        if len(_RECENT) >= _MAX_RECENT:
+            _RECENT.clear()
+        _RECENT[options] = decoder
+    return decoder
+
+
+def decode_options(
+    scale: int, min_size: int | None, crop: Sequence[int] | None, colorspace: Colorspace
+) -> DecodeOptions:
+    """Give options, the same object for the same values."""
+    return _options(scale, min_size, None if crop is None else tuple(crop), colorspace)
+
+
+_options = lru_cache(maxsize=64)(DecodeOptions)
+
+
+class _Scratch(threading.local):
+    """One frame per thread, kept from call to call."""
+
+    def __init__(self) -> None:
+        self.frame: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+
+
+_SCRATCH = _Scratch()
+
+
+def _scratch(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """Give this thread's memory for a frame; what was in it is gone."""
+    if _SCRATCH.frame.shape != shape:
+        _SCRATCH.frame = np.empty(shape, np.uint8)
+    return _SCRATCH.frame

@@ -1,0 +1,200 @@
+"""A few threads per process that share the frames of a call.
+
+The thread that makes a call works too, so a call needs `helpers`: one fewer than the
+threads that it may use. They are kept for the next call, shared by every directory
+of the process, and gone before it forks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["default_threads", "work_together"]
+
+# Threads. Decoding scales with cores, but few readers want a whole large machine.
+MAX_DEFAULT = 8
+# Each is some microseconds; a thread that has ended is gone after a few.
+_EXIT_CHECKS = 2000
+
+
+def default_threads() -> int:
+    """Say how many threads a call uses where nobody has said it.
+
+    Returns
+    -------
+    int
+        One in a daemonic worker process, as those of a torch ``DataLoader`` are: there
+        each core has a process already. Else one per core that this process may use,
+        8 at most.
+    """
+    if _pool.default is None:
+        _pool.default = _count_default()
+    return _pool.default
+
+
+def _count_default() -> int:
+    # Not imported here: a process that has not loaded it is nobody's worker.
+    module = sys.modules.get("multiprocessing.process")
+    if module is not None and module.current_process().daemon:
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return min(MAX_DEFAULT, len(os.sched_getaffinity(0)))
+    return min(MAX_DEFAULT, os.cpu_count() or 1)
+
+
+class _Call:
+    """One piece of work, and who is at it."""
+
+    __slots__ = ("_closed", "_idle", "_lock", "_running", "error", "work")
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.work = work
+        self.error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._idle = threading.Lock()
+        self._idle.acquire()
+        self._running = 0
+        self._closed = False
+
+    def help(self) -> None:
+        """Take part, unless the work is done already."""
+        with self._lock:
+            if self._closed:
+                return
+            self._running += 1
+        try:
+            self.work()
+        except BaseException as error:  # noqa: BLE001  # raised where the call was made
+            self.error = error
+        self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._closed and not self._running:
+                self._idle.release()
+
+    def wait(self) -> None:
+        """Return once nobody is at the work any more; an interrupt comes after."""
+        with self._lock:
+            self._closed = True
+            if not self._running:
+                return
+        interrupt = None
+        while True:
+            try:
+                self._idle.acquire()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+class _Pool:
+    """The threads of this process."""
+
+    def __init__(self) -> None:
+        self.default: int | None = None
+        self._lock = threading.Lock()
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def ask(self, call: _Call, helpers: int) -> None:
+        """Have so many threads take part in a call."""
+        if len(self._threads) < helpers:
+            with self._lock:
+                while len(self._threads) < helpers:
+                    thread = threading.Thread(
+                        target=_serve,
+                        args=(self._calls,),
+                        name=f"gulpio2-{len(self._threads)}",
+                        daemon=True,
+                    )
+                    try:
+                        thread.start()
+                    except RuntimeError:  # the system gives no more: go on without
+                        break
+                    self._threads.append(thread)
+        for _ in range(min(helpers, len(self._threads))):
+            self._calls.put(call)
+
+    def stop(self) -> None:
+        """End every thread; the next call starts new ones."""
+        with self._lock:
+            threads, self._threads = self._threads, []
+            for _ in threads:
+                self._calls.put(None)
+        for thread in threads:
+            thread.join()
+            _await_exit(thread)
+
+
+def _await_exit(thread: threading.Thread) -> None:
+    """Wait until the system too has no such thread, which comes just after Python.
+
+    Python 3.12 warns of a fork while the system counts more than one thread.
+    """
+    task = f"/proc/self/task/{thread.native_id}"
+    for _ in range(_EXIT_CHECKS):
+        if not os.path.exists(task):  # noqa: PTH110  # a tenth of Path's time
+            return
+        os.sched_yield()
+
+
+def _serve(calls: SimpleQueue[_Call | None]) -> None:
+    """Help with one call after another."""
+    while True:
+        call = calls.get()
+        if call is None:
+            return
+        call.help()
+        # The arrays of a call must not live until the next one.
+        del call
+
+
+def work_together(work: Callable[[], None], helpers: int) -> None:
+    """Do a piece of work in this thread and in others, and return when it is done.
+
+    Parameters
+    ----------
+    work : callable
+        Takes shares until none is left. Called in this thread, and at the same time
+        in as many others as come in time.
+    helpers : int
+        How many others may take part, at most.
+
+    Notes
+    -----
+    Whatever `work` raises comes out, after every thread has left it.
+    """
+    call = _Call(work)
+    _pool.ask(call, helpers)
+    try:
+        work()
+    finally:
+        call.wait()
+    if call.error is not None:
+        raise call.error
+
+
+def _before_fork() -> None:
+    # A fork takes no thread along, and Python 3.12 and later warn of those that run.
+    _pool.stop()
+
+
+def _in_child() -> None:
+    global _pool  # locks and queue may have been in use at the fork
+    _pool = _Pool()
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)

@@ -1,0 +1,277 @@
+"""Frames decoded smaller, in part, or grey: what they are, and how far off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import simplejpeg
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.codecs.decode import (
+    DecodeOptions,
+    FrameDecoder,
+    decode_options,
+    decoder_for,
+)
+from gulpio2.codecs.jpeg import decode_frame
+from gulpio2.errors import CorruptFrameError
+from gulpio2.testing import make_frames
+
+HEIGHT, WIDTH = 121, 163  # odd, so that every rounding shows
+
+
+def encode(frame: Any, subsampling: str = "420", quality: int = 90) -> bytes:
+    """Encode a colour frame, or a grey one."""
+    if frame.ndim == 2:
+        frame = frame[..., None]
+        return bytes(simplejpeg.encode_jpeg(frame, quality, "GRAY"))
+    return bytes(
+        simplejpeg.encode_jpeg(frame, quality=quality, colorsubsampling=subsampling)
+    )
+
+
+def textured(seed: int = 0, height: int = HEIGHT, width: int = WIDTH) -> Any:
+    """Draw a frame with edges and some noise."""
+    (frame,) = make_frames(1, height, width, seed=seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        y, x = rng.integers(0, height - 20), rng.integers(0, width - 20)
+        frame[y : y + 20, x : x + 20] = rng.integers(0, 256, 3)
+    noisy = frame.astype(int) + rng.integers(-4, 5, frame.shape)
+    return np.clip(noisy, 0, 255).astype(np.uint8)
+
+
+def decode(data: bytes, **options: Any) -> Any:
+    """Decode one frame by a decoder made of itself."""
+    decoder = FrameDecoder(data, DecodeOptions(**options))
+    out = np.full(decoder.shape, 77, np.uint8)
+    decoder.decode(data, 0, len(data), out)
+    return out
+
+
+def progressive(frame: Any) -> bytes:
+    """Encode with several scans."""
+    flags = [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_QUALITY, 90]
+    return cv2.imencode(".jpg", frame[..., ::-1], flags)[1].tobytes()
+
+
+# ------------------------------------------------------------------ scale
+# Mean difference in levels, and that which 99 of 100 values keep, of a frame decoded
+# smaller from the full frame with its blocks averaged. The codec does not average the
+# chroma of 4:2:2 when it decodes smaller; that of 4:2:0 and 4:4:4, and luma, it does.
+# docs/performance.md states these bounds.
+BOUNDS = {"444": (1.5, 4), "420": (1.5, 4), "422": (4, 24), "luma": (1.0, 4)}
+
+
+def assert_close(
+    small: Any, full: Any, scale: int, bounds: tuple[float, float]
+) -> None:
+    """Compare with the blocks' means, an incomplete last row and column left out."""
+    height, width = full.shape[0] // scale, full.shape[1] // scale
+    blocks = full[: height * scale, : width * scale].astype(float)
+    mean = blocks.reshape(height, scale, width, scale, -1).mean((1, 3))
+    difference = np.abs(small[:height, :width] - mean)
+    assert difference.mean() <= bounds[0]
+    assert np.quantile(difference, 0.99) <= bounds[1]
+
+
+@pytest.mark.parametrize("subsampling", ["444", "420"])
+@pytest.mark.parametrize("scale", [2, 4, 8])
+def test_a_scaled_frame_is_close_to_the_full_one_averaged(scale, subsampling):
+    data = encode(textured(), subsampling)
+    small = decode(data, scale=scale)
+    assert small.shape == (-(-HEIGHT // scale), -(-WIDTH // scale), 3)
+    assert_close(small, decode(data), scale, BOUNDS[subsampling])
+
+
+@pytest.mark.parametrize("subsampling", ["444", "422", "420"])
+@pytest.mark.parametrize("scale", [2, 4, 8])
+def test_luma_scaled_is_close_to_the_full_one_averaged(scale, subsampling):
+    data = encode(textured(), subsampling)
+    small = decode(data, scale=scale, colorspace="gray")
+    assert_close(small, decode(data, colorspace="gray"), scale, BOUNDS["luma"])
+
+
+@pytest.mark.parametrize("scale", [2, 4, 8])
+def test_a_smooth_frame_is_scaled_within_three_levels(scale):
+    (frame,) = make_frames(1, 128, 160)
+    data = encode(frame)
+    small = decode(data, scale=scale)
+    mean = cv2.resize(
+        decode(data), small.shape[1::-1], interpolation=cv2.INTER_AREA
+    ).astype(int)
+    assert np.abs(small - mean).max() <= 3
+
+
+@pytest.mark.parametrize("scale", [2, 4, 8])
+@pytest.mark.parametrize(
+    ("name", "subsampling"), [("cat", "420"), ("zelda", "420"), ("monarch", "422")]
+)
+def test_real_frames_are_scaled_within_the_stated_bounds(
+    shared_images, name, subsampling, scale
+):
+    data = (shared_images / f"{name}.jpg").read_bytes()
+    assert simplejpeg.decode_jpeg_header(data)[3] == subsampling
+    small, full = decode(data, scale=scale), decode(data)
+    assert_close(small, full, scale, BOUNDS[subsampling])
+
+
+@pytest.mark.parametrize(
+    ("min_size", "scale"),
+    [(1, 8), (16, 8), (17, 4), (31, 4), (32, 2), (61, 2), (62, 1), (121, 1), (999, 1)],
+)
+def test_min_size_takes_the_smallest_that_is_large_enough(min_size, scale):
+    data = encode(textured())
+    np.testing.assert_array_equal(
+        decode(data, min_size=min_size), decode(data, scale=scale)
+    )
+
+
+# ------------------------------------------------------------------ crop
+@given(
+    st.integers(0, HEIGHT - 1).flatmap(
+        lambda top: st.tuples(st.just(top), st.integers(1, HEIGHT - top))
+    ),
+    st.integers(0, WIDTH - 1).flatmap(
+        lambda left: st.tuples(st.just(left), st.integers(1, WIDTH - left))
+    ),
+    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from(["420", "444", "grey", "progressive"]),
+)
+def test_a_crop_is_that_part_of_the_whole(rows, columns, scale, kind):
+    frame = textured()
+    if kind == "grey":
+        data = encode(np.ascontiguousarray(frame[..., 0]))
+    else:
+        data = progressive(frame) if kind == "progressive" else encode(frame, kind)
+    (top, height), (left, width) = rows, columns
+    part = decode(data, crop=(top, left, height, width), scale=scale)
+    whole = decode(data, scale=scale)
+    bottom, right = -(-(top + height) // scale), -(-(left + width) // scale)
+    np.testing.assert_array_equal(
+        part, whole[top // scale : bottom, left // scale : right]
+    )
+
+
+def test_rows_below_a_crop_are_not_decoded():
+    data = encode(textured())
+    damaged = data[:-600] + b"\0" * 598 + data[-2:]  # the last rows
+    with pytest.raises(CorruptFrameError):
+        decode(damaged)
+    np.testing.assert_array_equal(
+        decode(damaged, crop=(0, 0, 32, WIDTH)), decode(data)[:32]
+    )
+
+
+def test_damage_in_the_rows_of_a_crop_is_found():
+    data = encode(textured())
+    with pytest.raises(CorruptFrameError, match="damaged or cut"):
+        decode(data[: len(data) // 2], crop=(0, 0, 112, WIDTH))
+
+
+@pytest.mark.parametrize("crop", [(0, 0, HEIGHT + 1, 1), (100, 160, 5, 4)])
+def test_a_crop_that_reaches_out_is_refused_with_the_size(crop):
+    with pytest.raises(ValueError, match=f"frame of {HEIGHT} rows and {WIDTH} columns"):
+        decode(encode(textured()), crop=crop)
+
+
+# ------------------------------------------------------------------ colour
+@pytest.mark.parametrize("subsampling", ["444", "422", "420"])
+def test_grey_from_colour_is_the_luma_within_two_levels(subsampling):
+    frame = textured()
+    data = encode(frame, subsampling)
+    grey = decode(data, colorspace="gray")
+    assert grey.shape == (HEIGHT, WIDTH, 1)
+    # Of the full decode, whose colours are rounded and clipped, at the pixels inside
+    # the range.
+    rgb = decode(data).astype(float)
+    luma = rgb @ [0.299, 0.587, 0.114]
+    inside = (rgb.min(-1) > 0) & (rgb.max(-1) < 255)
+    assert np.abs(grey[..., 0] - luma)[inside].max() <= 2
+
+
+def test_grey_frames_become_three_channels_where_asked():
+    (frame,) = make_frames(1, grey=True)
+    rgb = decode(encode(frame), colorspace="rgb")
+    grey = decode(encode(frame))
+    assert (rgb.shape, grey.shape) == ((24, 32, 3), (24, 32, 1))
+    np.testing.assert_array_equal(rgb, np.repeat(grey, 3, 2))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scale": 4},
+        {"crop": (3, 5, 8, 9)},
+        {"crop": (2, 4, 8, 10), "scale": 2},
+        {"colorspace": "gray"},
+    ],
+    ids=str,
+)
+def test_four_inks_become_colours_with_every_option(shared_images, options):
+    data = (shared_images / "cmyk.jpg").read_bytes()
+    full = decode_frame(data)
+    part = decode(data, **options)
+    assert part.shape[2] == (1 if "colorspace" in options else 3)
+    if not options:
+        np.testing.assert_array_equal(part, full)
+    if options == {"crop": (3, 5, 8, 9)}:
+        np.testing.assert_array_equal(part, full[3:11, 5:14])
+    if "colorspace" in options:
+        luma = full @ np.array([0.299, 0.587, 0.114])
+        assert np.abs(part[..., 0] - luma).max() <= 1
+
+
+# ------------------------------------------------------------------ options
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": 3}, "scale is 3; it must be one of 1, 2, 4, 8"),
+        ({"scale": 2, "min_size": 64}, "min_size is 64 with scale 2"),
+        ({"min_size": 0}, "min_size is 0"),
+        ({"colorspace": "bgr"}, "'bgr'; it must be one of source, rgb, gray"),
+        ({"crop": (0, -1, 4, 4)}, "top, left, height, width"),
+        ({"crop": (0, 0, 0, 4)}, "at least 1"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        DecodeOptions(**options)
+
+
+def test_the_same_values_are_the_same_options_also_from_a_list():
+    first = decode_options(2, None, [0, 0, 4, 4], "rgb")
+    assert first is decode_options(2, None, (0, 0, 4, 4), "rgb")
+    assert first == DecodeOptions(2, None, (0, 0, 4, 4), "rgb")
+
+
+def test_a_decoder_is_kept_for_the_next_clip_of_the_same_kind():
+    options = DecodeOptions()
+    one, two = encode(textured(1)), encode(textured(2))
+    other = encode(textured(3, 40, 60))
+    first = decoder_for(one, 0, len(one), options)
+    assert decoder_for(two, 0, len(two), options) is first
+    assert decoder_for(other, 0, len(other), options).shape == (40, 60, 3)
+
+
+@given(st.data())
+def test_a_damaged_header_is_an_error_and_nothing_else(data):
+    jpeg = bytearray(encode(textured(0, 24, 32)))
+    known = FrameDecoder(bytes(jpeg), DecodeOptions(crop=(0, 0, 8, 8)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, 640))
+        jpeg[at] = data.draw(st.integers(0, 255))
+    damaged = bytes(jpeg)
+    out = np.zeros((64, 64, 3), np.uint8)
+    for decoder in (known, None):
+        try:
+            made = decoder or FrameDecoder(damaged, DecodeOptions(), max_pixels=4096)
+            made.decode(damaged, 0, len(damaged), out.ravel()[: np.prod(made.shape)])
+        except ValueError:  # CorruptFrameError among them
+            continue

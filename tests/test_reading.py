@@ -1,0 +1,415 @@
+"""Frames out of data files: every form equals a full read, however it is shared out."""
+
+from __future__ import annotations
+
+import array
+import os
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import simplejpeg
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.codecs.jpeg import encode_frame
+from gulpio2.errors import (
+    CorruptFrameError,
+    FormatError,
+    FrameIndexError,
+    ReadRangeError,
+)
+from gulpio2.testing import make_frames
+
+NUM_FRAMES = 12
+
+
+def jpeg(frame: Any, quality: int = 90) -> bytes:
+    """Encode 4:2:0, as video is stored."""
+    return bytes(
+        simplejpeg.encode_jpeg(frame, quality=quality, colorsubsampling="420")
+        if frame.ndim == 3
+        else simplejpeg.encode_jpeg(
+            frame[..., None], quality=quality, colorspace="GRAY"
+        )
+    )
+
+
+def write_chunk(folder: Path, **items: list[Any]) -> GulpDirectory:
+    """Write a chunk of items whose frames are given, as arrays or JPEG bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for id_, frames in items.items():
+            chunk.append(id_, {}, frames)
+    return GulpDirectory(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write one colour item and one grey one, of frames large enough to share out."""
+    path = tmp_path_factory.mktemp("reading")
+    rng = np.random.default_rng(3)
+    noise = [rng.integers(0, 60, (120, 160, 3), np.uint8) for _ in range(NUM_FRAMES)]
+    smooth = make_frames(NUM_FRAMES, 120, 160)
+    write_chunk(
+        path,
+        colour=[
+            np.clip(a // 2 + b, 0, 255) for a, b in zip(smooth, noise, strict=True)
+        ],
+        grey=make_frames(NUM_FRAMES, 120, 160, grey=True),
+        small=make_frames(NUM_FRAMES),
+    )
+    return path
+
+
+selections = st.one_of(
+    st.none(),
+    st.integers(-NUM_FRAMES, NUM_FRAMES - 1),
+    st.slices(NUM_FRAMES + 3),
+    st.lists(st.integers(-NUM_FRAMES, NUM_FRAMES - 1), max_size=20),
+    st.lists(st.integers(0, NUM_FRAMES - 1), min_size=1, max_size=20).map(np.array),
+    st.lists(st.booleans(), min_size=NUM_FRAMES, max_size=NUM_FRAMES).map(np.array),
+    st.builds(range, st.integers(0, NUM_FRAMES), st.integers(0, NUM_FRAMES)),
+)
+
+
+def chosen(frames: list[Any], selection: Any) -> list[Any]:
+    """Select from a full read, by Python's own means."""
+    if selection is None:
+        return frames
+    if isinstance(selection, slice):
+        return frames[selection]
+    if isinstance(selection, int):
+        return [frames[selection]]
+    if isinstance(selection, np.ndarray) and selection.dtype == bool:
+        return [f for f, wanted in zip(frames, selection, strict=True) if wanted]
+    return [frames[index] for index in selection]
+
+
+@pytest.mark.parametrize("id_", ["colour", "grey", "small"])
+@given(selection=selections, threads=st.integers(1, 8))
+def test_a_selection_equals_a_full_read_and_the_same_selection(
+    folder, id_, selection, threads
+):
+    everything = [simplejpeg_like(b) for b in GulpDirectory(folder).read_jpegs(id_)]
+    directory = GulpDirectory(folder, threads=threads)
+    expected = chosen(everything, selection)
+    frames, _ = directory[id_, selection]
+    clip = directory.read_clip(id_, selection)
+    assert isinstance(frames, list)
+    assert len(clip) == len(frames) == len(expected)
+    for frame, in_clip, want in zip(frames, clip, expected, strict=True):
+        np.testing.assert_array_equal(frame, want)
+        np.testing.assert_array_equal(in_clip.reshape(want.shape), want)
+
+
+def simplejpeg_like(data: bytes) -> Any:
+    """Decode by the codec itself, with the settings of GulpIO2 0.0.4."""
+    space = simplejpeg.decode_jpeg_header(data)[2]
+    mode = "GRAY" if space == "Gray" else "RGB"
+    frame = simplejpeg.decode_jpeg(data, mode, fastdct=True, fastupsample=True)
+    return frame[..., 0] if mode == "GRAY" else frame
+
+
+def test_each_frame_of_a_list_owns_its_memory_also_a_repeated_one(folder):
+    frames, _ = GulpDirectory(folder)["colour", [3, 3, 0]]
+    assert all(f.flags.owndata and f.flags.writeable for f in frames)
+    frames[0][...] = 0
+    assert frames[1].any()
+
+
+# ------------------------------------------------------------------ out
+def test_a_clip_goes_into_the_callers_array(folder):
+    directory = GulpDirectory(folder)
+    want = directory.read_clip("colour", slice(2, 6))
+    out = np.zeros((4, 120, 160, 3), np.uint8)
+    assert directory.read_clip("colour", slice(2, 6), out=out) is out
+    np.testing.assert_array_equal(out, want)
+
+
+def test_out_may_be_anything_with_writable_memory(folder):
+    directory = GulpDirectory(folder)
+    want = directory.read_clip("colour", slice(2, 4))
+    flat = bytearray(want.nbytes)
+    for out in (flat, memoryview(bytearray(want.nbytes)).cast("B", want.shape)):
+        assert directory.read_clip("colour", slice(2, 4), out=out) is out
+        assert bytes(memoryview(out).cast("B")) == want.tobytes()
+
+
+@pytest.mark.torch
+def test_out_may_be_a_tensor(folder):
+    import torch
+
+    directory = GulpDirectory(folder)
+    out = torch.zeros((2, 120, 160, 3), dtype=torch.uint8)
+    assert directory.read_clip("colour", [1, 0], out=out) is out
+    np.testing.assert_array_equal(out.numpy(), directory.read_clip("colour", [1, 0]))
+    batch = torch.zeros((3, 2, 120, 160, 3), dtype=torch.uint8)
+    directory.read_clips([("colour", [1, 0])] * 3, out=batch)
+    assert torch.equal(batch[2], out)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        (np.zeros((3, 120, 160, 3), np.uint8), r"which is \(3, 120, 160, 3\)"),
+        (np.zeros((2, 120, 160, 3), np.int8), "int8"),
+        (np.zeros((2, 120, 320, 3), np.uint8)[:, :, ::2], "C-contiguous"),
+        (b"\0" * (2 * 120 * 160 * 3), "read-only"),
+        (array.array("i", [0] * 10), "int32"),
+        ([0, 1], "out is a list"),
+    ],
+    ids=["shape", "type", "strided", "read-only", "numbers", "list"],
+)
+def test_memory_that_does_not_fit_is_refused(folder, out, message):
+    with pytest.raises(FormatError, match=message):
+        GulpDirectory(folder).read_clip("colour", [0, 1], out=out)
+
+
+# ------------------------------------------------------------------ batches
+@given(
+    st.lists(
+        st.lists(st.integers(0, NUM_FRAMES - 1), min_size=3, max_size=3), min_size=1
+    ),
+    st.integers(1, 4),
+)
+def test_a_batch_is_its_clips_one_above_the_other(folder, lists, threads):
+    directory = GulpDirectory(folder, threads=threads)
+    batch = directory.read_clips([("colour", indices) for indices in lists])
+    assert batch.shape == (len(lists), 3, 120, 160, 3)
+    for clip, indices in zip(batch, lists, strict=True):
+        np.testing.assert_array_equal(clip, directory.read_clip("colour", indices))
+
+
+def test_a_batch_of_clips_that_differ_is_refused_with_both_named(folder):
+    directory = GulpDirectory(folder)
+    with pytest.raises(
+        FormatError, match="3 frames of item 'colour' and 2 of item 'grey'"
+    ):
+        directory.read_clips([("colour", [0, 1, 2]), ("grey", [0, 1])])
+    with pytest.raises(
+        FormatError, match=r"item 'small', frame 0, .* shape \(24, 32, 3\)"
+    ):
+        directory.read_clips([("colour", [0, 1]), ("small", [0, 1])])
+    with pytest.raises(ValueError, match="requests is empty"):
+        directory.read_clips([])
+
+
+def test_a_batch_of_no_frames_is_empty(folder):
+    batch = GulpDirectory(folder).read_clips([("colour", []), ("grey", slice(0, 0))])
+    assert batch.shape == (2, 0, 120, 160, 3)
+
+
+def test_a_chunk_reads_batches_too(folder):
+    (chunk,) = GulpDirectory(folder)
+    assert chunk.read_clips([("grey", [0]), ("grey", [5])]).shape == (2, 1, 120, 160, 1)
+
+
+# ------------------------------------------------------------------ own decoders
+def test_a_decoder_of_ones_own_is_called_in_order_and_its_results_stacked(folder):
+    seen = []
+
+    def decoder(data: bytes) -> Any:
+        seen.append((threading.current_thread(), len(data)))
+        return np.full((2, 2), len(seen), np.uint8)
+
+    directory = GulpDirectory(folder, jpeg_decoder=decoder)
+    clip = directory.read_clip("colour", [4, 2, 4])
+    assert clip[:, 0, 0].tolist() == [1, 2, 3]
+    assert {thread for thread, _ in seen} == {threading.current_thread()}
+    assert [n for _, n in seen] == [
+        len(data) for data in directory.read_jpegs("colour", [4, 2, 4])
+    ]
+    out = np.zeros((2, 1, 2, 2), np.uint8)
+    assert directory.read_clips([("grey", [0]), ("small", [0])], out=out) is out
+    assert out[:, 0, 0, 0].tolist() == [4, 5]
+    assert directory.read_clip("colour", []).shape == (0,)
+    with pytest.raises(ValueError, match="go with the package's decoder only"):
+        directory.read_clip("colour", scale=2)
+
+
+# ------------------------------------------------------------------ faults
+def test_frames_of_several_shapes_are_a_list_and_no_clip(tmp_path):
+    frames = [*make_frames(2), *make_frames(1, 48, 16), *make_frames(2, grey=True)]
+    directory = write_chunk(tmp_path, mixed=frames)
+    read, _ = directory["mixed"]
+    assert [f.shape for f in read] == [f.shape for f in frames]
+    message = r"item 'mixed', frame 2, in .* shape \(48, 16, 3\) .* read_frames gives"
+    with pytest.raises(FormatError, match=message):
+        directory.read_clip("mixed", slice(0, 3))
+    with pytest.raises(FormatError, match=r"frame 3, .* shape \(24, 32\)"):
+        directory.read_clip("mixed", [0, 1, 3])
+    assert directory.read_clip("mixed", [0, 3], colorspace="gray").shape[0] == 2
+
+
+def test_the_first_bad_frame_is_named_whatever_the_threads(tmp_path):
+    frames = [jpeg(f) for f in make_frames(16, 120, 160)]
+    directory = write_chunk(tmp_path, item=frames)
+    infos = directory.merged_meta_dict["item"]["frame_info"]
+    data = bytearray((tmp_path / "data_0.gulp").read_bytes())
+    for bad in (9, 5, 12):
+        loc, _, length = infos[bad]
+        data[loc + 20 : loc + length] = bytes(length - 20)
+    (tmp_path / "data_0.gulp").write_bytes(data)
+    for threads in range(1, 9):
+        directory = GulpDirectory(tmp_path, threads=threads)
+        for read in (directory.read_frames, directory.read_clip):
+            with pytest.raises(CorruptFrameError, match="item 'item', frame 5, in "):
+                read("item")
+        assert len(directory.read_clip("item", slice(0, 5))) == 5
+
+
+def test_a_frame_that_declares_a_giant_is_refused_before_memory_is_set_aside(tmp_path):
+    frames = [jpeg(f) for f in make_frames(3)]
+    at = frames[1].index(b"\xff\xc0") + 5
+    frames[1] = frames[1][:at] + (60000).to_bytes(2, "big") * 2 + frames[1][at + 4 :]
+    directory = write_chunk(tmp_path, item=frames, giant=[frames[1]])
+    with pytest.raises(FormatError, match=r"frame 1, .* shape \(60000, 60000, 3\)"):
+        directory.read_clip("item")
+    for read in (directory.read_clip, directory.read_frames):
+        with pytest.raises(CorruptFrameError, match="is above the limit"):
+            read("giant")
+    with pytest.raises(CorruptFrameError, match=r"frame 1, .* is above the limit"):
+        directory.read_frames("item")
+
+
+def test_a_map_that_asks_for_more_than_the_file_holds_allocates_nothing(tmp_path):
+    directory = write_chunk(tmp_path, item=make_frames(2))
+    infos = directory.merged_meta_dict["item"]["frame_info"]
+    infos[1] = [infos[1][0], 0, 2**50]
+    with pytest.raises(ReadRangeError, match="ends at byte"):
+        directory.read_frames("item")
+    infos[1] = [0, 0, 0]
+    with pytest.raises(CorruptFrameError, match=r"frame 1, .* the record is empty"):
+        directory.read_clip("item")
+
+
+def test_an_index_outside_is_named_with_its_item(folder):
+    with pytest.raises(FrameIndexError, match=f"item 'grey': frame index {NUM_FRAMES}"):
+        GulpDirectory(folder).read_clips([("colour", [0]), ("grey", [NUM_FRAMES])])
+
+
+# ------------------------------------------------------------------ verify
+def test_verified_frames_are_those_stored_and_a_changed_byte_is_found(tmp_path):
+    frames = [jpeg(f) for f in make_frames(8, 120, 160)]
+    directory = write_chunk(tmp_path, item=frames)
+    verified = GulpDirectory(tmp_path, verify=True)
+    np.testing.assert_array_equal(
+        verified.read_clip("item"), directory.read_clip("item")
+    )
+    assert verified.read_jpegs("item") == frames
+    path = tmp_path / "data_0.gulp"
+    loc, _, length = directory.merged_meta_dict["item"]["frame_info"][6]
+    data = bytearray(path.read_bytes())
+    data[loc + length // 2] ^= 0x10  # in the scan: most such flips decode all the same
+    path.write_bytes(data)
+    message = f"item 'item', frame 6, in .* at byte {loc}: its checksum is "
+    for threads in (1, 4):
+        verified = GulpDirectory(tmp_path, verify=True, threads=threads)
+        for read in (verified.read_frames, verified.read_clip, verified.read_jpegs):
+            with pytest.raises(CorruptFrameError, match=message):
+                read("item")
+        assert len(verified.read_clip("item", slice(0, 6))) == 6
+
+
+def test_frames_without_checksums_are_read_without_verifying():
+    golden = Path(__file__).parent / "golden" / "flow"
+    directory = GulpDirectory(golden, verify=True)
+    id_ = next(iter(directory.merged_meta_dict))
+    assert len(directory[id_][0]) == len(GulpDirectory(golden)[id_][0])
+
+
+# ------------------------------------------------------------------ system calls
+def count_reads(call: Any) -> int:
+    """Count the read calls of this process, as the kernel does."""
+
+    def reads() -> int:
+        fields = dict(
+            line.split(": ")
+            for line in Path("/proc/self/io").read_text("ascii").splitlines()
+        )
+        return int(fields["syscr"])
+
+    before = reads()
+    between = reads()  # what counting costs
+    call()
+    return reads() - between - (between - before)
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="no /proc/self/io")
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_contiguous_clip_is_one_system_call(folder, threads):
+    directory = GulpDirectory(folder, threads=threads)
+    out = np.empty((8, 120, 160, 3), np.uint8)
+    directory.read_clip("colour", slice(0, 8), out=out)  # opens the file
+    clip = slice(3, 11)
+    assert count_reads(lambda: directory.read_clip("colour", clip, out=out)) == 1
+    assert count_reads(lambda: directory["colour", clip]) == 1
+    assert count_reads(lambda: directory.read_clip("grey", [9, 2, 3, 2])) <= 2
+    batch = [("colour", slice(k, k + 4)) for k in range(5)]
+    assert count_reads(lambda: directory.read_clips(batch)) == 5
+
+
+# ------------------------------------------------------------------ copies
+def test_the_settings_travel_to_a_copy(folder):
+    directory = GulpDirectory(folder, threads=3, verify=True)
+    directory.read_clip("colour")
+    copy = pickle.loads(pickle.dumps(directory))
+    assert (copy.threads, copy.verify) == (3, True)
+    np.testing.assert_array_equal(copy.read_clip("grey"), directory.read_clip("grey"))
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_a_number_of_threads_below_one_is_refused(tmp_path, threads):
+    with pytest.raises(ValueError, match="threads"):
+        GulpDirectory(tmp_path, threads=threads)
+
+
+def test_many_threads_read_one_directory_at_the_same_time(folder):
+    directory = GulpDirectory(folder, threads=2)
+    want = directory.read_clip("colour")
+    wrong = []
+
+    def read() -> None:
+        rng = np.random.default_rng(os.getpid())
+        for _ in range(20):
+            indices = rng.integers(0, NUM_FRAMES, 6)
+            if not np.array_equal(
+                directory.read_clip("colour", indices), want[indices]
+            ):
+                wrong.append(indices)
+
+    threads = [threading.Thread(target=read) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_stored_jpeg_with_another_header_is_read_by_that_header(tmp_path):
+    # Same size, another subsampling and quality: the fast path must not take it.
+    frames = make_frames(4, 120, 160)
+    stored = [
+        jpeg(frames[0]),
+        bytes(simplejpeg.encode_jpeg(frames[1], quality=50, colorsubsampling="444")),
+        jpeg(frames[2], 40),
+        encode_frame(frames[3], _settings()),
+    ]
+    directory = write_chunk(tmp_path, item=stored)
+    for frame, data in zip(directory.read_clip("item"), stored, strict=True):
+        np.testing.assert_array_equal(frame, simplejpeg_like(data))
+    crop = (10, 20, 50, 60)
+    for frame, data in zip(directory.read_clip("item", crop=crop), stored, strict=True):
+        np.testing.assert_array_equal(frame, simplejpeg_like(data)[10:60, 20:80])
+
+
+def _settings() -> Any:
+    from gulpio2.codecs.jpeg import EncoderSettings
+
+    return EncoderSettings(quality=95, subsampling="422")

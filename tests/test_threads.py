@@ -1,0 +1,151 @@
+"""A few threads per process: shared, kept, and not taken along by a fork."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import threading
+from itertools import count
+
+import pytest
+
+from gulpio2 import threads
+from gulpio2.threads import default_threads, work_together
+
+
+def helpers() -> list[str]:
+    """Name the threads that help."""
+    return [t.name for t in threading.enumerate() if t.name.startswith("gulpio2-")]
+
+
+def test_every_share_is_done_once_and_all_of_it_before_the_end():
+    for number in (0, 1, 3, 7):
+        take, done = count().__next__, list[int]()
+
+        def work(take=take, done=done) -> None:
+            while (share := take()) < 200:
+                done.append(share)
+
+        work_together(work, number)
+        assert sorted(done) == list(range(200))
+
+
+def test_the_threads_stay_for_the_next_call():
+    work_together(lambda: None, 2)
+    before = set(helpers())
+    for _ in range(20):
+        work_together(lambda: None, 2)
+    assert set(helpers()) == before
+    assert len(before) >= 2
+
+
+def test_calls_from_several_threads_all_end():
+    ended = []
+
+    def call() -> None:
+        for _ in range(50):
+            work_together(lambda: None, 3)
+        ended.append(1)
+
+    callers = [threading.Thread(target=call) for _ in range(5)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    assert len(ended) == 5
+
+
+def test_what_the_caller_raises_comes_out_after_the_helpers_have_left():
+    inside, left = threading.Event(), []
+
+    def work() -> None:
+        if threading.current_thread() is threading.main_thread():
+            inside.wait(10)
+            raise KeyboardInterrupt
+        inside.set()
+        left.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        work_together(work, 1)
+    assert left == [1]
+
+
+def test_what_a_helper_raises_comes_out():
+    inside = threading.Event()
+
+    def work() -> None:
+        if threading.current_thread() is threading.main_thread():
+            inside.wait(10)
+            return
+        inside.set()
+        raise ZeroDivisionError("helper")
+
+    with pytest.raises(ZeroDivisionError, match="helper"):
+        work_together(work, 1)
+
+
+FORK = """
+import os, sys, threading, warnings
+import numpy  # its own threads end before a fork as well
+from gulpio2.threads import work_together
+
+def helpers():
+    return [t.name for t in threading.enumerate() if t.name.startswith("gulpio2-")]
+
+warnings.simplefilter("error")
+for _ in range(50):
+    work_together(lambda: None, 2)
+    assert len(helpers()) == 2
+    child = os.fork()
+    if child == 0:
+        begun = helpers()
+        work_together(lambda: None, 2)
+        os._exit(0 if begun == [] and len(helpers()) == 2 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_takes_no_threads_along_and_is_not_warned_of(python):
+    # In a process of its own: pytest has threads, of which Python 3.12 warns.
+    subprocess.run([python, "-c", FORK], check=True, timeout=120)
+
+
+def _defaults(queue) -> None:
+    queue.put((default_threads(), multiprocessing.current_process().daemon))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_daemonic_worker_has_one_thread_by_default(method, daemon):
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    worker = context.Process(target=_defaults, args=(queue,), daemon=daemon)
+    worker.start()
+    number, was_daemon = queue.get(timeout=60)
+    worker.join()
+    assert was_daemon is daemon
+    assert number == (1 if daemon else threads._count_default())
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_worker_of_a_torch_loader_has_one_thread_by_default():
+    from torch.utils.data import DataLoader
+
+    loader = DataLoader(_Numbers(), batch_size=None, num_workers=2)
+    assert set(loader) == {1}
+
+
+class _Numbers:
+    """A dataset of how many threads there are by default."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        if index >= len(self):
+            raise IndexError(index)
+        return default_threads()
