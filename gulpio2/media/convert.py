@@ -68,7 +68,10 @@ class Picture:
             height=frame.height,
             width=frame.width,
             pix_fmt=frame.format.name,
-            matrix=matrix_of(int(frame.colorspace), int(frame.color_primaries)),
+            # PyAV has primaries from 17 on; they matter for two rare matrices only.
+            matrix=matrix_of(
+                int(frame.colorspace), int(getattr(frame, "color_primaries", 2))
+            ),
             full_range=full,
             layout=layout,
         )
@@ -204,7 +207,7 @@ class FrameConverter:
 
 @lru_cache(maxsize=32)
 def _conversion_of(colour: PlaneColour) -> PlaneConversion:
-    """Give a conversion, kept: making one takes as long as converting 50 frames."""
+    """Give a conversion, kept from file to file: many videos are of few kinds."""
     return PlaneConversion(colour)
 
 

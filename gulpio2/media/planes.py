@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import cv2
 import numpy as np
 from av import VideoFrame
-from av.video.reformatter import ColorRange, Interpolation, VideoReformatter
+from av.video.reformatter import ColorRange, VideoReformatter
 
 from gulpio2.media.resize import resize_pixels
 
@@ -30,6 +30,10 @@ __all__ = [
 # What can be read without conversion: separate planes in this machine's byte order.
 _PLANAR = re.compile(r"yuv[aj]?(420|422|444)p((9|10|12|14|16)le)?")
 _DEPTHS = (8, 9, 10, 12, 14, 16)
+# Flags of swscale (libswscale/swscale.h); PyAV names the first two, and takes numbers.
+_SWS_BILINEAR = 0x2
+_SWS_AREA = 0x20
+_SWS_EXACT = 0x40000 | 0x80000  # accurate rounding, the same on every processor
 # Columns behind the end of a row, because swscale may read some bytes too many.
 _SLACK = 32
 # Chroma samples per 64 luma samples, across and down -> the nearest subsampling that
@@ -225,11 +229,7 @@ class PlaneReader:
             format=layout.read_as,
             src_color_range=range_,
             dst_color_range=range_,
-            interpolation=(
-                Interpolation.BILINEAR
-                | Interpolation.ACCURATE_RND
-                | Interpolation.BITEXACT
-            ),
+            interpolation=_SWS_BILINEAR | _SWS_EXACT,
             threads=1,
         )
 
@@ -274,9 +274,7 @@ class PlaneScaler:
             picture,
             width=shape[1],
             height=shape[0],
-            interpolation=(
-                Interpolation.AREA | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
-            ),
+            interpolation=_SWS_AREA | _SWS_EXACT,
             threads=1,
         )
         return plane_views(smaller, deep=depth > 8, count=1)[0]
