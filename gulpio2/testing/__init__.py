@@ -2,6 +2,7 @@
 
 * `directories`: small gulp directories, made at once.
 * `faults`: processes that are killed at a chosen operation on the disk.
+* `power`: what a disk may hold after the power failed.
 * `adapters`: a suite that shows that an adapter keeps its contract.
 """
 
