@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.format.gmeta import load_ordered_json
+from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
@@ -45,7 +46,9 @@ class JSONSerializer(AbstractSerializer):
         MetaFileError
             A ``ValueError``: the file is not JSON.
         """
-        return load_ordered_json(Path(file_name).read_bytes(), where=str(file_name))
+        path = Path(file_name)
+        data = LocalStore(path.parent).read(path.name)
+        return load_ordered_json(data, where=str(file_name))
 
     def dump(self, thing: Any, file_name: StrPath) -> None:
         """Write JSON on one line, ASCII only."""

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TimeMode", "index_at"]
 
+# Far below the time between two frames of any camera, far above a float's error.
+_SNAP_SECONDS = Fraction(1, 1_000_000)
+
 TimeMode = Literal["at", "before", "nearest"]
 
 
@@ -33,7 +36,9 @@ def index_at(
     time_base : Fraction
         Seconds per tick.
     seconds : float or Fraction
-        On the source's own timeline. Compared as the exact number that it is.
+        On the source's own timeline. A `Fraction` is compared as the exact number
+        that it is; a float within a microsecond of a tick is taken for that tick,
+        since few ticks are numbers that a float can be.
     mode : {"at", "before", "nearest"}
         "before": the last frame whose time is not after `seconds`, that is the one
         on the screen then. "nearest": the frame whose time is closest, the earlier
@@ -69,6 +74,12 @@ def index_at(
         wanted = Fraction(exact) / time_base
     except (OverflowError, ValueError) as cause:
         raise ValueError(f"{seconds!r} seconds is no time") from cause
+    nearest_tick = floor(wanted + Fraction(1, 2))
+    if (
+        isinstance(exact, float)
+        and abs(wanted - nearest_tick) * time_base < _SNAP_SECONDS
+    ):
+        wanted = Fraction(nearest_tick)
     last_before = bisect_right(pts, wanted) - 1
     if mode == "before":
         if last_before < 0:
@@ -83,9 +94,8 @@ def index_at(
         nearest -= 1
     if mode == "nearest":
         return nearest
-    tick = floor(wanted + Fraction(1, 2))
-    index = bisect_left(pts, tick)
-    if index == len(pts) or pts[index] != tick:
+    index = bisect_left(pts, nearest_tick)
+    if index == len(pts) or pts[index] != nearest_tick:
         raise FrameTimeError(
             f"no frame is at {float(seconds)} s; the nearest one is at "
             f"{float(pts[nearest] * time_base)} s (mode 'nearest' takes it)"

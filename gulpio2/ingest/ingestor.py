@@ -15,7 +15,13 @@ from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_f
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, IngestError, IngestSettingError
-from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, list_chunks
+from gulpio2.format.layout import (
+    FAILURES_NAME,
+    JOURNAL_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    list_chunks,
+)
 from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
@@ -157,6 +163,7 @@ class GulpIngestor:
 
         # The bar of 0.0.4. Chunks are counted as their items are: by the parent.
         self.output_store().make()
+        self._refuse_nothing()
         total = len(calculate_chunk_slices(self.videos_per_chunk, len(self.adapter)))
         with tqdm(desc="Chunks finished", unit="chunk", total=total) as bar:
             report = self._run(on_task=bar.update)
@@ -202,7 +209,7 @@ class GulpIngestor:
         began = time.monotonic()
         store = self.output_store()
         store.make()
-        calculate_chunk_slices(self.videos_per_chunk, len(self.adapter))  # or refuse
+        self._refuse_nothing()
         self.report = report = IngestReport()
         self._first_error = None
         with store.lock():
@@ -277,6 +284,17 @@ class GulpIngestor:
         self._write_records(store, report)
         self._sweep(store, journal)
 
+    def _refuse_nothing(self) -> None:
+        if len(self.adapter) == 0:
+            options = self._arguments()["options"]
+            made_with = ", ".join(f"{key}={value!r}" for key, value in options.items())
+            raise IngestSettingError(
+                f"there are no items to ingest: {type(self.adapter).__name__}"
+                f"({made_with}) found none. Check the folder or the list that it was "
+                "given"
+            )
+        calculate_chunk_slices(self.videos_per_chunk, len(self.adapter))  # or refuse
+
     def _arguments(self) -> dict[str, Any]:
         """Give what decides which bytes are written."""
         describe = getattr(self.adapter, "describe", None)
@@ -321,9 +339,11 @@ class GulpIngestor:
 
         The journal goes last: as long as it is there, what is left can be resumed.
         """
-        for name in list_chunks(store.names()).partials:
+        names = store.names()
+        for name in list_chunks(names).partials:
             store.remove(name)
-        journal.remove()
+        if JOURNAL_NAME in names:
+            journal.remove()
 
     def _tell(self, **counts: int) -> None:
         if self.progress is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import threading
 import weakref
 from collections import OrderedDict
@@ -10,7 +12,7 @@ from typing import Any
 
 from gulpio2.errors import ReadRangeError, StorageError
 
-__all__ = ["HandlePool", "read_fully"]
+__all__ = ["HandlePool", "open_regular", "read_fully"]
 
 # Files. A directory of Kinetics-400 has some 2,400 chunks and the usual limit of a
 # process is 1,024 open files, which the training script needs as well.
@@ -30,6 +32,21 @@ def _renew_locks() -> None:
 os.register_at_fork(after_in_child=_renew_locks)
 
 
+def open_regular(path: str) -> int:
+    """Open a file for reading, and nothing but a file: a pipe would wait for ever.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, or is no regular file.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return fd
+
+
 class _Handle:
     """A file descriptor that closes with the last reference to it.
 
@@ -40,7 +57,7 @@ class _Handle:
     __slots__ = ("fd", "size")
 
     def __init__(self, path: str) -> None:
-        self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        self.fd = open_regular(path)
         # Bytes known to be there; the file may have grown since.
         self.size = 0
 

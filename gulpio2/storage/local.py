@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import partial_name
-from gulpio2.storage.handles import HandlePool
+from gulpio2.storage.handles import HandlePool, open_regular
 from gulpio2.storage.locks import lock_folder
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ class LocalStore:
     def read(self, name: str) -> bytes:
         """Read a whole file."""
         try:
-            return (self.folder / name).read_bytes()
+            with open(open_regular(self.path(name)), "rb") as file:  # noqa: PTH123  # a descriptor
+                return file.read()
         except FileNotFoundError:
             raise
         except OSError as cause:

@@ -82,14 +82,23 @@ def test_no_frame_at_a_time_is_an_error_that_names_the_nearest(seconds):
         index_at(VARIABLE, MILLISECOND, seconds, "at")
 
 
-def test_a_float_is_the_number_that_it_is():
-    # 0.1 as a double is above a tenth, so the frame at a tenth is before it.
+def test_a_float_within_a_microsecond_of_a_tick_is_that_tick():
     pts, tick = [0, 1, 2], Fraction(1, 10)
     assert index_at(pts, tick, 0.1, "before") == 1
-    assert index_at(pts, tick, math.nextafter(0.1, 0), "before") == 0
+    assert index_at(pts, tick, math.nextafter(0.1, 0), "before") == 1
+    assert index_at(pts, tick, 0.1 - 9e-7, "before") == 1
+    assert index_at(pts, tick, 0.1 - 2e-6, "before") == 0
+    assert index_at(pts, tick, Fraction(1, 10) - Fraction(1, 10**9), "before") == 0
     assert index_at(pts, tick, np.float64(0.1), "before") == 1
     assert index_at(pts, tick, np.float32(0.1), "before") == 1
     assert index_at(pts, tick, np.int64(0), "before") == 0
+
+
+@pytest.mark.parametrize("kind", [float, np.float32])
+def test_the_float_time_of_a_frame_finds_that_frame(kind):
+    tick = Fraction(1001, 30000)
+    found = [index_at(range(300), tick, kind(k * tick), "before") for k in range(300)]
+    assert found == list(range(300))
 
 
 @given(ticks, times)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import multiprocessing
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,7 +22,6 @@ from gulpio2.errors import (
     StorageError,
 )
 from gulpio2.testing import FrameAdapter, make_frames
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gulpio2.ingest.report import ItemFailure

@@ -77,8 +77,18 @@ def test_a_missing_file_is_a_file_not_found(store, verb):
 def test_what_cannot_be_read_is_a_storage_error(store):
     store.make()
     (store.folder / "a").mkdir()
-    with pytest.raises(StorageError, match=r"cannot read .*out/a: Is a directory"):
+    with pytest.raises(StorageError, match=r"cannot read .*out/a: not a regular file"):
         store.read("a")
+
+
+@pytest.mark.parametrize(
+    "read", [lambda s: s.read("a"), lambda s: s.read_at("a", 0, 1)]
+)
+def test_a_pipe_is_refused_and_not_waited_for(store, read):
+    store.make()
+    os.mkfifo(store.folder / "a")
+    with pytest.raises(StorageError, match="not a regular file"):
+        read(store)
 
 
 # --- writing ------------------------------------------------------------------------
