@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import av
-from av.stream import Discard
+from av.stream import Discard, Disposition
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.clock import Clock, Shown
@@ -30,6 +30,9 @@ _COUNTED = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "avi"})
 _JOINED_MIDWAY = frozenset({"mpegts", "mpeg"})
 # Demuxers that take any text file for a picture made of letters.
 _TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
+# Decoders that notice damage but tell of it only when asked to stop there. The others
+# mark the frame, which is enough and does not refuse what they only remark on.
+_STOPPED_BY_DAMAGE = frozenset({"mjpeg"})
 # AVFMT_FLAG_GENPTS, which PyAV sets: presentation times made up from the order of
 # decoding, wrong where frames are reordered. `Clock` does without.
 _GENERATE_PTS = 1
@@ -104,9 +107,10 @@ class OpenVideo:
 
         Notes
         -----
-        Frames that the decoder itself marks as damaged are errors too. Damage that a
-        codec cannot notice (VP8 and VP9 have no redundancy, most HEVC has none)
-        is stored as the decoder shows it.
+        Frames that the decoder itself marks as damaged are errors too: H.264, MPEG-1,
+        -2 and -4 and their like, AV1, ProRes, Motion JPEG. Bits that flip inside of
+        VP8, VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored
+        as it shows them.
         """
         clock = Clock(self.time_base, rate=self.stream.guessed_rate)
         for frame in self._decoded():
@@ -254,6 +258,8 @@ def open_video(
         codec = chosen.codec_context
         codec.thread_count = threads
         codec.thread_type = "AUTO" if threads != 1 else "NONE"
+        if chosen.codec.canonical_name in _STOPPED_BY_DAMAGE:
+            options = {**options, "err_detect": "explode"}
         codec.options = options
         container.flags &= ~_GENERATE_PTS
         for other in container.streams:
@@ -281,7 +287,7 @@ def _choose_stream(container: Any, name: str, number: int | None) -> Any:
     videos = [
         stream
         for stream in container.streams.video
-        if "attached_pic" not in str(stream.disposition)  # the cover of a song
+        if not stream.disposition & Disposition.attached_pic  # the cover of a song
     ]
     if not videos:
         raise SourceReadError(f"Video {name!r} has no video stream. Leave it out.")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 import struct
 import wave
+from typing import Any
 
 import av
+import numpy as np
 import pytest
+from av.stream import Disposition
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
@@ -83,10 +86,26 @@ def test_the_frames_before_the_damage_come_first(tmp_path, shared_videos, frame_
     assert len(given) >= 14
 
 
-def test_bits_that_flip_in_h264_are_noticed(tmp_path, write_video, pictures):
+@pytest.mark.parametrize(
+    ("codec", "pix_fmt"),
+    [
+        ("libx264", "yuv420p"),
+        ("mpeg4", "yuv420p"),
+        ("mpeg2video", "yuv420p"),
+        ("mjpeg", "yuvj420p"),
+    ],
+)
+def test_bits_that_flip_inside_of_frames_are_noticed(
+    tmp_path, write_video, pictures, codec, pix_fmt
+):
     path = write_video(
-        tmp_path / "a.mp4", pictures(24, 96, 128), options={"crf": "10", "g": "24"}
+        tmp_path / "a.mov",
+        pictures(24, 96, 128),
+        codec=codec,
+        pix_fmt=pix_fmt,
+        options={"crf": "10", "g": "24", "qscale": "3"},
     )
+    assert read(path) == 24
     data = bytearray(path.read_bytes())
     start = data.index(b"mdat") + 1000
     rng = random.Random(0)
@@ -200,6 +219,26 @@ def test_a_file_with_sound_only_has_no_video_stream(tmp_path):
     with wave.open(str(path), "wb") as sound:
         sound.setparams((1, 2, 8000, 0, "NONE", "not compressed"))
         sound.writeframes(bytes(16000))
+    with pytest.raises(SourceReadError, match="has no video stream"):
+        read(path)
+
+
+def test_the_cover_of_a_song_is_no_video_stream(tmp_path):
+    path = tmp_path / "song.mp4"
+    with av.open(str(path), "w") as container:
+        sound: Any = container.add_stream("aac", rate=8000)
+        cover: Any = container.add_stream("mjpeg", rate=1)
+        cover.width, cover.height, cover.pix_fmt = 32, 32, "yuvj420p"
+        cover.disposition = Disposition.attached_pic
+        silence = av.AudioFrame.from_ndarray(
+            np.zeros((1, 1024), np.float32), format="fltp", layout="mono"
+        )
+        silence.rate = 8000
+        picture = av.VideoFrame(32, 32, "yuvj420p")
+        picture.pts = 0
+        for stream, frame in ((sound, silence), (cover, picture)):
+            container.mux(stream.encode(frame))
+            container.mux(stream.encode(None))
     with pytest.raises(SourceReadError, match="has no video stream"):
         read(path)
 
