@@ -7,20 +7,25 @@
         MetaFileError                  a .gmeta or gulp.json cannot be understood
         ChunkMismatchError             a data file and its map do not belong together
         CorruptFrameError              a record is not the frame that was stored
+        AnnotationError                an annotation lacks what a dataset was to use
       GulpLookupError (LookupError)    asked for something that is not there
         ItemNotFoundError (KeyError)   no item has this id
         FrameIndexError (IndexError)   the item has no frame at this index
         FrameTimeError                 the item has no frame at this time, or no times
+        SampleIndexError (IndexError, ValueError)  a dataset has no such sample
       IngestError                      an item or a run could not be ingested
         DuplicateIdError               two items have one id
         SourceReadError                a source file cannot be read
         ImageNotFoundError             an image file is missing or is no image
+        NotOneVideoError               a folder holds no video, or several
+        UnknownFileFormatError (RuntimeError)  an ending that tells no known format
         AdapterContractError (ValueError)  an adapter gave something it must not give
         IngestSettingError (ValueError)    no workers, empty chunks, nothing to ingest
       StorageError (OSError)           the storage refused
         ReadRangeError                 bytes outside of a file were asked for
         LockedError                    another writer holds the directory
-      MissingDependencyError (ImportError)   an optional package is not installed
+      EmptySampleError                 a pipeline gave no sample
+    MissingDependencyError (ImportError)   an optional package is not installed
         FfmpegNotFoundError                  the ffmpeg program is not installed
     GulpWarning (UserWarning)          a caller's mistake that was survived
     GulpDeprecationWarning (DeprecationWarning)   will go in a later release
@@ -33,9 +38,11 @@ from __future__ import annotations
 
 __all__ = [
     "AdapterContractError",
+    "AnnotationError",
     "ChunkMismatchError",
     "CorruptFrameError",
     "DuplicateIdError",
+    "EmptySampleError",
     "FfmpegNotFoundError",
     "FormatError",
     "FrameIndexError",
@@ -51,9 +58,12 @@ __all__ = [
     "LockedError",
     "MetaFileError",
     "MissingDependencyError",
+    "NotOneVideoError",
     "ReadRangeError",
+    "SampleIndexError",
     "SourceReadError",
     "StorageError",
+    "UnknownFileFormatError",
 ]
 
 
@@ -80,6 +90,10 @@ class CorruptFrameError(FormatError):
     """A record is not the frame that was stored: no JPEG, or a wrong checksum."""
 
 
+class AnnotationError(FormatError, AssertionError):
+    """An entry of an annotation file lacks what the dataset was told to use."""
+
+
 class GulpLookupError(GulpError, LookupError):
     """Something was asked for that is not there."""
 
@@ -98,6 +112,10 @@ class FrameIndexError(GulpLookupError, IndexError):
 
 class FrameTimeError(GulpLookupError):
     """The item has no frame at this time, or carries no presentation times."""
+
+
+class SampleIndexError(GulpLookupError, IndexError, ValueError):
+    """A dataset has no sample at this index, from the beginning or from the end."""
 
 
 class IngestError(GulpError):
@@ -126,6 +144,20 @@ class ImageNotFoundError(SourceReadError, FileNotFoundError):
         return str(self.args[0]) if self.args else ""
 
 
+class NotOneVideoError(SourceReadError, AssertionError):
+    """A folder that must hold exactly one video holds none, or several.
+
+    Also an ``AssertionError``, which is what GulpIO2 0.0.4 raised.
+    """
+
+
+class UnknownFileFormatError(SourceReadError, RuntimeError):
+    """A file has an ending that tells no known format.
+
+    Also a ``RuntimeError``, which is what GulpIO2 0.0.4 raised.
+    """
+
+
 class AdapterContractError(IngestError, ValueError):
     """An adapter gave something that it must not give.
 
@@ -151,6 +183,10 @@ class ReadRangeError(StorageError):
 
 class LockedError(StorageError):
     """Another writer holds the directory."""
+
+
+class EmptySampleError(GulpError):
+    """A pipeline gave None: in testing, or as often as it was allowed to."""
 
 
 class MissingDependencyError(GulpError, ImportError):

@@ -13,8 +13,7 @@ from gulpio2.adapters.labels import Custom20BNAdapterMixin, label_key
 from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import folder_frames, single_video_frames, video_frames
 from gulpio2.adapters.tables import read_delimited, read_json_file
-from gulpio2.errors import SourceReadError
-from gulpio2.media.folders import NotOneVideoError
+from gulpio2.errors import NotOneVideoError, SourceReadError, UnknownFileFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +25,9 @@ __all__ = [
     "Custom20BNCsvJpegAdapter",
     "Custom20BNCsvWebmAdapter",
     "Custom20BNJsonVideoAdapter",
-    "UnknownFileFormatError",
 ]
 
 _SHM = "/dev/shm"  # noqa: S108 - the default of 0.0.4, accepted and unused
-
-
-class UnknownFileFormatError(SourceReadError, RuntimeError):
-    """A file has an ending that tells no known format.
-
-    Also a ``RuntimeError``, which is what GulpIO2 0.0.4 raised.
-    """
 
 
 class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):

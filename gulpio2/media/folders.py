@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import NotOneVideoError, SourceReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,18 +19,10 @@ if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
 __all__ = [
-    "NotOneVideoError",
     "find_files",
     "find_images_in_folder",
     "get_single_video_path",
 ]
-
-
-class NotOneVideoError(SourceReadError, AssertionError):
-    """A folder that must hold exactly one video holds none, or several.
-
-    Also an ``AssertionError``, which is what GulpIO2 0.0.4 raised.
-    """
 
 
 def find_images_in_folder(

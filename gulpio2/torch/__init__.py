@@ -15,10 +15,10 @@ Torch itself is needed where tensors are made, and for nothing else here.
 
 from __future__ import annotations
 
+from gulpio2.errors import AnnotationError, EmptySampleError, SampleIndexError
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
 from gulpio2.torch.collate import default_collate, pseudo_collate
-from gulpio2.torch.errors import AnnotationError, EmptySampleError, SampleIndexError
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.lazy import force_full_init
 from gulpio2.torch.mixture import MixtureDataset

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.errors import AnnotationError, EmptySampleError
 from gulpio2.torch.annotations import load_annotations
-from gulpio2.torch.errors import AnnotationError, EmptySampleError
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import given_metainfo
 from gulpio2.torch.packing import pack_samples, take_packed, unpack_sample

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.torch.errors import SampleIndexError
+from gulpio2.errors import SampleIndexError
 
 __all__ = ["sample_position", "select_samples"]
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import NotOneVideoError, SourceReadError
 from gulpio2.media.folders import (
-    NotOneVideoError,
     find_files,
     find_images_in_folder,
     get_single_video_path,
