@@ -116,7 +116,11 @@ class FrameSource(Protocol):
         ...
 
     def stored(self) -> Iterator[StoredFrame]:
-        """Yield each frame in the form in which it is best stored."""
+        """Yield each frame in the form in which it is best stored.
+
+        A frame stays as it is after the next one was asked for: it may be encoded by
+        another thread meanwhile.
+        """
         ...
 
     @property

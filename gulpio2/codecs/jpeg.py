@@ -301,9 +301,29 @@ def _encode_planes(frame: YuvFrame, settings: EncoderSettings) -> bytes:
             "420": ((height + 1) // 2, (width + 1) // 2),
         }[settings.subsampling]
         u, v = resample_plane(u, shape), resample_plane(v, shape)
-    return bytes(
-        simplejpeg.encode_jpeg_yuv_planes(frame.y, u, v, quality=settings.quality)
+    y = _with_margin(frame.y, (2 * u.shape[0], 2 * u.shape[1]))
+    return bytes(simplejpeg.encode_jpeg_yuv_planes(y, u, v, quality=settings.quality))
+
+
+def _with_margin(
+    luma: npt.NDArray[np.uint8], chroma_covers: tuple[int, int]
+) -> npt.NDArray[np.uint8]:
+    """Repeat the last row and column in the memory after them, where it is odd.
+
+    The codec reads luma for whole samples of chroma: of 85 columns in 4:2:0 it reads
+    86. The last one would be another row's pixel, and at the end whatever comes there.
+    """
+    height, width = luma.shape
+    below, right = (
+        int(n == m - 1) for n, m in zip(luma.shape, chroma_covers, strict=True)
     )
+    if not below and not right:
+        return luma
+    larger = np.empty((height + below, width + right), np.uint8)
+    larger[:height, :width] = luma
+    larger[:height, width:] = luma[:, -1:]
+    larger[height:] = larger[height - 1]
+    return larger[:height, :width]
 
 
 def img_to_jpeg_bytes(img: EncodableFrame) -> bytes:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
 from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
 from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
 from gulpio2.ingest.journal import Part, TaskJournal
+from gulpio2.media.video import VideoFrames
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, Progress
 
 __all__ = ["Job", "OnDuplicate", "Part", "Task", "TaskResult", "run_task"]
+
+_logger = logging.getLogger(__name__)
 
 OnDuplicate = Literal["raise", "skip", "report"]
 
@@ -69,7 +76,13 @@ class TaskResult:
     """The first failure's exception, to be raised in the caller."""
 
 
-def run_task(job: Job, task: Task, progress: Progress) -> TaskResult:
+def run_task(
+    job: Job,
+    task: Task,
+    progress: Progress,
+    *,
+    idle_cores: Callable[[], int] | None = None,
+) -> TaskResult:
     """Store the items of a task in staged chunks.
 
     An item that fails costs itself alone. Where the storage refuses or the process is
@@ -82,7 +95,10 @@ def run_task(job: Job, task: Task, progress: Progress) -> TaskResult:
     task : Task
         The slice.
     progress : Progress
-        Called for every item and every frame.
+        Called for every item, and for frames as they are written.
+    idle_cores : callable, optional
+        Says how many cores more than one the task may use at this moment. Default:
+        none, ever. What is stored does not depend on it.
 
     Raises
     ------
@@ -91,7 +107,7 @@ def run_task(job: Job, task: Task, progress: Progress) -> TaskResult:
     DuplicateIdError
         An id is taken, and the run refuses that.
     """
-    run = _TaskRun(job, task, progress)
+    run = _TaskRun(job, task, progress, idle_cores)
     try:
         run.take_up()
         for item in place_items(job.adapter, run.next_position, task.stop):
@@ -106,8 +122,16 @@ def run_task(job: Job, task: Task, progress: Progress) -> TaskResult:
 class _TaskRun:
     """The state of a task under way."""
 
-    def __init__(self, job: Job, task: Task, progress: Progress) -> None:
+    def __init__(
+        self,
+        job: Job,
+        task: Task,
+        progress: Progress,
+        idle_cores: Callable[[], int] | None,
+    ) -> None:
         self.job = job
+        self.idle_cores = idle_cores
+        self.encoder = FrameEncoder(idle_cores)
         self.task = task
         self.progress = progress
         self.result = TaskResult(task)
@@ -157,7 +181,7 @@ class _TaskRun:
             return
         session = self._session()
         try:
-            num_frames = session.append(item.id_, item.meta, item.frames)
+            num_frames = self._append(session, item.id_, item)
             if num_frames == 0:
                 del self.meta_dict[item.id_]
                 raise SourceReadError(f"item {item.id_!r} has no frames")
@@ -172,6 +196,22 @@ class _TaskRun:
         limit = self.job.chunk_bytes
         if limit is not None and session.writer.tell() >= limit:
             self.stage()
+
+    def _append(self, session: ChunkSession, id_: str, item: PlacedItem) -> int:
+        """Store an item's frames, with more threads where cores are idle."""
+        frames = item.frames
+        idle = 0 if self.idle_cores is None else min(self.idle_cores(), MAX_HELPERS)
+        if idle > 0 and isinstance(frames, VideoFrames) and frames.threads == 1:
+            frames.threads = 1 + idle
+            try:
+                return session.append(id_, item.meta, frames)
+            except SourceReadError:
+                # Decoders of several threads notice damage elsewhere. What is told of
+                # an item must not depend on how it was decoded.
+                _logger.debug("item %r failed; again with one thread", id_)
+            finally:
+                frames.threads = 1
+        return session.append(id_, item.meta, frames)
 
     def _leave_out(self, item: PlacedItem, id_: str) -> None:
         """Do about a taken id what the run is to do."""
@@ -221,6 +261,7 @@ class _TaskRun:
         """Close the files, and leave them where they are."""
         if self.session is not None:
             self.session.close()
+        self.encoder.close()
         self.journal.close()
 
     def _session(self, resume: tuple[str, int] | None = None) -> ChunkSession:
@@ -232,6 +273,7 @@ class _TaskRun:
                 self.job.encoder,
                 resume=resume,
                 on_frames=self._tell_frames,
+                frame_encoder=self.encoder,
             )
             if resume is None:
                 self.journal.write({"data": self.session.partial})

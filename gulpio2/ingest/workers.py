@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import multiprocessing
 import multiprocessing.connection
@@ -104,6 +105,7 @@ def in_worker_processes(
     """
     context = multiprocessing.get_context()
     queue = context.SimpleQueue()
+    cores = SharedCores(num_workers)
     listener = threading.Thread(
         target=_listen, args=(queue, progress), name="gulpio2-progress", daemon=True
     )
@@ -111,7 +113,7 @@ def in_worker_processes(
         num_workers,
         mp_context=context,
         initializer=_begin_worker,
-        initargs=(job, queue),
+        initargs=(job, queue, cores),
     )
     listener.start()
 
@@ -122,7 +124,10 @@ def in_worker_processes(
             warnings.filterwarnings(
                 "ignore", ".*use of fork", category=DeprecationWarning
             )
-            return pool.submit(_run_in_worker, task)
+            future = pool.submit(_run_in_worker, task)
+        cores.begin()
+        future.add_done_callback(cores.end)
+        return future
 
     try:
         yield submit
@@ -134,6 +139,49 @@ def in_worker_processes(
         queue.put(None)
         listener.join()
         queue.close()
+
+
+class SharedCores:
+    """Shares the cores of a run out among the tasks that are under way.
+
+    While there are as many tasks as workers, each has one core. Towards the end, or for
+    a few long videos, those that are left have the cores of the others too.
+
+    Parameters
+    ----------
+    num_workers : int
+        Cores that the run may use.
+    """
+
+    def __init__(self, num_workers: int) -> None:
+        self._num_workers = num_workers
+        # Written by the parent alone, and an int is written at once: it needs no lock.
+        self._tasks = multiprocessing.RawValue("i", 0)
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> tuple[int, Any]:
+        """Leave the parent's lock behind."""
+        return self._num_workers, self._tasks
+
+    def __setstate__(self, state: tuple[int, Any]) -> None:
+        """Take up the shared count."""
+        self._num_workers, self._tasks = state
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Count a task that was handed out."""
+        with self._lock:
+            self._tasks.value += 1
+
+    def end(self, _future: Future[Any]) -> None:
+        """Count a task that came back."""
+        with self._lock:
+            self._tasks.value -= 1
+
+    def idle(self) -> int:
+        """Say how many cores more than its own a task may use now."""
+        tasks: int = self._tasks.value
+        return -(-self._num_workers // max(tasks, 1)) - 1
 
 
 def _kill(pool: ProcessPoolExecutor) -> None:
@@ -154,6 +202,7 @@ def _listen(queue: Any, progress: Progress) -> None:
 
 _job: Job | None = None
 _told: _Teller | None = None
+_cores: SharedCores | None = None
 _shipped = threading.local()
 
 
@@ -178,9 +227,11 @@ class _Teller:
             self.queue.put(counts)
 
 
-def _begin_worker(job: Job, queue: Any) -> None:
-    global _job, _told  # one of each per worker process
-    _job, _told = job, _Teller(queue)
+def _begin_worker(job: Job, queue: Any, cores: SharedCores) -> None:
+    global _job, _told, _cores  # one of each per worker process
+    _job, _told, _cores = job, _Teller(queue), cores
+    # What is here now stays until the process ends: not to be looked through again.
+    gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -194,10 +245,10 @@ def _end_with_parent() -> None:
 
 
 def _run_in_worker(task: Task) -> TaskResult:
-    if _job is None or _told is None:
+    if _job is None or _told is None or _cores is None:
         raise RuntimeError("the worker was not begun")
     try:
-        return run_task(_job, task, _told)
+        return run_task(_job, task, _told, idle_cores=_cores.idle)
     finally:
         _told.flush()
 

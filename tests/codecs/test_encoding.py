@@ -1,0 +1,131 @@
+"""`FrameEncoder`: the same frames, in the same order, for any number of threads."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.errors import AdapterContractError, SourceReadError
+from gulpio2.testing import make_frames
+from gulpio2.types import StoredFrame, YuvFrame
+
+SETTINGS = EncoderSettings()
+
+
+def stored(num_frames):
+    return [StoredFrame(frame, n) for n, frame in enumerate(make_frames(num_frames))]
+
+
+@pytest.fixture(params=[None, 0, 1, 3, 100], ids=lambda n: f"{n} helpers")
+def encoder(request):
+    helpers = request.param
+    made = FrameEncoder(None if helpers is None else lambda: helpers)
+    yield made
+    made.close()
+
+
+def test_frames_come_out_in_order_as_the_codec_gives_them(encoder):
+    frames = stored(40)
+    expected = [(f.pts, encode_frame(f.image, SETTINGS)) for f in frames]
+    assert list(encoder.encode(frames, lambda: SETTINGS)) == expected
+
+
+def test_a_second_item_uses_the_same_threads(encoder):
+    list(encoder.encode(stored(20), lambda: SETTINGS))
+    before = threading.active_count()
+    assert len(list(encoder.encode(stored(20), lambda: SETTINGS))) == 20
+    assert threading.active_count() == before
+
+
+def test_a_source_that_fails_gives_the_frames_before(encoder):
+    def frames():
+        yield from stored(10)
+        raise SourceReadError("no more")
+
+    got = []
+    with pytest.raises(SourceReadError, match="no more"):
+        got.extend(encoder.encode(frames(), lambda: SETTINGS))
+    assert [pts for pts, _ in got] == list(range(10))
+
+
+def test_a_bad_frame_is_named_before_a_later_fault_of_the_source(encoder):
+    def frames():
+        yield from stored(3)
+        yield StoredFrame(None, 3)
+        raise SourceReadError("this comes later")
+
+    got = []
+    with pytest.raises(AdapterContractError, match="NoneType"):
+        got.extend(encoder.encode(frames(), lambda: SETTINGS))
+    assert [pts for pts, _ in got] == [0, 1, 2]
+
+
+def test_few_frames_are_under_way(encoder):
+    taken = 0
+
+    def frames():
+        nonlocal taken
+        for frame in stored(200):
+            taken += 1
+            yield frame
+
+    given = 0
+    for _ in encoder.encode(frames(), lambda: SETTINGS):
+        given += 1
+        assert taken - given <= 2 * (MAX_HELPERS + 1) + 1
+    assert given == 200
+
+
+def test_stopping_in_the_middle_leaves_no_thread_at_work(encoder):
+    encoded = encoder.encode(stored(50), lambda: SETTINGS)
+    next(encoded)
+    encoded.close()
+    encoder.close()
+    assert not [t for t in threading.enumerate() if t.name == "gulpio2-encoder"]
+
+
+def test_threads_join_when_cores_become_idle():
+    idle = 0
+    encoder = FrameEncoder(lambda: idle)
+    names = set()
+
+    class Watched:
+        def __array__(self, dtype=None, copy=None):
+            names.add(threading.current_thread().name)
+            time.sleep(0.002)
+            return np.zeros((8, 8, 3), np.uint8)
+
+    frames = [StoredFrame(Watched(), n) for n in range(30)]
+    order = []
+    for pts, _ in encoder.encode(frames, lambda: SETTINGS):
+        order.append(pts)
+        if pts == 5:
+            assert names == {threading.current_thread().name}
+            idle = 2
+    encoder.close()
+    assert order == list(range(30))
+    assert "gulpio2-encoder" in names
+
+
+@pytest.mark.parametrize("chroma", ["444", "422", "420"])
+@pytest.mark.parametrize("height", [8, 9])
+@pytest.mark.parametrize("width", [1, 16, 17, 85])
+def test_planes_of_odd_sizes_do_not_depend_on_what_lies_beyond(height, width, chroma):
+    small = {
+        "444": (height, width),
+        "422": (height, (width + 1) // 2),
+        "420": ((height + 1) // 2, (width + 1) // 2),
+    }[chroma]
+    encoded = set()
+    for beyond in (0, 77, 255):
+        planes = []
+        for rows, columns in ((height, width), small, small):
+            memory = np.full((rows + 2, columns + 3), beyond, np.uint8)
+            plane = memory[:rows, :columns]
+            plane[:] = np.arange(rows * columns).reshape(rows, columns) % 200
+            planes.append(plane)
+        encoded.add(encode_frame(YuvFrame(*planes), SETTINGS))
+    assert len(encoded) == 1

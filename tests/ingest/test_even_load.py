@@ -1,0 +1,168 @@
+"""Idle cores help with the tasks that are left; the bytes stay the same."""
+
+import threading
+from concurrent.futures import Future
+
+import av
+import numpy as np
+import pytest
+
+from gulpio2 import GulpIngestor
+from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.codecs.encoding import FrameEncoder
+from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.ingest.task import Job, Task, run_task
+from gulpio2.ingest.workers import SharedCores
+from gulpio2.media.video import VideoFrames
+from gulpio2.testing.faults import content
+
+
+class Videos(AbstractDatasetAdapter):
+    """Whole video files."""
+
+    def __init__(self, paths, frame_size=-1):
+        self.paths = sorted(paths)
+        self.frame_size = frame_size
+
+    def __len__(self):
+        return len(self.paths)
+
+    def item_ids(self):
+        return [path.name for path in self.paths]
+
+    def iter_data(self, slice_element=None):
+        for path in self.paths[slice_element or slice(None)]:
+            frames = VideoFrames(path, frame_size=self.frame_size)
+            yield {"meta": {}, "frames": frames, "id": path.name}
+
+
+def write_video(path, *, num_frames=40, codec="libx264", seed=0):
+    rng = np.random.default_rng(seed)
+    picture = rng.integers(0, 256, (8, 10, 3), np.uint8).repeat(12, 0).repeat(12, 1)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=25)
+        stream.width, stream.height, stream.pix_fmt = 120, 96, "yuv420p"
+        for number in range(num_frames):
+            moved = np.ascontiguousarray(np.roll(picture, 3 * number, axis=1))
+            for packet in stream.encode(av.VideoFrame.from_ndarray(moved)):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+
+
+def damage(path, seed):
+    """Overwrite some bytes in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    rng = np.random.default_rng(seed)
+    for place in rng.integers(len(data) // 4, len(data) * 3 // 4, 40):
+        data[place] ^= 0x55
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def videos(tmp_path):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for number in range(3):
+        write_video(folder / f"whole_{number}.mp4", seed=number)
+    write_video(folder / "mpeg4.avi", codec="mpeg4")
+    for number in range(6):
+        path = folder / f"damaged_{number}.mp4"
+        write_video(path, seed=number)
+        damage(path, number)
+    return list(folder.iterdir())
+
+
+@pytest.mark.parametrize("frame_size", [-1, 64])
+def test_one_chunk_is_the_same_bytes_for_1_2_and_5_workers(
+    tmp_path, videos, frame_size
+):
+    folders = [tmp_path / str(workers) for workers in (1, 2, 5)]
+    for folder in folders:
+        report = GulpIngestor(
+            Videos(videos, frame_size), folder, 100, int(folder.name)
+        ).run()
+        assert report.items >= 4
+        assert report.failures
+    one, *others = map(content, folders)
+    assert len([name for name in one if name.endswith(".gulp")]) == 1
+    assert all(other == one for other in others)
+
+
+def test_real_videos_are_the_same_bytes_for_1_and_3_workers(tmp_path, shared_videos):
+    # Damaged, 10 bit, odd sizes, rotated, several streams, several codecs.
+    adapter = Videos(shared_videos.glob("*.*"), frame_size=64)
+    for workers in (1, 3):
+        report = GulpIngestor(adapter, tmp_path / str(workers), 100, workers).run()
+        assert [failure.id for failure in report.failures] == ["corrupted.mp4"]
+    assert content(tmp_path / "1") == content(tmp_path / "3")
+
+
+def test_a_task_asks_for_idle_cores_and_leaves_no_thread(tmp_path, videos):
+    asked = []
+
+    def idle():
+        asked.append(threading.active_count())
+        return 2
+
+    folder = tmp_path / "out"
+    folder.mkdir()
+    whole = [path for path in videos if "whole" in path.name]
+    job = Job(Videos(whole), str(folder), EncoderSettings(), "raise", None, frozenset())
+    before = threading.active_count()
+    result = run_task(job, Task(0, 0, 3), lambda **_: None, idle_cores=idle)
+    assert len(result.parts[0].ids) == 3
+    assert result.parts[0].frames == 120
+    assert max(asked) >= before + 2
+    assert threading.active_count() == before
+    assert VideoFrames(whole[0]).threads == 1
+
+
+@pytest.mark.parametrize(
+    ("workers", "tasks", "idle"),
+    [(1, 1, 0), (2, 2, 0), (2, 5, 0), (2, 1, 1), (8, 3, 2), (8, 7, 1), (4, 0, 3)],
+)
+def test_cores_are_shared_by_the_tasks_that_are_under_way(workers, tasks, idle):
+    cores = SharedCores(workers)
+    for _ in range(tasks + 2):
+        cores.begin()
+    for _ in range(2):
+        cores.end(Future())
+    assert cores.idle() == idle
+
+
+def test_arrays_that_are_reused_by_an_adapter_are_not_encoded_ahead(tmp_path):
+    class Reusing(AbstractDatasetAdapter):
+        def __len__(self):
+            return 1
+
+        def iter_data(self, slice_element=None):
+            def frames():
+                frame = np.zeros((32, 32, 3), np.uint8)
+                for number in range(50):
+                    frame[:] = number * 5
+                    yield frame
+
+            yield {"meta": {}, "frames": frames(), "id": "a"}
+
+    results = []
+    for name, idle in (("one", None), ("more", lambda: 3)):
+        (tmp_path / name).mkdir()
+        job = Job(
+            Reusing(),
+            str(tmp_path / name),
+            EncoderSettings(),
+            "raise",
+            None,
+            frozenset(),
+        )
+        result = run_task(job, Task(0, 0, 1), lambda **_: None, idle_cores=idle)
+        results.append((tmp_path / name / result.parts[0].staged.data).read_bytes())
+    assert results[0] == results[1]
+
+
+def test_an_encoder_without_idle_cores_starts_no_thread():
+    encoder = FrameEncoder(lambda: 0)
+    before = threading.active_count()
+    assert not list(encoder.encode([], EncoderSettings))
+    assert threading.active_count() == before
