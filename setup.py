@@ -61,13 +61,14 @@ setup(
     packages=find_packages(include=["gulpio2", "gulpio2.*"]),
     package_data={"gulpio2": ["py.typed"]},
     python_requires=">=3.10",
+    # The lowest versions are those that pass: PINS=oldest bin/test, on Python 3.10.
     install_requires=[
-        "numpy>=1.24",
-        "simplejpeg>=1.7",
-        "av>=13.0",
-        "opencv-python-headless>=4.8",
-        "pyarrow>=14.0",
-        "click>=8.1",
+        "numpy>=1.26",
+        "simplejpeg>=1.8",
+        "av>=17.1",
+        "opencv-python-headless>=4.8.1.78",
+        "pyarrow>=14.0.1",
+        "click>=8.5",
         "tqdm>=4.60",
     ],
     extras_require={
