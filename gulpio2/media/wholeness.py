@@ -8,10 +8,11 @@ so a few reads of their structure tell what decoding does not.
 * Matroska, WebM: the segment, and the blocks in its clusters, since FFmpeg also leaves
   out what it does not understand in the middle.
 * AVI: the RIFF chunks at the top.
+* Ogg: all pages.
 * GIF: all blocks up to the trailer.
 
-Other containers (MPEG-TS, FLV, ASF, Ogg, raw streams) do not say how long they are;
-there, a cut is noticed only where it goes through a frame.
+Other containers (MPEG-TS, FLV, ASF, raw streams) do not say how long they are; there, a
+cut is noticed only where it goes through a frame and the decoder minds.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ _IN_CLUSTER = frozenset(
     }
 )
 _ANYWHERE = frozenset({0xEC, 0xBF})
+_OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
 _LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
 
 
@@ -94,7 +96,7 @@ def find_damage(path: StrPath) -> Damage | None:
 
     Notes
     -----
-    Reads headers only: some for MP4 and AVI, one per block for Matroska and GIF.
+    Reads headers only: some for MP4 and AVI, one per block or page for the others.
     """
     with open(path, "rb", buffering=4096) as file:  # noqa: PTH123  # any StrPath
         size = os.fstat(file.fileno()).st_size
@@ -105,6 +107,8 @@ def find_damage(path: StrPath) -> Damage | None:
             return _check_matroska(file, size)
         if start[:4] == b"RIFF" and start[8:] == b"AVI ":
             return _check_riff(file, size)
+        if start[:4] == b"OggS":
+            return _check_ogg(file, size)
         if start[:4] == b"GIF8":
             return _check_gif(path)
     return None
@@ -230,6 +234,20 @@ def _end_of_cluster(file: IO[bytes], cluster: _Element, end: int) -> int | Damag
 
 def _broken(position: int) -> Damage:
     return Damage(f"is damaged: there is no Matroska element at byte {position}")
+
+
+def _check_ogg(file: IO[bytes], size: int) -> Damage | None:
+    position = 0
+    while position < size:
+        header = _read_at(file, position, _OGG_HEADER)
+        if header[:4] != b"OggS"[: len(header)]:
+            return None  # what follows the last page
+        num_parts = header[26] if len(header) == _OGG_HEADER else 0
+        parts = file.read(num_parts)
+        position += _OGG_HEADER + num_parts + sum(parts)
+        if position > size or len(parts) < num_parts:
+            return _cut("its last page", position, size)
+    return None
 
 
 def _check_gif(path: StrPath) -> Damage | None:

@@ -187,6 +187,36 @@ def test_the_parts_of_an_avi_are_followed(tmp_path, data, end):
         assert damage.excusable
 
 
+def page(content, *, length=None):
+    parts = bytes([255] * (len(content) // 255) + [len(content) % 255])
+    data = b"OggS" + bytes(22) + bytes([len(parts)]) + parts + content
+    return data if length is None else data[:length]
+
+
+PAGES = [
+    pytest.param(page(b"x" * 300) + page(b"y"), None, id="whole"),
+    pytest.param(page(b"x") + b"a note", None, id="text behind"),
+    pytest.param(page(b"x") + page(b"y" * 300, length=200), 358, id="content cut"),
+    pytest.param(page(b"x") + page(b"y" * 300, length=28), 313, id="parts cut"),
+    pytest.param(page(b"x") + page(b"y", length=9), 56, id="header cut"),
+    pytest.param(page(b"x") + b"Og", 56, id="name cut"),
+]
+
+
+@pytest.mark.parametrize(("data", "end"), PAGES)
+def test_the_pages_of_an_ogg_are_followed(tmp_path, data, end):
+    path = tmp_path / "a.ogv"
+    path.write_bytes(data)
+    damage = find_damage(path)
+    if end is None:
+        assert damage is None
+    else:
+        assert damage is not None
+        assert f"last page ends at byte {end} and the file at {len(data)}" in (
+            damage.message
+        )
+
+
 def test_a_gif_with_an_unknown_block_is_damaged(tmp_path):
     path = tmp_path / "a.gif"
     path.write_bytes(b"GIF89a" + b"\1\0\1\0\0\0\0" + b"?")
@@ -208,7 +238,7 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path):
 
 
 @given(
-    start=st.sampled_from([HEADER, FTYP, RIFFS[0].values[0], b"GIF89a", b""]),
+    start=st.sampled_from([HEADER, FTYP, RIFFS[0].values[0], b"GIF89a", b"OggS", b""]),
     rest=st.binary(max_size=200),
 )
 def test_no_bytes_make_it_stumble(tmp_path_factory, start, rest):
