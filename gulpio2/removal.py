@@ -114,7 +114,9 @@ def delete_items(
             entries = load_gmeta(store.read(name), where=store.path(name))
             for id_ in [id_ for id_ in entries if id_ in wanted]:
                 entry = entries.pop(id_)
-                removals.deleted.setdefault(number, []).append((id_, entry))
+                hidden = removals.deleted.setdefault(number, [])
+                if (id_, entry) not in hidden:  # by a run that was killed half-way
+                    hidden.append((id_, entry))
                 size = sum(stop - start for start, stop in entry_spans(entry))
                 frames = len(entry["frame_info"])
                 deletions.append(Deletion(id_, number, frames, size))

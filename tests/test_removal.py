@@ -10,7 +10,7 @@ from gulpio2.errors import ItemNotFoundError, LockedError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
-from gulpio2.testing import FrameAdapter
+from gulpio2.testing import FrameAdapter, make_gulp_directory
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
 
@@ -173,3 +173,12 @@ def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step):
         if os.WIFEXITED(status):
             break
     assert number > 10
+
+
+def test_deleting_again_after_a_crash_half_way_accounts_for_the_bytes_once(tmp_path):
+    make_gulp_directory(tmp_path, num_items=2).close()
+    before = (tmp_path / "meta_0.gmeta").read_bytes()
+    delete_items(tmp_path, ["item0"])
+    (tmp_path / "meta_0.gmeta").write_bytes(before)  # as if the map had not come
+    delete_items(tmp_path, ["item0"])
+    assert check_directory(tmp_path, deep=True).problems == []
