@@ -177,6 +177,9 @@ class _ChunkSurveyor:
         name = meta_name(self.number)
         try:
             data = self.store.read(name)
+        except FileNotFoundError:
+            self._lose("is missing: lost, or its chunk was never committed", file=name)
+            return [], False
         except OSError as cause:
             self._lose(f"cannot be read: {cause.strerror or cause}", file=name)
             return [], False
