@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
-MODES = {
+MODES: dict[str, dict[str, Any]] = {
     "count": {"options": {}, "list_ids": True},
     "bytes": {"options": {"chunk_bytes": 3000}, "list_ids": True},
     "unlisted": {"options": {}, "list_ids": False},

@@ -1,0 +1,203 @@
+"""Whatever is done to a directory, and killed: it is what a dictionary says."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.format.layout import list_chunks, meta_name
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
+from gulpio2.sanity import check_directory
+from gulpio2.storage.local import open_store
+from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing.faults import in_child, kill_at_operation
+
+LONG = os.environ.get("GULPIO2_FAULTS") == "long"
+
+
+def drawn(number):
+    """Give the frames of an item, by the number in its id."""
+    return make_frames(1 + number % 3, 16, 16, seed=number)
+
+
+def stored(number):
+    return [encode_frame(frame, EncoderSettings()) for frame in drawn(number)]
+
+
+class Items(FrameAdapter):
+    """Items of these numbers."""
+
+    def __init__(self, numbers):
+        super().__init__(num_items=len(numbers))
+        self.numbers = numbers
+
+    def item_ids(self):
+        return [f"item{number}" for number in self.numbers]
+
+    def iter_data(self, slice_element=None):
+        for number in self.numbers[slice_element or slice(None)]:
+            yield {
+                "meta": {"n": number},
+                "frames": drawn(number),
+                "id": f"item{number}",
+            }
+
+
+class Directory(RuleBasedStateMachine):
+    """The dictionary is `items`: ids that are there; what is in them their ids tell."""
+
+    def __init__(self):
+        super().__init__()
+        # Killing a process needs no disk, and waiting for it takes most of the time.
+        self.fast = mock.patch.object(os, "fsync", return_value=None)
+        self.fast.start()
+        self.root = Path(tempfile.mkdtemp(prefix="machine"))
+        self.folder = self.root / "gulped"
+        self.items: set[str] = set()
+        self.next = 0
+        self.interrupted: Any = None
+
+    def new_items(self, count):
+        numbers = list(range(self.next, self.next + count))
+        self.next += count
+        return Items(numbers)
+
+    def present(self):
+        with GulpDirectory(self.folder) as directory:
+            return set(directory.chunk_lookup)
+
+    @rule(count=st.integers(1, 5), per_chunk=st.integers(1, 3))
+    def ingest(self, count, per_chunk):
+        adapter = self.new_items(count)
+        GulpIngestor(adapter, self.folder, per_chunk, 1).run()
+        self.items |= set(adapter.item_ids())
+        self.interrupted = None  # its files were swept
+
+    @rule(count=st.integers(1, 5), moment=st.integers(1, 60))
+    def ingest_and_be_killed(self, count, moment):
+        adapter = self.new_items(count)
+
+        def killed():
+            kill_at_operation(moment)
+            GulpIngestor(adapter, self.folder, 2, 1).run()
+
+        status = in_child(killed)
+        ids = set(adapter.item_ids())
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0
+            self.items |= ids
+            self.interrupted = None
+            return
+        present = self.present()
+        assert self.items <= present <= self.items | ids
+        self.items = present
+        journal = self.folder / "ingest.journal"
+        if not journal.exists():
+            self.interrupted = None
+        elif f'"numbers": {adapter.numbers}' in journal.read_text():
+            self.interrupted = adapter
+            self.visible = present & ids
+
+    @precondition(lambda self: self.interrupted is not None)
+    @rule()
+    def resume(self):
+        GulpIngestor(self.interrupted, self.folder, 2, 1, resume=True).run()
+        missing = self.visible - self.items  # deleted in between
+        self.items |= set(self.interrupted.item_ids()) - missing
+        self.interrupted = None
+
+    @precondition(lambda self: self.items)
+    @rule(data=st.data(), count=st.integers(1, 2))
+    def append_to_a_chunk(self, data, count):
+        numbers = list_chunks(open_store(self.folder).names()).chunks
+        number = data.draw(st.sampled_from(numbers))
+        chunk = GulpChunk(
+            self.folder / f"data_{number}.gulp", self.folder / f"meta_{number}.gmeta"
+        )
+        with chunk.open("ab"):
+            for item in self.new_items(count).iter_data():
+                chunk.append(item["id"], item["meta"], item["frames"])
+                self.items.add(item["id"])
+
+    @precondition(lambda self: self.items)
+    @rule(data=st.data(), killed_at=st.none() | st.integers(1, 12))
+    def delete(self, data, killed_at):
+        ids = data.draw(st.sets(st.sampled_from(sorted(self.items)), min_size=1))
+        self.change(lambda: delete_items(self.folder, ids), killed_at)
+        present = self.present()
+        assert self.items - ids <= present <= self.items
+        if killed_at is None:
+            assert present == self.items - ids
+        self.items = present
+
+    @precondition(lambda self: self.folder.exists())
+    @rule(killed_at=st.none() | st.integers(1, 12))
+    def compact(self, killed_at):
+        self.change(lambda: compact_directory(self.folder), killed_at)
+
+    def change(self, work, killed_at):
+        """Do something, here or in a process that is killed on the way."""
+        if killed_at is None:
+            work()
+            return
+
+        def killed():
+            kill_at_operation(killed_at)
+            work()
+
+        status = in_child(killed)
+        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+
+    @precondition(lambda self: self.items)
+    @rule()
+    def repair(self):
+        target = self.root / "repaired"
+        report = repair_directory(self.folder, target)
+        # A kill between two renames leaves data without a map, which could be lost.
+        bare = list_chunks(open_store(self.folder).names()).data_only
+        assert {loss.file for loss in report.lost} == {meta_name(n) for n in bare}
+        assert report.items == len(self.items)
+        if not report.salvaged:
+            assert check_directory(target, deep=True).problems == []
+        shutil.rmtree(target, ignore_errors=True)
+
+    @precondition(lambda self: self.items)
+    @rule()
+    def check(self):
+        problems = check_directory(self.folder, deep=True).problems
+        # A kill on the way may concern deleted items, and leave files behind.
+        concerned = {problem.item for problem in problems}
+        assert not concerned & self.items, [*map(str, problems)]
+        left_by_a_kill = {"partial-file", "unfinished-ingest", "data-without-map"}
+        left_by_a_kill |= {"unreferenced-bytes", "data-too-long", "not-erased"}
+        left_by_a_kill |= {"empty-data-file", "data-too-short"}
+        codes = {problem.code for problem in problems if problem.item is None}
+        assert codes <= left_by_a_kill, [*map(str, problems)]
+
+    @invariant()
+    def everything_that_should_be_there_is_and_is_right(self):
+        with GulpDirectory(self.folder) as directory:
+            assert set(directory.chunk_lookup) == self.items
+            for id_ in self.items:
+                number = int(id_[4:])
+                assert directory.read_jpegs(id_) == stored(number)
+                assert directory.item(id_).meta == {"n": number}
+
+    def teardown(self):
+        self.fast.stop()
+        shutil.rmtree(self.root)
+
+
+TestDirectory = Directory.TestCase
+TestDirectory.settings = settings(
+    max_examples=500 if LONG else 20, stateful_step_count=30 if LONG else 15
+)
