@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import sys
 import time
 import zlib
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
@@ -174,7 +175,14 @@ class GulpIngestor:
                 len(report.failures) + report.items,
                 self.output_store().path(FAILURES_NAME),
             )
-            raise self._error_of(report)
+            error = self._error_of(report)
+            if sys.version_info >= (3, 11):
+                error.add_note(
+                    f"{len(report.failures)} of the items failed, {report.items} are "
+                    f"stored; {self.output_store().path(FAILURES_NAME)} lists the "
+                    "failed ones. allow_failures=True takes them as they are"
+                )
+            raise error
 
     def run(self) -> IngestReport:
         """Ingest, and tell what was done.
@@ -220,9 +228,6 @@ class GulpIngestor:
                 return report
             try:
                 self._ingest(store, journal, report, on_task, resumed=resumed)
-            except DuplicateIdError:
-                self._sweep(store, journal)
-                raise
             finally:
                 journal.close()
                 report.chunks.sort()
@@ -241,11 +246,19 @@ class GulpIngestor:
     ) -> None:
         stored = self._stored_ids(journal.first_number if resumed else None)
         ids = self._item_ids()
-        sifted = (
-            Sifted()
-            if ids is None
-            else sift_ids(self.adapter, ids, stored, self.on_duplicate)
-        )
+        try:
+            sifted = (
+                Sifted()
+                if ids is None
+                else sift_ids(self.adapter, ids, stored, self.on_duplicate)
+            )
+        except DuplicateIdError as cause:
+            if resumed or JOURNAL_NAME not in store.names():
+                raise
+            raise DuplicateIdError(
+                f"{cause}. A run into this folder was interrupted: resume=True (on the "
+                "command line --resume) goes on with it"
+            ) from cause
         report.skipped += sifted.skipped
         report.failures.extend(sifted.failures)
         self._note_failures(sifted.failures, None)
@@ -255,7 +268,8 @@ class GulpIngestor:
         self._write_labels()
         job = Job(
             self.adapter,
-            str(self.output_folder),
+            # Workers elsewhere may have another current folder.
+            str(Path(self.output_folder).absolute()),
             self.encoder,
             self.on_duplicate,
             self.chunk_bytes,
@@ -278,7 +292,11 @@ class GulpIngestor:
             else:
                 tasks.append(task)
         self._tell(items=report.items, failures=len(report.failures))
-        self._work(job, tasks, publisher, on_task)
+        try:
+            self._work(job, tasks, publisher, on_task)
+        except DuplicateIdError:
+            self._sweep(store, journal)  # resuming would end here again
+            raise
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
         self._write_records(store, report)
@@ -387,7 +405,12 @@ class GulpIngestor:
                         waiting.extend(reversed(again))
                         if not again:
                             on_task()
-        except BrokenProcessPool as cause:
+        except Exception as cause:
+            # The second is Dask's, for a task that has cost it several workers.
+            if not isinstance(cause, BrokenExecutor) and (
+                type(cause).__name__ != "KilledWorker"
+            ):
+                raise
             raise IngestError(
                 "a worker process ended without a word: killed, out of memory, or "
                 "crashed in a codec. What was stored is intact; run again with "
@@ -468,11 +491,12 @@ class GulpIngestor:
         )
         # Not twice, where a run is resumed that had only its journal left to remove.
         others = [old for old in manifest.runs if not {*old.chunks} & {*run.chunks}]
+        runs = (*others, run) if run.chunks else manifest.runs
         metainfo: dict[str, Any] = dict(manifest.metainfo)
         metainfo.update(getattr(self.adapter, "metainfo", None) or {})
         store.write_atomically(
             MANIFEST_NAME,
-            dump_manifest(Manifest((*others, run), metainfo, _checksums(store))),
+            dump_manifest(Manifest(runs, metainfo, _checksums(store))),
         )
 
 
