@@ -44,6 +44,8 @@ class Job:
     """Ids in the directory already, where the adapter does not list its ids."""
     resume: bool = False
     """Go on with what an interrupted run left."""
+    sign: str | None = None
+    """A file that is there while the run goes on, where a worker may outlive it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ def run_task(
     try:
         run.take_up()
         for item in place_items(job.adapter, run.next_position, task.stop):
+            run.check_sign()
             if item.position not in task.left_out:
                 run.store(item)
         run.stage()
@@ -149,6 +152,14 @@ class _TaskRun:
             self.output, task.index, task.start, resume=job.resume
         )
         self.result.journal = self.journal.name
+
+    def check_sign(self) -> None:
+        """Stop when the run has ended without this task."""
+        sign = self.job.sign
+        if sign is not None and not _exists(self.output, sign):
+            raise IngestError(
+                f"the run in {self.job.folder} has ended; task {self.task.index} stops"
+            )
 
     def take_up(self) -> None:
         """Go on where an interrupted run was."""
@@ -303,6 +314,14 @@ class _TaskRun:
             or id_ in self.job.taken
             or id_ in self.task.taken
         )
+
+
+def _exists(store: Store, name: str) -> bool:
+    try:
+        store.size(name)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _portable(error: Exception) -> Exception:

@@ -14,10 +14,14 @@ import threading
 import time
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import AdapterContractError
+from gulpio2.format.layout import partial_name
+from gulpio2.ingest.cluster import share_bytes
 from gulpio2.ingest.task import Job, Task, TaskResult, run_task
+from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,7 +58,9 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
     Notes
     -----
     The job travels as bytes that each worker unpickles once; what was done is told
-    when a task ends, since a strange executor has no other way back.
+    when a task ends, since a strange executor has no other way back. A task that runs
+    when the block is left with an error ends at its next item: then the file is gone
+    that says that the run is going on.
     """
     try:
         shipped = pickle.dumps(job)
@@ -66,10 +72,14 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
             "attributes"
         ) from cause
     digest = hashlib.sha256(shipped).hexdigest()
+    shared = share_bytes(executor, shipped)
+    store = open_store(job.folder)
+    sign = partial_name("ingest.run", new_token())
+    store.create(sign).close()
     futures: set[Future[TaskResult]] = set()
 
     def submit(task: Task) -> Future[TaskResult]:
-        future = executor.submit(_run_shipped, digest, shipped, task)
+        future = executor.submit(_run_shipped, digest, shared, sign, task)
         futures.add(future)
         future.add_done_callback(tell)
         return future
@@ -90,6 +100,8 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
         for future in list(futures):
             future.cancel()
         raise
+    finally:
+        store.remove(sign)
 
 
 @contextlib.contextmanager
@@ -253,12 +265,13 @@ def _run_in_worker(task: Task) -> TaskResult:
         _told.flush()
 
 
-def _run_shipped(digest: str, shipped: bytes, task: Task) -> TaskResult:
+def _run_shipped(digest: str, shipped: bytes, sign: str, task: Task) -> TaskResult:
     """Run a task of a job that came as bytes; each thread keeps its own copy of it."""
     if getattr(_shipped, "digest", None) != digest:
         _shipped.job = pickle.loads(shipped)  # noqa: S301  # our own parent's
         _shipped.digest = digest
-    return run_task(_shipped.job, task, _no_progress)
+    job: Job = _shipped.job
+    return run_task(replace(job, sign=sign), task, _no_progress)
 
 
 def _no_progress(**_counts: int) -> None:

@@ -1,0 +1,79 @@
+"""A Dask cluster as the executor of an ingest."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gulpio2._optional import require
+from gulpio2.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+__all__ = ["Cluster", "connect", "share_bytes"]
+
+# Seconds to wait for a scheduler before the user is told.
+_CONNECT_SECONDS = 30
+
+
+class Cluster(NamedTuple):
+    """A cluster that answered."""
+
+    executor: Executor
+    """Runs tasks on its workers."""
+    num_workers: int
+    """Tasks that it runs at a time: the threads of all workers."""
+
+
+@contextlib.contextmanager
+def connect(address: str) -> Iterator[Cluster]:
+    """Connect to a scheduler for the time of the block.
+
+    Parameters
+    ----------
+    address : str
+        As ``tcp://host:8786``.
+
+    Raises
+    ------
+    MissingDependencyError
+        The extra ``distributed`` is not installed.
+    IngestError
+        Nothing answers at the address, or the cluster has no workers.
+    """
+    distributed = require("distributed", extra="distributed")
+    try:
+        client = distributed.Client(
+            address, timeout=_CONNECT_SECONDS, set_as_default=False
+        )
+    except (OSError, TimeoutError, ValueError) as cause:
+        raise IngestError(
+            f"no Dask scheduler answers at {address!r}: {cause}. Start one with 'dask "
+            "scheduler' and give the address that it prints"
+        ) from cause
+    with client:
+        num_workers = sum(client.nthreads().values())
+        if num_workers == 0:
+            raise IngestError(
+                f"the scheduler at {address!r} has no workers. Start some with 'dask "
+                f"worker {address}'"
+            )
+        # A chunk whose worker is lost is done again elsewhere by the scheduler itself.
+        yield Cluster(client.get_executor(pure=False), num_workers)
+
+
+def share_bytes(executor: Executor, data: bytes) -> Any:
+    """Send bytes to every worker once, where the executor can.
+
+    Returns
+    -------
+    object
+        To be given to `executor` as an argument in their place.
+    """
+    module = type(executor).__module__.partition(".")[0]
+    client = getattr(executor, "_client", None)
+    if module == "distributed" and client is not None:
+        return client.scatter(data, broadcast=True, hash=False)
+    return data

@@ -1,0 +1,239 @@
+"""A real Dask scheduler with worker processes of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.errors import IngestError
+from gulpio2.ingest.cluster import connect
+from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing.faults import content
+
+pytest.importorskip("distributed", reason="the extra distributed is not installed")
+
+
+class SlowAdapter(AbstractDatasetAdapter):
+    """Takes its time, and leaves a note of who began an item."""
+
+    def __init__(self, notes, num_items=12, seconds=0.1):
+        self.notes = notes
+        self.num_items = num_items
+        self.seconds = seconds
+
+    def __len__(self):
+        return self.num_items
+
+    def item_ids(self):
+        return [f"item{n}" for n in range(self.num_items)]
+
+    def iter_data(self, slice_element=None):
+        for n in range(*(slice_element or slice(None)).indices(self.num_items)):
+            with (self.notes / "begun").open("a") as notes:
+                notes.write(f"{os.getpid()} {n}\n")
+            time.sleep(self.seconds)
+            frames = make_frames(3)
+            yield {"meta": {"n": n}, "frames": frames, "id": f"item{n}"}
+
+
+def begun(notes):
+    with contextlib.suppress(FileNotFoundError):
+        lines = (notes / "begun").read_text().splitlines()
+        return [tuple(map(int, line.split())) for line in lines]
+    return []
+
+
+@contextlib.contextmanager
+def cluster(folder, num_workers=2):
+    """Start a scheduler and workers as anybody would; give the address."""
+    quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s"}
+    environment = {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(sys.path)}
+    file = folder / "scheduler.json"
+    processes = []
+
+    def start(*words):
+        command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
+        log = (folder / f"{words[0]}{len(processes)}.log").open("wb")
+        with log:
+            process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdout=log, stderr=log
+            )
+        processes.append(process)
+
+    try:
+        start(
+            "dask_scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            str(file),
+        )
+        for _ in range(num_workers):
+            start(
+                "dask_worker",
+                "--scheduler-file",
+                str(file),
+                "--nthreads",
+                "1",
+                "--nworkers",
+                "1",
+                "--no-nanny",
+                "--no-dashboard",
+                "--local-directory",
+                str(folder),
+            )
+        import distributed
+
+        deadline = time.monotonic() + 60
+        while not file.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with distributed.Client(scheduler_file=str(file), timeout=60) as client:
+            if num_workers:
+                client.wait_for_workers(num_workers, timeout=60)
+            address = client.scheduler.address
+        yield address
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with cluster(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("options", [{}, {"chunk_bytes": 4000}], ids=["count", "bytes"])
+@pytest.mark.parametrize("list_ids", [True, False])
+def test_the_bytes_are_those_of_a_local_run(tmp_path, address, options, list_ids):
+    adapter = FrameAdapter(num_items=13, bad=[5], list_ids=list_ids)
+    GulpIngestor(adapter, tmp_path / "local", 3, 1, **options).run()
+    counts = []
+    with connect(address) as (executor, num_workers):
+        assert num_workers == 2
+        report = GulpIngestor(
+            adapter,
+            tmp_path / "cluster",
+            3,
+            num_workers,
+            executor=executor,
+            progress=lambda **given: counts.append(given),
+            **options,
+        ).run()
+    assert content(tmp_path / "cluster") == content(tmp_path / "local")
+    assert [failure.id for failure in report.failures] == ["item5"]
+    assert sum(given.get("items", 0) for given in counts) == 12
+    assert sum(given.get("failures", 0) for given in counts) == 1
+    assert sum(given.get("frames", 0) for given in counts) == report.frames
+
+
+def test_the_executor_of_a_users_own_client_works_too(tmp_path, address):
+    import distributed
+
+    adapter = FrameAdapter(num_items=5)
+    with distributed.Client(address, set_as_default=False) as client:
+        report = GulpIngestor(
+            adapter, tmp_path / "out", 2, 2, executor=client.get_executor()
+        ).run()
+    assert report.items == 5
+
+
+def test_a_worker_that_is_killed_costs_nothing(tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    adapter = SlowAdapter(notes)
+    GulpIngestor(SlowAdapter(notes, seconds=0), tmp_path / "local", 3, 1).run()
+    (notes / "begun").unlink()
+    (tmp_path / "dask").mkdir()
+    killed = []
+
+    def kill():
+        _wait_for(lambda: len(begun(notes)) >= 4)
+        victim = begun(notes)[-1][0]
+        os.kill(victim, signal.SIGKILL)
+        killed.append(victim)
+
+    with cluster(tmp_path / "dask") as address, connect(address) as (executor, _):
+        thread = threading.Thread(target=kill)
+        thread.start()
+        report = GulpIngestor(
+            adapter, tmp_path / "cluster", 3, 2, executor=executor
+        ).run()
+        thread.join()
+    assert killed
+    workers = {pid for pid, _ in begun(notes)}
+    assert len(workers) == 2
+    again = [n for _, n in begun(notes)]
+    assert len(again) > len(set(again)), "what the dead worker had begun is done again"
+    assert report.items == 12
+    ours = content(tmp_path / "cluster")
+    theirs = content(tmp_path / "local")
+    del ours["gulp.json"], theirs["gulp.json"]  # the adapters differ in `seconds`
+    assert ours == theirs
+    with GulpDirectory(tmp_path / "cluster") as directory:
+        assert len(directory) == 12
+
+
+def test_an_interrupt_cancels_the_tasks(tmp_path, address):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    adapter = SlowAdapter(notes, num_items=60, seconds=0.1)
+
+    with connect(address) as (executor, _):
+        ingestor = GulpIngestor(adapter, tmp_path / "out", 30, 2, executor=executor)
+        timer = threading.Thread(
+            target=lambda: (
+                _wait_for(lambda: len(begun(notes)) >= 3),
+                os.kill(os.getpid(), signal.SIGINT),
+            )
+        )
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            ingestor.run()
+        timer.join()
+        time.sleep(0.5)
+        at_rest = len(begun(notes))
+        time.sleep(0.5)
+        assert len(begun(notes)) == at_rest < 60
+    assert not list((tmp_path / "out").glob("data_*.gulp"))
+    report = GulpIngestor(adapter, tmp_path / "out", 30, 2, resume=True).run()
+    assert report.items == 60
+
+
+def _wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def test_an_address_where_nothing_answers_is_named(monkeypatch):
+    monkeypatch.setattr("gulpio2.ingest.cluster._CONNECT_SECONDS", 1)
+    with (
+        pytest.raises(IngestError, match=r"127\.0\.0\.1:9"),
+        connect("tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+def test_a_cluster_without_workers_is_refused(tmp_path):
+    with (
+        cluster(tmp_path, 0) as address,
+        pytest.raises(IngestError, match="no workers"),
+        connect(address),
+    ):
+        pass
