@@ -14,6 +14,7 @@ import numpy as np
 from gulpio2.codecs.decode import decode_options
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, MetaFileError, StorageError
+from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.item import EntryRecord, StoredItem, located, read_clips
@@ -52,7 +53,8 @@ class GulpChunk:
         Threads that may decode the frames of a call at the same time. Default: one
         per core, 8 at most; one in a daemonic worker process.
     verify : bool, optional
-        Compare the checksum of each frame that has one, before it is given.
+        Compare each entry of the map with its check on opening, and the checksum of
+        each frame that has one, before it is given.
     handles : HandlePool, optional
         Open files shared with other chunks.
 
@@ -517,6 +519,9 @@ class GulpChunk:
                     f"{self.meta_file_path}: item {id_!r}: {fault}. Run `gulp2 check` "
                     "on its directory for a full list"
                 )
+            if self.verify:
+                where = f"{self.meta_file_path}: item {id_!r}"
+                verify_entry(id_, entry, where=where)
         return OrderedDict(loaded)
 
     def __repr__(self) -> str:

@@ -54,8 +54,9 @@ class GulpDirectory:
         of a process share them. Default: one per core, 8 at most; one in a daemonic
         worker process, as those of a torch ``DataLoader`` are.
     verify : bool, optional
-        Compare the checksum of each frame, before it is given, with the stored one;
-        frames written by GulpIO2 0.0.4 have none.
+        Compare each entry of the maps with its check on opening, and the checksum of
+        each frame, before it is given, with the stored one; what was written by
+        GulpIO2 0.0.4 has neither.
 
     Attributes
     ----------

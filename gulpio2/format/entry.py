@@ -35,6 +35,7 @@ __all__ = [
     "frame_crc32",
     "load_extras",
     "ticks_to_runs",
+    "verify_entry",
 ]
 
 EXTRAS_KEY = "gulp2"
@@ -177,6 +178,25 @@ def covered_part(id_: str, entry: Mapping[str, Any]) -> Mapping[str, Any] | None
         if check == entry_check(id_, before):
             return before
     return None
+
+
+def verify_entry(id_: str, entry: Mapping[str, Any], *, where: str) -> None:
+    """Compare an entry with its check; one without extras has none.
+
+    Raises
+    ------
+    MetaFileError
+        Something of it has changed since it was written.
+    """
+    if EXTRAS_KEY not in entry:
+        return
+    load_extras(entry, where=where)
+    if covered_part(id_, entry) is None:
+        raise MetaFileError(
+            f"{where}: its check is not that of its content: something of the entry "
+            "has changed since it was written. Run `gulp2 check` on the directory for "
+            "a full list, `gulp2 repair` to salvage the rest"
+        )
 
 
 def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:

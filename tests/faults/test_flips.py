@@ -1,0 +1,199 @@
+"""One changed byte, or a file cut anywhere: found, named, and never read as data.
+
+The quick form tries a sample of a directory of some kilobytes. ``bin/faults`` sets
+``GULPIO2_FAULTS=long``: every byte and every length of one of 100 kB.
+"""
+
+import os
+import random
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import GulpError, StorageError
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.sanity import check_directory
+from gulpio2.testing import FrameAdapter
+
+LONG = os.environ.get("GULPIO2_FAULTS") == "long"
+
+
+class LabelledAdapter(FrameAdapter):
+    """With labels, so that every file of a directory is there."""
+
+    metainfo: ClassVar = {"classes": ["jump", "rün"]}
+
+    def label_mapping(self):
+        return {"jump": 0, "rün": 1}
+
+
+def make_directory(folder):
+    """Make every kind of file; an item is deleted, another one erased."""
+    side, num_frames = (72, 12) if LONG else (16, 2)
+    adapter = LabelledAdapter(
+        num_items=6, num_frames=num_frames, height=side, width=side, bad=[5]
+    )
+    GulpIngestor(adapter, folder, 3, 1).run()
+    delete_items(folder, ["item1"])
+    compact_directory(folder)
+    delete_items(folder, ["item3"])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_directory(tmp_path_factory.mktemp("flips") / "gulped")
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    with GulpDirectory(folder) as directory:
+        return {
+            id_: (directory.read_clip(id_), directory.item(id_).meta)
+            for id_ in directory.chunk_lookup
+        }
+
+
+@pytest.fixture(scope="module")
+def owners(folder):
+    """Each byte of a data file: item and frame of the record that it is in."""
+    from gulpio2.removal import read_removals
+    from gulpio2.storage.local import open_store
+
+    found: dict[str, dict[int, tuple[str, int]]] = {}
+    with GulpDirectory(folder) as directory:
+        entries = [
+            (directory.chunk_lookup[id_], id_, directory.item(id_).entry)
+            for id_ in directory.chunk_lookup
+        ]
+    for number, pairs in read_removals(open_store(folder)).deleted.items():
+        entries += [(number, id_, entry) for id_, entry in pairs]
+    for number, id_, entry in entries:
+        places = found.setdefault(f"data_{number}.gulp", {})
+        for index, (loc, _, length) in enumerate(entry["frame_info"]):
+            places.update(dict.fromkeys(range(loc, loc + length), (id_, index)))
+    return found
+
+
+FILES = [
+    "data_0.gulp",
+    "data_1.gulp",
+    "meta_0.gmeta",
+    "meta_1.gmeta",
+    "gulp.json",
+    "label2idx.json",
+    "failures.jsonl",
+    "deleted.json",
+]
+
+
+def places_in(size):
+    """Offsets to try: all of them, or a sample that is the same every time."""
+    if LONG:
+        return range(size)
+    return sorted(random.Random(size).sample(range(size), min(size, 90)))
+
+
+def flipped(path: Path):
+    """Change one byte after the other, and give the offset of each."""
+    original = path.read_bytes()
+    rng = random.Random(1)
+    try:
+        for offset in places_in(len(original)):
+            data = bytearray(original)
+            data[offset] ^= 1 << rng.randrange(8) if rng.random() < 0.8 else 0xFF
+            path.write_bytes(data)
+            yield offset
+    finally:
+        path.write_bytes(original)
+
+
+def cut(path: Path):
+    """Cut a file to one length after the other, and give each."""
+    original = path.read_bytes()
+    try:
+        for length in places_in(len(original)):
+            path.write_bytes(original[:length])
+            yield length
+    finally:
+        path.write_bytes(original)
+
+
+def read_all_verified(folder, expected):
+    """Read everything: each answer is an error of ours, or right."""
+    try:
+        directory = GulpDirectory(folder, verify=True)
+    except GulpError:
+        return
+    with directory:
+        for id_ in directory.chunk_lookup:
+            try:
+                clip, meta = directory.read_clip(id_), directory.item(id_).meta
+            except GulpError:
+                continue
+            assert id_ in expected
+            assert np.array_equal(clip, expected[id_][0])
+            assert meta == expected[id_][1]
+
+
+def test_every_kind_of_file_is_there(folder):
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert check_directory(folder, deep=True).problems == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_deep_check_names_the_place_of_a_changed_byte(folder, owners, name):
+    for offset in flipped(folder / name):
+        problems = check_directory(folder, deep=True).problems
+        here = [problem for problem in problems if problem.file == name]
+        assert here, offset
+        if (owner := owners.get(name, {}).get(offset)) is not None:
+            assert owner in [(problem.item, problem.frame) for problem in here]
+        elif name in owners:
+            assert [problem.code for problem in here] == ["not-erased"], offset
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_deep_check_names_a_file_that_was_cut(folder, name):
+    for length in cut(folder / name):
+        problems = check_directory(folder, deep=True).problems
+        assert [problem for problem in problems if problem.file == name], length
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", [flipped, cut], ids=["flipped", "cut"])
+def test_a_verified_read_raises_or_gives_right_data(folder, expected, damage, name):
+    for _ in damage(folder / name):
+        read_all_verified(folder, expected)
+
+
+@pytest.mark.parametrize("name", ["data_0.gulp", "data_1.gulp"])
+def test_a_verified_read_names_item_frame_file_and_offset(folder, owners, name):
+    for offset in flipped(folder / name):
+        id_, frame = owners[name].get(offset, (None, None))
+        with GulpDirectory(folder, verify=True) as directory:
+            if id_ not in directory:
+                continue  # deleted
+            loc, pad, length = directory.item(id_).entry["frame_info"][frame]
+            if offset >= loc + length - pad:
+                continue  # padding, which is no part of the frame
+            for read in (directory.read_clip, directory.read_frames):
+                with pytest.raises(GulpError) as caught:
+                    read(id_)
+                for part in (repr(id_), f"frame {frame}", name, f"byte {loc}"):
+                    assert part in str(caught.value)
+
+
+def test_a_cut_data_file_is_an_error_that_says_so(folder):
+    path = folder / "data_0.gulp"
+    original = path.read_bytes()
+    try:
+        path.write_bytes(original[:-10])
+        with GulpDirectory(folder) as directory, pytest.raises(StorageError) as caught:
+            directory.read_clip("item2")
+        assert "it was cut" in str(caught.value)
+    finally:
+        path.write_bytes(original)
