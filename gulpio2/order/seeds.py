@@ -32,6 +32,7 @@ class Purpose(IntEnum):
     AUGMENTATION = 3
     SUBSTITUTE = 4
     FINGERPRINT = 5
+    VIEW = 6
 
 
 def mix64(value: int) -> int:

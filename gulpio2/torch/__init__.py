@@ -6,6 +6,9 @@ Torch itself is needed where tensors are made, and for nothing else here.
 - `gulpio2.torch.gulp`: `GulpDataset`, items of gulp directories.
 - `gulpio2.torch.clips`: `GulpClipDataset` and `GulpImageDataset`, their frames.
 - `gulpio2.torch.wrappers`, `mixture`: datasets made of datasets.
+- `gulpio2.torch.loader`: `GulpLoader`, batches decoded by threads of this process;
+  `views` for its frames, `batch` and `profile` for what it gives, and `filling`,
+  `ring`, `prefetch` for what it is made of.
 - `gulpio2.torch.samplers`, `collate`: for ``torch.utils.data.DataLoader``.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
@@ -17,12 +20,15 @@ from __future__ import annotations
 
 from gulpio2.errors import AnnotationError, EmptySampleError, SampleIndexError
 from gulpio2.torch.base import BaseDataset
+from gulpio2.torch.batch import Batch
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
 from gulpio2.torch.collate import default_collate, pseudo_collate
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.lazy import force_full_init
+from gulpio2.torch.loader import GulpLoader
 from gulpio2.torch.mixture import MixtureDataset
 from gulpio2.torch.pipeline import Compose
+from gulpio2.torch.profile import LoaderProfile
 from gulpio2.torch.registry import build, register
 from gulpio2.torch.samplers import (
     DefaultSampler,
@@ -32,6 +38,7 @@ from gulpio2.torch.samplers import (
 )
 from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.source import FrameReader, GulpSource
+from gulpio2.torch.views import CenterCrop, FrameView, RandomResizedCrop, Region
 from gulpio2.torch.wrappers import (
     ClassBalancedDataset,
     ConcatDataset,
@@ -42,6 +49,8 @@ from gulpio2.torch.wrappers import (
 __all__ = [
     "AnnotationError",
     "BaseDataset",
+    "Batch",
+    "CenterCrop",
     "ClassBalancedDataset",
     "Compose",
     "ConcatDataset",
@@ -49,12 +58,17 @@ __all__ = [
     "DefaultSampler",
     "EmptySampleError",
     "FrameReader",
+    "FrameView",
     "GulpClipDataset",
     "GulpDataset",
     "GulpImageDataset",
+    "GulpLoader",
     "GulpSource",
     "InfiniteSampler",
+    "LoaderProfile",
     "MixtureDataset",
+    "RandomResizedCrop",
+    "Region",
     "RepeatDataset",
     "ResumableSampler",
     "SampleIndex",

@@ -42,8 +42,8 @@ _SAMPLERS = (
 class _FrameDataset(GulpDataset):
     """Reads the chosen frames of an item, transforms them, and adds the target."""
 
-    # Whether a sample is one frame, without an axis for time.
-    _single_frame: ClassVar[bool] = False
+    single_frame: ClassVar[bool] = False
+    """Whether a sample is one frame, without an axis for time."""
 
     def __init__(
         self, source: Any, *, transform: Transform, target: Target, **options: Any
@@ -68,14 +68,14 @@ class _FrameDataset(GulpDataset):
         frames = self._transformed(_to_tensor(self.source.read(info, chosen)))
         if frames is None:
             return None
-        target = self._target_of(info)
+        target = self.target_of(info)
         if self.pipeline.transforms:
             place = {"frame_indices": chosen.indices, "valid": chosen.valid}
             return self.pipeline({**info, "frames": frames, "target": target, **place})
         return frames if self.target is None else (frames, target)
 
     def _transformed(self, frames: Any) -> Any:
-        if self._single_frame:
+        if self.single_frame:
             frames = frames[0]
         elif frames.ndim > 4 and not len(frames):
             return None  # the sampler found no clip in this item
@@ -88,7 +88,8 @@ class _FrameDataset(GulpDataset):
             return None
         return require("torch", extra="torch").stack(clips)
 
-    def _target_of(self, info: Info) -> Any:
+    def target_of(self, info: Info) -> Any:
+        """Give the target of a sample, from what `get_data_info` gave; None without."""
         if self.target is None:
             return None
         if callable(self.target):
@@ -210,7 +211,7 @@ class GulpImageDataset(_FrameDataset):
     (3, 24, 32)
     """
 
-    _single_frame: ClassVar[bool] = True
+    single_frame: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from gulpio2._optional import require
 
-__all__ = ["default_collate", "pseudo_collate"]
+__all__ = ["array_collate", "default_collate", "pseudo_collate"]
 
 
 def pseudo_collate(data_batch: Sequence[Any]) -> Any:
@@ -62,6 +64,43 @@ def default_collate(data_batch: Sequence[Any]) -> Any:
     are stacked in that memory order, which is a plain copy, and stay views.
     """
     return _collate(list(data_batch), _stacked)
+
+
+def array_collate(data_batch: Sequence[Any]) -> Any:
+    """Turn samples into one whose leaves are stacked as numpy arrays; needs no torch.
+
+    Parameters
+    ----------
+    data_batch : sequence
+        Samples, nested alike.
+
+    Returns
+    -------
+    object
+        Nested like a sample. Arrays of one shape, and numbers, become arrays with a
+        leading axis; anything else a list.
+
+    Raises
+    ------
+    RuntimeError
+        Sequences differ in length.
+
+    Examples
+    --------
+    >>> array_collate([("a", 1), ("b", 2)])
+    [['a', 'b'], array([1, 2])]
+    """
+    return _collate(list(data_batch), _as_array)
+
+
+def _as_array(leaves: list[Any]) -> Any:
+    if not all(
+        isinstance(leaf, (int, float, np.generic, np.ndarray)) for leaf in leaves
+    ):
+        return leaves
+    if len({np.shape(leaf) for leaf in leaves}) > 1:
+        return leaves
+    return np.asarray(leaves)
 
 
 def _collate(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:

@@ -21,7 +21,13 @@ from gulpio2.torch.seeding import SampleIndex
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sized
 
-__all__ = ["DefaultSampler", "InfiniteSampler", "ResumableSampler", "worker_init_fn"]
+__all__ = [
+    "DefaultSampler",
+    "InfiniteSampler",
+    "ResumableSampler",
+    "rank_and_count",
+    "worker_init_fn",
+]
 
 Batch = TypeVar("Batch")
 
@@ -49,7 +55,7 @@ class DefaultSampler:
         seed: int | None = None,
         round_up: bool = True,  # noqa: FBT001, FBT002  the interface
     ) -> None:
-        self.rank, self.world_size = _rank_and_count()
+        self.rank, self.world_size = rank_and_count()
         self.dataset = dataset
         self.shuffle = shuffle
         self.seed = _shared_seed() if seed is None else operator.index(seed)
@@ -97,7 +103,7 @@ class InfiniteSampler:
     ) -> None:
         if not len(dataset):
             raise ValueError("the dataset is empty: there is nothing to go on with")
-        self.rank, self.world_size = _rank_and_count()
+        self.rank, self.world_size = rank_and_count()
         self.dataset = dataset
         self.shuffle = shuffle
         self.seed = _shared_seed() if seed is None else operator.index(seed)
@@ -178,7 +184,7 @@ class ResumableSampler:
         if (rank is None) != (num_ranks is None):
             raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
         if rank is None or num_ranks is None:
-            rank, num_ranks = _rank_and_count()
+            rank, num_ranks = rank_and_count()
         if not isinstance(order, Order):
             order = PlainOrder(len(order), seed=seed, shuffle=shuffle)
         self.cursor = OrderCursor(
@@ -278,7 +284,8 @@ def _distributed() -> Any:
     return distributed if running else None
 
 
-def _rank_and_count() -> tuple[int, int]:
+def rank_and_count() -> tuple[int, int]:
+    """Give this process's rank and how many there are; 0 and 1 without others."""
     distributed = _distributed()
     if distributed is None:
         return 0, 1

@@ -179,7 +179,7 @@ class GulpSource:
         FrameTimeError
             The item has none.
         """
-        reader, id_ = self._find(info)
+        reader, id_ = self.find(info)
         where = f"item {id_!r} of {reader!r}"
         extras = load_extras(reader.merged_meta_dict[id_], where=where)
         if extras.time_base is None or not extras.pts:
@@ -210,7 +210,7 @@ class GulpSource:
         -----
         Each frame is decoded once, however often it comes.
         """
-        reader, id_ = self._find(info)
+        reader, id_ = self.find(info)
         wanted = clip.indices.ravel()
         unique, places = np.unique(wanted[wanted >= 0], return_inverse=True)
         frames = reader.read_clip(id_, unique.tolist())
@@ -220,7 +220,14 @@ class GulpSource:
             frames = gathered
         return frames.reshape(*clip.indices.shape, *frames.shape[1:])
 
-    def _find(self, info: Mapping[str, Any]) -> tuple[FrameReader, str]:
+    def find(self, info: Mapping[str, Any]) -> tuple[FrameReader, str]:
+        """Give the reader of an item, and its id there.
+
+        Parameters
+        ----------
+        info : mapping
+            What `items` or `describe` gave.
+        """
         number = info["source_idx"] if len(self.readers) > 1 else 0
         return self.readers[number], info["id"]
 

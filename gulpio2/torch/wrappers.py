@@ -19,7 +19,7 @@ from gulpio2.order import repeat_counts
 from gulpio2.torch.lazy import force_full_init
 from gulpio2.torch.metainfo import require_equal_metainfo
 from gulpio2.torch.registry import build, register
-from gulpio2.torch.seeding import index_like
+from gulpio2.torch.seeding import SampleIndex, index_like
 from gulpio2.torch.selection import sample_position
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "RepeatDataset",
     "as_dataset",
     "as_datasets",
+    "find_sample",
 ]
 
 
@@ -169,6 +170,29 @@ class DatasetWrapper(ABC):
             f"{type(self).__name__} has no subsets: take one of the dataset inside, "
             "then wrap that"
         )
+
+
+def find_sample(dataset: Any, place: SampleIndex) -> tuple[Any, SampleIndex]:
+    """Look through wrappers for the dataset that makes a sample.
+
+    Parameters
+    ----------
+    dataset : dataset or wrapper
+        The outermost one.
+    place : SampleIndex
+        A sample of it.
+
+    Returns
+    -------
+    dataset
+        The innermost one.
+    place : SampleIndex
+        The sample's index there, at the same place of the run.
+    """
+    while isinstance(dataset, DatasetWrapper):
+        member, local = dataset._locate(place)
+        dataset, place = dataset._members[member], place.at(local)
+    return dataset, place
 
 
 @register

@@ -1,0 +1,418 @@
+"""Batches decoded straight into memory that is used again, by threads, in an order.
+
+- `gulpio2.torch.views`: which part of a frame, at which size.
+- `gulpio2.torch.filling`: a sample's frames into its place in a batch.
+- `gulpio2.torch.ring`: the memory. `gulpio2.torch.prefetch`: the threads.
+- `gulpio2.torch.batch`: what comes out. `gulpio2.torch.profile`: where the time went.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from gulpio2.errors import CorruptFrameError, ReadRangeError
+from gulpio2.order import Order, OrderCursor, PlainOrder
+from gulpio2.threads import default_threads
+from gulpio2.torch.batch import Batch, make_batch
+from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
+from gulpio2.torch.filling import OnCorrupt, SampleMaker
+from gulpio2.torch.prefetch import Prefetcher
+from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
+from gulpio2.torch.ring import Slot, make_slots
+from gulpio2.torch.samplers import rank_and_count
+from gulpio2.torch.wrappers import DatasetWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from gulpio2.order import Draw
+    from gulpio2.torch.views import FrameView
+
+__all__ = ["GulpLoader"]
+
+Layout = Literal["THWC", "TCHW"]
+Output = Literal["torch", "numpy"]
+Colorspace = Literal["rgb", "gray"]
+
+# Samples looked at for the size of the frames where the first ones are damaged.
+_NUM_LOOKED_AT = 100
+
+
+class GulpLoader:
+    """Batches of clips, in the exact order of a run, without worker processes.
+
+    Parameters
+    ----------
+    dataset : GulpClipDataset, GulpImageDataset, or a wrapper of such
+        What the samples are: which frames, and which target. It has neither transform
+        nor pipeline: `view` takes their place, and the rest is done to whole batches.
+    batch_size : int
+        Samples of a batch of this rank.
+    view : FrameView, optional
+        Which part of each frame, at which size: `CenterCrop`, `RandomResizedCrop`, or
+        one of your own. Default: whole frames, which then have to be of one size.
+    order : gulpio2.order.Order, optional
+        Mixed, balanced or another order over the samples of the dataset. Default: each
+        sample once an epoch.
+    seed, shuffle : int, bool
+        Of the default order.
+    rank, num_ranks : int, optional
+        This process's share. Default: those of ``torch.distributed`` where it runs.
+    drop_last : bool, default False
+        False: the last batch may be smaller, and an epoch that cannot be shared out
+        evenly is padded with its own first samples. True: what does not make a full
+        batch on every rank is left out.
+    threads : int, optional
+        Threads that decode, each a sample at a time. 0: none, and nothing is done
+        ahead. Default: one per core, 8 at most.
+    prefetch : int, default 2
+        Batches that are made ahead of the one that was given out last.
+    keep : int, default 1
+        Batches that stay valid: 1, until the next one is asked for; 2, until the one
+        after it is, and so on.
+    output : {"torch", "numpy"}
+        What batches are made of. "numpy" needs no torch.
+    layout : {"THWC", "TCHW"}
+        Order of the last axes. The memory is ``THWC`` in both cases.
+    colorspace : {"rgb", "gray"}
+        Three channels, for grey frames too, or the luma alone.
+    pin_memory : bool, default False
+        Page-locked memory, from which ``.to(device, non_blocking=True)`` copies while
+        the program goes on; the memory is not written to before that copy is done, if
+        it was started on the current stream.
+    on_corrupt : {"raise", "skip", "substitute"}
+        What to do about a sample with damaged frames: raise; leave it out, so that the
+        batch is smaller (and empty if all are damaged, since ranks must keep step); or
+        put another one, chosen by its seed, in its place. The others stay where they
+        are. Each one is logged, and counted in the state.
+
+    Attributes
+    ----------
+    cursor : gulpio2.order.OrderCursor
+        Where the run stands.
+    dataset
+        The dataset.
+    num_skipped, num_substituted : int
+        Damaged samples so far, of this rank, in batches that were given out.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from gulpio2.sampling import sample_window
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("train", num_items=5, num_frames=8)
+    >>> sampler = partial(sample_window, clip_length=4)
+    >>> dataset = GulpClipDataset("train", sampler, target="id")
+    >>> loader = GulpLoader(dataset, batch_size=2, seed=1, output="numpy")
+    >>> for clips, targets in loader:
+    ...     print(clips.shape, targets)
+    (2, 4, 24, 32, 3) ['item2', 'item4']
+    (2, 4, 24, 32, 3) ['item1', 'item3']
+    (1, 4, 24, 32, 3) ['item0']
+
+    Notes
+    -----
+    Iterating gives the rest of an epoch and goes on to the next one. There are threads
+    only while an iteration is under way; it ends with its last batch, with the loop
+    that it is in, with `close`, or with the program.
+
+    Memory is ``prefetch + keep`` batches, made once.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        *,
+        batch_size: int,
+        view: FrameView | None = None,
+        order: Order | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        rank: int | None = None,
+        num_ranks: int | None = None,
+        drop_last: bool = False,
+        threads: int | None = None,
+        prefetch: int = 2,
+        keep: int = 1,
+        output: Output = "torch",
+        layout: Layout = "THWC",
+        colorspace: Colorspace = "rgb",
+        pin_memory: bool = False,
+        on_corrupt: OnCorrupt = "raise",
+    ) -> None:
+        _require_choice("output", output, Output)
+        _require_choice("layout", layout, Layout)
+        _require_choice("colorspace", colorspace, Colorspace)
+        _require_choice("on_corrupt", on_corrupt, OnCorrupt)
+        for name, value in (
+            ("batch_size", batch_size),
+            ("prefetch", prefetch),
+            ("keep", keep),
+        ):
+            if value < 1:
+                raise ValueError(f"{name} is {value!r}, expected at least 1")
+        if threads is not None and threads < 0:
+            raise ValueError(f"threads is {threads!r}, expected at least 0")
+        if pin_memory and output != "torch":
+            raise ValueError("pin_memory goes with output='torch' only")
+        if (rank is None) != (num_ranks is None):
+            raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
+        dataset.full_init()
+        leaves = list(_leaves(dataset))
+        self._has_targets = any(leaf.target is not None for leaf in leaves)
+        if rank is None or num_ranks is None:
+            rank, num_ranks = rank_and_count()
+        if order is None:
+            order = PlainOrder(len(dataset), seed=seed, shuffle=shuffle)
+        elif order.num_items != len(dataset):
+            raise ValueError(
+                f"the order draws from {order.num_items} samples, and the dataset has "
+                f"{len(dataset)}: build the order from this dataset"
+            )
+        self.dataset = dataset
+        self.cursor = OrderCursor(
+            order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
+        )
+        self.num_skipped = 0
+        self.num_substituted = 0
+        self._batch_size = batch_size
+        self._num_threads = default_threads() if threads is None else threads
+        self._prefetch = prefetch
+        self._keep = keep
+        self._output = output
+        self._pinned = pin_memory
+        self._channels_first = layout == "TCHW"
+        self._maker = SampleMaker(dataset, view, colorspace, on_corrupt)
+        self._slots: list[Slot] = []
+        self._active: Prefetcher | None = None
+        self.reset_profile()
+
+    # --- iterating ---------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Count the batches that this rank still has in this epoch."""
+        full, rest = divmod(len(self.cursor), self._batch_size)
+        return full + bool(rest and not self.cursor.drop_last)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Give the rest of the epoch under way, then go to the next one.
+
+        Another iteration over the same loader ends with this.
+
+        Yields
+        ------
+        Batch
+            `state_dict` counts it already: save after the step that it was for. Left
+            before the end, the next iteration goes on with the batch after.
+        """
+        self.close()
+        prefetcher = self._begin()
+        if prefetcher is None:
+            self.cursor.next_epoch()
+            return
+        given: deque[Slot] = deque()
+        try:
+            while True:
+                start = perf_counter()
+                job = prefetcher.next_job()
+                self._waiting_seconds += perf_counter() - start
+                if job is None:
+                    break
+                start = perf_counter()
+                batch = make_batch(
+                    job,
+                    channels_first=self._channels_first,
+                    has_targets=self._has_targets,
+                )
+                given.append(job.slot)
+                self._note(batch, len(job.draws))
+                del job
+                yield batch
+                del batch
+                self._consumer_seconds += perf_counter() - start
+                if len(given) == self._keep:
+                    prefetcher.release(given.popleft())
+            self.cursor.next_epoch()
+        finally:
+            prefetcher.stop()
+            for slot in given:
+                slot.released()
+            for clock in prefetcher.clocks:
+                self._past.add(clock)
+                clock.reset()
+            if self._active is prefetcher:
+                self._active = None
+
+    def _begin(self) -> Prefetcher | None:
+        """Start the threads; None where the epoch has no batches left."""
+        batches = self._batches()
+        first = next(batches, None)
+        if first is None:
+            return None
+        if not self._slots:
+            shape = (self._batch_size, *self._sample_shape())
+            self._slots = make_slots(
+                self._prefetch + self._keep,
+                shape,
+                tensor=self._output == "torch",
+                pinned=self._pinned,
+            )
+        self._active = Prefetcher(
+            itertools.chain([first], batches),
+            self._slots,
+            self._maker.make,
+            self._num_threads,
+        )
+        return self._active
+
+    def _batches(self) -> Iterator[Sequence[Draw]]:
+        draws = self.cursor.pending()
+        count = len(self)
+        for _ in range(count):
+            yield list(itertools.islice(draws, self._batch_size))
+
+    def _sample_shape(self) -> tuple[int, ...]:
+        draws = list(itertools.islice(self.cursor.pending(), _NUM_LOOKED_AT))
+        for draw in draws[:-1]:
+            try:
+                return self._maker.sample_shape(draw)
+            except (CorruptFrameError, ReadRangeError):
+                if self._maker.on_corrupt == "raise":
+                    raise
+        return self._maker.sample_shape(draws[-1])
+
+    def _note(self, batch: Batch, num_samples: int) -> None:
+        """Count a batch as consumed."""
+        self.cursor.advance(num_samples)
+        self.num_skipped += batch.num_skipped
+        self.num_substituted += batch.num_substituted
+        self._num_batches += 1
+
+    def close(self) -> None:
+        """End the iteration that is under way, and its threads.
+
+        The loader can be used again, and goes on with the batch after the last one that
+        was given out.
+        """
+        if self._active is not None:
+            self._active.stop()
+            self._active = None
+
+    def __enter__(self) -> GulpLoader:
+        """Give the loader itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the iteration that is under way, and its threads."""
+        self.close()
+
+    # --- state -------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way."""
+        return self.cursor.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to an epoch; the one under way is gone on with, not begun again."""
+        if epoch != self.cursor.epoch:
+            self.close()
+            self.cursor.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, int]:
+        """Give the state as a few integers.
+
+        Returns
+        -------
+        dict
+            The place in the global order, which is the same from every rank and knows
+            nothing of ranks, threads, batches or prefetching; and how many damaged
+            samples this rank has come upon.
+        """
+        counts = {"skipped": self.num_skipped, "substituted": self.num_substituted}
+        return {**self.cursor.state_dict(), **counts}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go to where a state was saved, with this loader's own ranks and batches.
+
+        Raises
+        ------
+        ValueError
+            It was saved along another order.
+        """
+        self.close()
+        self.cursor.load_state_dict(state)
+        self.num_skipped = state.get("skipped", 0)
+        self.num_substituted = state.get("substituted", 0)
+
+    # --- where the time goes -----------------------------------------------------
+
+    def profile(self) -> LoaderProfile:
+        """Say where the time went, and which setting to change first.
+
+        Returns
+        -------
+        LoaderProfile
+            Since the loader was made, or since `reset_profile`. Print it.
+        """
+        return make_profile(
+            [self._past, *(self._active.clocks if self._active else [])],
+            num_threads=self._num_threads,
+            num_batches=self._num_batches,
+            consumer_seconds=self._consumer_seconds,
+            waiting_for_data_seconds=self._waiting_seconds,
+        )
+
+    def reset_profile(self) -> None:
+        """Forget what was measured; for after the first steps, which are slower."""
+        self._past = Clock()
+        if self._active is not None:
+            for clock in self._active.clocks:
+                clock.reset()
+        self._num_batches = 0
+        self._consumer_seconds = 0.0
+        self._waiting_seconds = 0.0
+
+    def __repr__(self) -> str:
+        """Show what it loads and where it stands."""
+        return (
+            f"GulpLoader({type(self.dataset).__name__} of {len(self.dataset)} samples, "
+            f"batch_size={self._batch_size}, threads={self._num_threads}, "
+            f"{self.cursor!r})"
+        )
+
+
+def _leaves(dataset: Any) -> Iterator[Any]:
+    """Give the innermost datasets, each of which must make plain clips."""
+    if isinstance(dataset, DatasetWrapper):
+        for member in dataset._members:
+            yield from _leaves(member)
+        return
+    if not isinstance(dataset, (GulpClipDataset, GulpImageDataset)):
+        raise TypeError(
+            f"dataset is a {type(dataset).__name__}, expected a GulpClipDataset, a "
+            "GulpImageDataset or a wrapper of such. For other datasets there is "
+            "torch.utils.data.DataLoader with a ResumableSampler"
+        )
+    if dataset.transform is not None or dataset.pipeline.transforms:
+        raise ValueError(
+            "the dataset has a transform or a pipeline, which a loader of whole "
+            "batches cannot apply. Give the loader a view, do the rest to the batch, "
+            "or use torch.utils.data.DataLoader with a ResumableSampler"
+        )
+    yield dataset
+
+
+def _require_choice(name: str, value: object, choices: Any) -> None:
+    if value not in get_args(choices):
+        allowed = ", ".join(map(repr, get_args(choices)))
+        raise ValueError(f"{name} is {value!r}; it must be one of {allowed}")

@@ -1,0 +1,250 @@
+"""Threads that fill batches ahead of who consumes them, in order.
+
+The threads take samples one by one, those of the next batch first, so a batch is ready
+as early as it can be, however many threads there are. They never run further ahead
+than there is memory for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from gulpio2.torch.profile import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from gulpio2.order import Draw
+    from gulpio2.torch.filling import Sample
+    from gulpio2.torch.ring import Slot
+
+    Make = Callable[[Draw, npt.NDArray[np.uint8], Clock], Sample | None]
+
+__all__ = ["Job", "Prefetcher"]
+
+
+class Job:
+    """A batch under way.
+
+    Attributes
+    ----------
+    draws : sequence of Draw
+        Its samples.
+    slot : Slot
+        Its memory.
+    samples : list of Sample or None
+        What was made; None for one that was left out.
+    """
+
+    __slots__ = ("draws", "errors", "next_row", "num_left", "samples", "slot")
+
+    def __init__(self, draws: Sequence[Draw], slot: Slot) -> None:
+        self.draws = draws
+        self.slot = slot
+        self.samples: list[Sample | None] = [None] * len(draws)
+        self.errors: dict[int, BaseException] = {}
+        self.next_row = 0
+        self.num_left = len(draws)
+
+
+class Prefetcher:
+    """Batches in order, made ahead by threads of this process.
+
+    Parameters
+    ----------
+    batches : iterator of sequence of Draw
+        The samples of each batch.
+    slots : sequence of Slot
+        Memory; as many batches as there are slots are under way or in use.
+    make : callable
+        Makes a sample; called in any of the threads.
+    num_threads : int
+        0: samples are made where a batch is asked for, none ahead.
+
+    Attributes
+    ----------
+    clocks : list of Clock
+        One per thread.
+    """
+
+    def __init__(
+        self,
+        batches: Iterator[Sequence[Draw]],
+        slots: Sequence[Slot],
+        make: Make,
+        num_threads: int,
+    ) -> None:
+        self._batches = batches
+        self._make = make
+        self._free = deque(slots)
+        self._jobs: deque[Job] = deque()
+        self._open: Job | None = None
+        self._exhausted = False
+        self._failure: BaseException | None = None
+        self._stopped = False
+        # Reentrant: a generator that is collected while a thread holds it stops us.
+        self._lock = threading.RLock()
+        self._to_do = threading.Condition(self._lock)
+        self._ready = threading.Condition(self._lock)
+        self._process = os.getpid()
+        self.clocks = [Clock() for _ in range(max(1, num_threads))]
+        self._threads: list[threading.Thread] = []
+        for number in range(num_threads):
+            # Daemons, which the end of the program stops: else it would wait for them
+            # wherever an exception left the loader in the middle of an epoch.
+            thread = threading.Thread(
+                target=self._serve,
+                args=(self.clocks[number],),
+                name=f"gulpio2-loader-{number}",
+                daemon=True,
+            )
+            self._threads.append(thread)
+        if self._threads:
+            _running.add(self)
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # no more threads: those that run must not stay
+            self.stop()
+            raise
+
+    # --- for the consumer --------------------------------------------------------
+
+    def next_job(self) -> Job | None:
+        """Give the next batch, when it is ready; None at the end.
+
+        Raises
+        ------
+        RuntimeError
+            It was stopped, or this is a fork of the process that it is of.
+        BaseException
+            What making one of the samples raised.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "the loader was begun in another process, and its threads are there: "
+                "iterate over it anew"
+            )
+        if not self._threads:
+            while not self._is_ready() and self._work_once(self.clocks[0]):
+                pass
+        with self._lock:
+            self._ready.wait_for(self._is_ready)
+            if self._stopped:
+                raise RuntimeError(
+                    "this iteration over the loader has ended, because another was "
+                    "begun, the loader was closed, or its state was set"
+                )
+            if not self._jobs:
+                if self._failure is not None:
+                    raise self._failure
+                return None
+            job = self._jobs.popleft()
+        if job.errors:
+            raise job.errors[min(job.errors)]
+        return job
+
+    def release(self, slot: Slot) -> None:
+        """Take the memory of a batch back."""
+        slot.released()
+        with self._lock:
+            self._free.append(slot)
+            self._to_do.notify_all()
+
+    def stop(self) -> None:
+        """End the threads, once each is done with its sample."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._stopped = True
+            self._to_do.notify_all()
+            self._ready.notify_all()
+        for thread in self._threads:
+            # A thread that collects garbage may be the one that stops us.
+            if thread is not threading.current_thread() and thread.ident is not None:
+                thread.join()
+        _running.discard(self)
+
+    def _is_ready(self) -> bool:
+        if self._stopped:
+            return True
+        if self._jobs:
+            return self._jobs[0].num_left == 0
+        return self._exhausted
+
+    # --- in the threads ----------------------------------------------------------
+
+    def _serve(self, clock: Clock) -> None:
+        while self._work_once(clock):
+            pass
+
+    def _work_once(self, clock: Clock) -> bool:
+        """Make one sample; False when there is nothing left to do."""
+        taken = self._take(clock)
+        if taken is None:
+            return False
+        job, row = taken
+        try:
+            job.slot.wait_until_copied()
+            job.samples[row] = self._make(job.draws[row], job.slot.array[row], clock)
+        except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
+            job.errors[row] = error
+        with self._lock:
+            job.num_left -= 1
+            if job.num_left == 0:
+                self._ready.notify_all()
+        return True
+
+    def _take(self, clock: Clock) -> tuple[Job, int] | None:
+        """Take the next sample, waiting for memory where there is none."""
+        with self._lock:
+            while not self._stopped:
+                job = self._open
+                if job is not None and job.next_row < len(job.draws):
+                    job.next_row += 1
+                    return job, job.next_row - 1
+                if self._exhausted:
+                    return None
+                if self._free:
+                    self._begin_batch()
+                    continue
+                start = perf_counter()
+                self._to_do.wait()
+                clock.waiting += perf_counter() - start
+        return None
+
+    def _begin_batch(self) -> None:
+        try:
+            draws = next(self._batches, None)
+        except BaseException as error:  # noqa: BLE001  # raised where it is missed
+            self._failure, draws = error, None
+        if draws is None:
+            self._exhausted = True
+            self._to_do.notify_all()
+            self._ready.notify_all()
+            return
+        self._open = Job(draws, self._free.popleft())
+        self._jobs.append(self._open)
+
+
+# Those whose threads run. At exit they are stopped while that can still be done in
+# order: daemon threads that are cut off in the middle of a decoder can crash.
+_running: set[Prefetcher] = set()
+
+
+def _stop_all() -> None:
+    for prefetcher in list(_running):
+        prefetcher.stop()
+
+
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)  # the threads are not here

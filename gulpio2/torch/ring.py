@@ -1,0 +1,72 @@
+"""Memory of batches that is used again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gulpio2._optional import require
+
+__all__ = ["Slot", "make_slots"]
+
+
+class Slot:
+    """The memory of one batch.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        ``(B, ..., H, W, C)``.
+    tensor : bool
+        Whether batches are to be tensors.
+    pinned : bool
+        Page-locked memory, from which a GPU copies while the program goes on.
+
+    Attributes
+    ----------
+    array : numpy.ndarray
+        The memory, uint8.
+    tensor
+        The same memory as a tensor; None without torch.
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, tensor: bool, pinned: bool) -> None:
+        self.tensor: Any = None
+        self.array: npt.NDArray[np.uint8]
+        self._copied: Any = None
+        if tensor:
+            torch = require("torch", extra="torch")
+            self.tensor = torch.empty(shape, dtype=torch.uint8, pin_memory=pinned)
+            self.array = self.tensor.numpy()
+        else:
+            self.array = np.empty(shape, np.uint8)
+        self._pinned = pinned
+
+    def released(self) -> None:
+        """Note what the GPU still has to copy out of it, now that nobody uses it."""
+        if self._pinned:
+            torch = require("torch", extra="torch")
+            self._copied = torch.cuda.current_stream().record_event()
+
+    def wait_until_copied(self) -> None:
+        """Return once the GPU has copied what it was to copy; from any thread."""
+        copied = self._copied
+        if copied is not None:
+            copied.synchronize()
+
+
+def make_slots(
+    num_slots: int, shape: tuple[int, ...], *, tensor: bool, pinned: bool
+) -> list[Slot]:
+    """Make the memory of several batches.
+
+    Raises
+    ------
+    RuntimeError
+        Pinned memory without a CUDA device.
+    """
+    if pinned and not require("torch", extra="torch").cuda.is_available():
+        raise RuntimeError("pin_memory=True needs a CUDA device, and there is none")
+    return [Slot(shape, tensor=tensor, pinned=pinned) for _ in range(num_slots)]

@@ -1,0 +1,183 @@
+"""Which part of a stored frame a loader's batches show, and at which size.
+
+A view chooses a region of the frames of a clip, one for all of them, from their size
+and a generator; the region is then decoded, resized and, where it says so, mirrored.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["CenterCrop", "FrameView", "RandomResizedCrop", "Region"]
+
+# Tries of a random region before the largest one is taken, as in torchvision.
+_NUM_TRIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of the frames of one clip, in pixels of the stored frame."""
+
+    top: int
+    """First row."""
+    left: int
+    """First column."""
+    height: int
+    """Rows, at least one."""
+    width: int
+    """Columns, at least one."""
+    mirrored: bool = False
+    """Whether left and right change places."""
+
+
+class FrameView(Protocol):
+    """What a loader needs in order to bring items of all sizes to one."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the frames in a batch."""
+        ...
+
+    def choose(
+        self, height: int, width: int, rng: np.random.Generator | None
+    ) -> Region:
+        """Choose a region of frames of this size.
+
+        Parameters
+        ----------
+        height, width : int
+            Of the stored frames.
+        rng : numpy.random.Generator or None
+            Of this sample, for all that is random; None in test mode.
+
+        Returns
+        -------
+        Region
+            It is resized to `shape`, whatever its proportions.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CenterCrop:
+    """The middle of the frame, as large as its proportions allow.
+
+    Examples
+    --------
+    >>> CenterCrop(224).choose(256, 340, None)
+    Region(top=0, left=42, height=256, width=256, mirrored=False)
+    """
+
+    size: int | tuple[int, int]
+    """Edge of a square, or height and width, in pixels of the batch."""
+    share: float = 1.0
+    """Of the largest such region's edges, the part to take; 0.875 is usual in tests."""
+
+    def __post_init__(self) -> None:
+        """Check size and share."""
+        _pair(self.size)
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share is {self.share!r}, expected above 0, 1 at most")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the frames in a batch."""
+        return _pair(self.size)
+
+    def choose(
+        self, height: int, width: int, rng: np.random.Generator | None
+    ) -> Region:
+        """Choose the middle; nothing is random."""
+        del rng
+        rows, columns = _largest(height, width, self.shape)
+        return _middle(height, width, rows * self.share, columns * self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomResizedCrop:
+    """A region of random area and proportions, perhaps mirrored; for training.
+
+    The rule of torchvision's transform of that name. In test mode: the middle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> view = RandomResizedCrop(112, area=(0.3, 1.0))
+    >>> view.choose(256, 340, np.random.default_rng(1))
+    Region(top=12, left=37, height=207, width=250, mirrored=False)
+    """
+
+    size: int | tuple[int, int]
+    """Edge of a square, or height and width, in pixels of the batch."""
+    area: tuple[float, float] = (0.08, 1.0)
+    """Least and largest area, as a share of the frame's."""
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    """Least and largest width for a height of one, in the stored frame."""
+    mirrored: float = 0.5
+    """How often left and right change places; 0 where that changes the meaning."""
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        _pair(self.size)
+        for name, (least, most) in (("area", self.area), ("ratio", self.ratio)):
+            if not 0 < least <= most:
+                raise ValueError(
+                    f"{name} is {(least, most)}, expected (least, most), both above 0"
+                )
+        if not 0 <= self.mirrored <= 1:
+            raise ValueError(f"mirrored is {self.mirrored!r}, expected 0 to 1")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the frames in a batch."""
+        return _pair(self.size)
+
+    def choose(
+        self, height: int, width: int, rng: np.random.Generator | None
+    ) -> Region:
+        """Choose a random region, or the middle without a generator."""
+        if rng is None:
+            return _middle(height, width, *_largest(height, width, self.shape))
+        mirrored = bool(rng.random() < self.mirrored)
+        low, high = math.log(self.ratio[0]), math.log(self.ratio[1])
+        for _ in range(_NUM_TRIES):
+            area = height * width * rng.uniform(*self.area)
+            ratio = math.exp(rng.uniform(low, high))
+            columns = round(math.sqrt(area * ratio))
+            rows = round(math.sqrt(area / ratio))
+            if 0 < rows <= height and 0 < columns <= width:
+                top = int(rng.integers(height - rows + 1))
+                left = int(rng.integers(width - columns + 1))
+                return Region(top, left, rows, columns, mirrored)
+        # A frame of other proportions than any of these: as much of it as they allow.
+        ratio = min(max(width / height, self.ratio[0]), self.ratio[1])
+        region = _middle(
+            height, width, min(height, width / ratio), min(width, height * ratio)
+        )
+        return Region(region.top, region.left, region.height, region.width, mirrored)
+
+
+def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
+    height, width = size if isinstance(size, tuple) else (size, size)
+    pair = operator.index(height), operator.index(width)
+    if min(pair) < 1:
+        raise ValueError(f"size is {size!r}, expected at least one pixel")
+    return pair
+
+
+def _largest(height: int, width: int, shape: tuple[int, int]) -> tuple[float, float]:
+    """Give the largest rows and columns of these proportions."""
+    factor = min(height / shape[0], width / shape[1])
+    return shape[0] * factor, shape[1] * factor
+
+
+def _middle(height: int, width: int, rows: float, columns: float) -> Region:
+    """Put a region, rounded to whole pixels, into the middle."""
+    tall, wide = max(1, round(rows)), max(1, round(columns))
+    return Region((height - tall) // 2, (width - wide) // 2, tall, wide)

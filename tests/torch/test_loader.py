@@ -1,0 +1,448 @@
+"""What the loader gives: clips, targets, sizes, memory, and how it is refused."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.chunk import GulpChunk
+from gulpio2.errors import FormatError
+from gulpio2.order import PlainOrder, RepeatedOrder
+from gulpio2.sampling import sample_segments, sample_window, spaced_windows
+from gulpio2.testing import make_frames
+from gulpio2.torch import (
+    CenterCrop,
+    ConcatDataset,
+    GulpClipDataset,
+    GulpDataset,
+    GulpImageDataset,
+    GulpLoader,
+    RandomResizedCrop,
+    RepeatDataset,
+    ResumableSampler,
+    default_collate,
+)
+
+window = partial(sample_window, clip_length=4)
+numpy_loader = partial(GulpLoader, output="numpy", threads=2)
+
+
+@pytest.fixture
+def clips(make_directory):
+    """Make a dataset of six items of 8 frames."""
+    path = make_directory(counts=(8,) * 6)
+    return GulpClipDataset(path, window, target="idx")
+
+
+@pytest.fixture
+def mixed_sizes(tmp_path):
+    """Make a directory of items of several sizes, one of them grey."""
+    folder = tmp_path / "sizes"
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, (height, width) in enumerate(
+            [(48, 64), (64, 48), (200, 300), (20, 30), (256, 256)]
+        ):
+            frames: Any = make_frames(6, height, width, seed=number)
+            if number == 3:
+                frames = [frame[..., 0] for frame in frames]
+            chunk.append(f"v{number}", {"idx": number}, frames)
+    return folder
+
+
+def copies(loader):
+    """Give all batches of an epoch, the clips copied out of the loader's memory."""
+    return [(np.array(batch.clips), batch) for batch in loader]
+
+
+def test_clips_are_those_that_the_dataset_gives(clips, item_numbers, frame_numbers):
+    found = copies(numpy_loader(clips, batch_size=4, seed=3))
+    assert [pixels.shape for pixels, _ in found] == [(4, 4, 8, 12, 3), (2, 4, 8, 12, 3)]
+    places = list(ResumableSampler(clips, seed=3))
+    for (pixels, batch), part in zip(found, (places[:4], places[4:]), strict=True):
+        assert batch.indices.tolist() == part
+        assert batch.seeds.tolist() == [place.seed for place in part]
+        shown = np.moveaxis(pixels, -1, -3)
+        assert item_numbers(shown) == [[index] * 4 for index in part]
+        assert frame_numbers(shown) == batch.frame_indices.tolist()
+        assert batch.valid.all()
+        assert batch.targets.tolist() == [index % 2 for index in part]
+        assert [info["id"] for info in batch.infos] == [f"clip{i}" for i in part]
+
+
+@pytest.mark.torch
+def test_a_data_loader_gives_the_same_batches(clips):
+    from torch.utils.data import DataLoader
+
+    other = DataLoader(
+        clips,
+        batch_size=4,
+        sampler=ResumableSampler(clips, seed=3),
+        collate_fn=default_collate,
+    )
+    loader = GulpLoader(clips, batch_size=4, seed=3, layout="TCHW")
+    for batch, (pixels, targets) in zip(loader, other, strict=True):
+        assert batch.clips.dtype == pixels.dtype
+        assert batch.clips.equal(pixels)
+        assert batch.targets.equal(targets)
+        assert batch.targets.dtype == targets.dtype
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [("THWC", (4, 4, 8, 12, 3)), ("TCHW", (4, 4, 3, 8, 12))],
+)
+def test_both_layouts_are_views_of_the_same_memory(clips, layout, shape):
+    (batch,) = GulpLoader(clips, batch_size=4, layout=layout, drop_last=True)
+    assert tuple(batch.clips.shape) == shape
+    channels_last = batch.clips if layout == "THWC" else batch.clips.movedim(-3, -1)
+    assert channels_last.is_contiguous()
+    arrays = GulpLoader(clips, batch_size=4, layout=layout, output="numpy")
+    assert next(iter(arrays)).clips.shape == shape
+
+
+def test_items_of_all_sizes_come_to_one(mixed_sizes):
+    dataset = GulpClipDataset(mixed_sizes, window, target="idx", test_mode=True)
+    loader = numpy_loader(dataset, batch_size=5, shuffle=False, view=CenterCrop(32))
+    ((pixels, batch),) = copies(loader)
+    assert pixels.shape == (5, 4, 32, 32, 3)
+    directory = GulpDirectory(mixed_sizes)
+    for number in range(5):
+        whole = directory.read_clip(f"v{number}", batch.frame_indices[number].tolist())
+        height, width = whole.shape[1:3]
+        edge = min(height, width)
+        top, left = (height - edge) // 2, (width - edge) // 2
+        for shown, frame in zip(pixels[number], whole, strict=True):
+            part = np.ascontiguousarray(frame[top : top + edge, left : left + edge])
+            wanted = cv2.resize(part, (32, 32), interpolation=cv2.INTER_AREA)
+            if edge < 32:
+                wanted = cv2.resize(part, (32, 32), interpolation=cv2.INTER_LINEAR)
+            wanted = np.broadcast_to(wanted.reshape(32, 32, -1), (32, 32, 3))
+            assert np.abs(shown.astype(int) - wanted).mean() < 6
+
+
+def test_random_regions_are_mirrored_and_those_of_the_sample(mixed_sizes):
+    dataset = GulpClipDataset(mixed_sizes, window).get_subset([2])
+    mirrored, plain = (
+        copies(
+            numpy_loader(
+                dataset,
+                batch_size=1,
+                view=RandomResizedCrop(40, area=(0.9, 1), mirrored=how),
+            )
+        )[0][0]
+        for how in (1.0, 0.0)
+    )
+    assert np.array_equal(mirrored[..., ::-1, :], plain)
+    assert not np.array_equal(mirrored, plain)
+
+
+def test_items_of_several_sizes_need_a_view(mixed_sizes):
+    dataset = GulpClipDataset(mixed_sizes, window)
+    loader = numpy_loader(dataset, batch_size=5, shuffle=False)
+    with pytest.raises(FormatError, match=r"item 'v1' .*64x48.*48x64.*view=CenterCrop"):
+        list(loader)
+
+
+def test_grey_is_the_luma_of_all_items(mixed_sizes):
+    dataset = GulpClipDataset(mixed_sizes, window, test_mode=True)
+    view = CenterCrop(24)
+    arguments: dict[str, Any] = {"batch_size": 5, "view": view, "shuffle": False}
+    ((grey, _),) = copies(numpy_loader(dataset, colorspace="gray", **arguments))
+    ((rgb, _),) = copies(numpy_loader(dataset, **arguments))
+    assert grey.shape == (5, 4, 24, 24, 1)
+    luma = rgb @ np.array([0.299, 0.587, 0.114])
+    assert np.abs(grey[..., 0] - luma).mean() < 2
+    assert (rgb[3, ..., 0] == rgb[3, ..., 1]).all()
+
+
+def test_frames_that_come_again_or_are_missing(make_directory, frame_numbers):
+    path = make_directory(counts=(3, 3))
+    dataset = GulpClipDataset(
+        path, partial(sample_window, clip_length=5, border="mask"), test_mode=True
+    )
+    ((pixels, batch),) = copies(numpy_loader(dataset, batch_size=2))
+    numbers = frame_numbers(np.moveaxis(pixels, -1, -3))
+    for shown, chosen, valid in zip(
+        numbers, batch.frame_indices.tolist(), batch.valid.tolist(), strict=True
+    ):
+        assert [index >= 0 for index in chosen] == valid
+        assert shown == [max(index, 0) for index in chosen]
+    assert (pixels[~batch.valid] == 0).all()
+    repeated = partial(sample_segments, num_segments=6)
+    dataset = GulpClipDataset(path, repeated, test_mode=True)
+    ((pixels, batch),) = copies(numpy_loader(dataset, batch_size=2))
+    assert frame_numbers(np.moveaxis(pixels, -1, -3)) == batch.frame_indices.tolist()
+    assert sorted(set(batch.frame_indices[0].tolist())) == [0, 1, 2]
+
+
+def test_several_clips_of_an_item_and_single_images(clips, make_directory):
+    path = make_directory("other", counts=(8, 8))
+    views = partial(spaced_windows, num_windows=3, clip_length=4)
+    batch = next(iter(numpy_loader(GulpClipDataset(path, views), batch_size=2)))
+    assert batch.clips.shape == (2, 3, 4, 8, 12, 3)
+    assert batch.valid.shape == (2, 3, 4)
+    images = GulpImageDataset(path, target=lambda info: {"of": info["id"]})
+    batch = next(iter(numpy_loader(images, batch_size=2, shuffle=False)))
+    assert batch.clips.shape == (2, 8, 12, 3)
+    assert batch.targets == {"of": ["other0", "other1"]}
+
+
+def test_a_sampler_must_choose_as_many_frames_of_each(make_directory):
+    path = make_directory(counts=(8, 3))
+    dataset = GulpClipDataset(path, lambda count, rng: sample_window(count, count))
+    loader = numpy_loader(dataset, batch_size=2, shuffle=False)
+    with pytest.raises(ValueError, match=r"shape \(3,\) of item 'clip1', and \(8,\)"):
+        list(loader)
+
+
+def test_wrappers_are_looked_through(clips, make_directory, item_numbers):
+    other = GulpClipDataset(make_directory("other", counts=(8, 8)), window)
+    joined = ConcatDataset([RepeatDataset(clips, 2), other])
+    loader = numpy_loader(joined, batch_size=14, shuffle=False)
+    ((pixels, batch),) = copies(loader)
+    assert batch.indices.tolist() == list(range(14))
+    items = [*range(6), *range(6), 0, 1]
+    assert item_numbers(np.moveaxis(pixels, -1, -3)) == [[k] * 4 for k in items]
+    assert batch.infos[-1]["id"] == "other1"
+    assert batch.targets[-1] is None
+
+
+def test_a_reader_that_only_decodes_is_read_from(clips, mixed_sizes):
+    class Reader:
+        """Has no more than the protocol asks for."""
+
+        def __init__(self, path):
+            self.directory = GulpDirectory(path)
+            self.merged_meta_dict = self.directory.merged_meta_dict
+
+        def read_clip(self, id_, slice_=None):
+            return self.directory.read_clip(id_, slice_)
+
+    view = RandomResizedCrop(24, area=(0.9, 1.0))
+    arguments: dict[str, Any] = {"batch_size": 5, "view": view, "seed": 2}
+    plain = GulpClipDataset(Reader(mixed_sizes), window)
+    ((found, _),) = copies(numpy_loader(plain, **arguments))
+    stored = GulpClipDataset(mixed_sizes, window)
+    ((wanted, _),) = copies(numpy_loader(stored, **arguments))
+    # Not the same pixels: the codec halves large frames itself where it can.
+    assert np.abs(found.astype(int) - wanted).mean() < 6
+
+
+# ---------------------------------------------------------------- memory
+@pytest.mark.parametrize("keep", [1, 2, 4])
+def test_a_batch_stays_valid_until_so_many_more_are_asked_for(clips, keep):
+    loader = numpy_loader(clips, batch_size=1, keep=keep, prefetch=2)
+    given: list[tuple[Any, Any]] = []
+    for batch in loader:
+        given.append((batch, batch.clips.copy()))
+        for kept, pixels in given[-keep:]:
+            assert np.array_equal(kept.clips, pixels)
+
+
+def test_memory_is_used_again(clips):
+    loader = numpy_loader(clips, batch_size=1, keep=1, prefetch=2)
+    addresses = [
+        batch.clips.__array_interface__["data"][0] for _ in range(4) for batch in loader
+    ]
+    assert len(addresses) == 24
+    assert len(set(addresses)) == 3  # prefetch + keep
+
+
+def test_nothing_is_made_further_ahead_than_asked_for(make_directory):
+    path = make_directory(counts=(8,) * 9)
+    seen: list[str] = []
+    reached = threading.Event()
+
+    def target(info):
+        seen.append(info["id"])
+        if len(seen) == 4:
+            reached.set()
+        return 0
+
+    dataset = GulpClipDataset(path, window, target=target)
+    loader = numpy_loader(dataset, batch_size=1, prefetch=3, keep=1)
+    batches = iter(loader)
+    next(batches)
+    assert reached.wait(10)
+    loader.close()  # the threads are through with what they had begun
+    assert len(seen) == 4
+
+
+@pytest.mark.gpu
+def test_pinned_batches_may_be_copied_while_the_program_goes_on(make_directory):
+    import torch
+
+    path = make_directory(counts=(8,) * 12)
+    loader = GulpLoader(
+        GulpClipDataset(path, window), batch_size=2, pin_memory=True, prefetch=1
+    )
+    for _ in range(3):
+        copied, wanted = [], []
+        for batch in loader:
+            assert batch.clips.is_pinned()
+            wanted.append(batch.clips.clone())
+            torch.cuda._sleep(20_000_000)  # so that the copy has to wait its turn
+            copied.append(batch.clips.to("cuda", non_blocking=True))
+        assert all(a.cpu().equal(b) for a, b in zip(copied, wanted, strict=True))
+
+
+# ---------------------------------------------------------------- epochs
+def test_lengths_and_epochs(clips):
+    loader = numpy_loader(clips, batch_size=4)
+    assert (len(loader), loader.epoch) == (2, 0)
+    first = [index for batch in loader for index in batch.indices]
+    assert loader.epoch == 1
+    second = [index for batch in loader for index in batch.indices]
+    assert sorted(first) == sorted(second) == list(range(6))
+    assert first != second
+    loader.set_epoch(0)
+    assert [index for batch in loader for index in batch.indices] == first
+    dropping = numpy_loader(clips, batch_size=4, drop_last=True)
+    assert len(dropping) == 1
+    assert [len(batch) for batch in dropping] == [4]
+    assert dropping.epoch == 1
+    assert [len(batch) for batch in dropping] == [4]
+
+
+def test_an_iteration_goes_on_where_the_one_before_was_left(clips):
+    loader = numpy_loader(clips, batch_size=1, seed=4)
+    wanted = [draw.index for draw in loader.cursor.pending()]
+    found = []
+    for batch in loader:
+        found += batch.indices.tolist()
+        if len(found) == 2:
+            break
+    assert len(loader) == 4
+    for batch in loader:
+        found += batch.indices.tolist()
+    assert found == wanted
+
+
+def test_an_earlier_iteration_ends_with_the_next_one(clips):
+    loader = numpy_loader(clips, batch_size=1)
+    first, second = iter(loader), iter(loader)
+    next(first)
+    next(second)
+    with pytest.raises(RuntimeError, match="another was begun"):
+        next(first)
+    assert len(list(second)) == 4
+
+
+def test_setting_the_state_ends_an_iteration(clips):
+    loader = numpy_loader(clips, batch_size=1)
+    state = loader.state_dict()
+    batches = iter(loader)
+    next(batches)
+    loader.load_state_dict(state)
+    with pytest.raises(RuntimeError, match="its state was set"):
+        next(batches)
+    assert len(list(loader)) == 6
+
+
+def test_an_empty_dataset_has_empty_epochs(clips):
+    empty = clips.get_subset([])
+    loader = numpy_loader(empty, batch_size=2)
+    assert len(loader) == 0
+    assert list(loader) == []
+    assert loader.epoch == 1
+
+
+def test_an_error_comes_in_its_turn(make_directory):
+    path = make_directory(counts=(8,) * 5)
+
+    def target(info):
+        if info["id"] == "clip3":
+            raise LookupError("no such label")
+        return info["idx"]
+
+    dataset = GulpClipDataset(path, window, target=target)
+    loader = numpy_loader(dataset, batch_size=1, shuffle=False, prefetch=4)
+    seen: list[int] = []
+    with pytest.raises(LookupError, match="no such label"):
+        seen.extend(batch.indices.item() for batch in loader)
+    assert loader.state_dict()["position"] == 3
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name.startswith("gulpio2-loader")]
+
+
+# ---------------------------------------------------------------- profile
+def test_the_profile_says_where_the_time_went(clips):
+    loader = numpy_loader(clips, batch_size=2)
+    assert loader.profile().advice == "nothing was loaded yet"
+    assert len(list(loader)) == 3
+    profile = loader.profile()
+    assert (profile.num_batches, profile.num_samples, profile.num_frames) == (3, 6, 24)
+    assert profile.num_bytes > 24 * 200
+    assert profile.decode_seconds > 0
+    assert profile.storage_seconds > 0
+    assert profile.seconds > 0
+    text = str(profile)
+    for word in ("storage", "decode", "transform", "for data", "for the consumer"):
+        assert word in text
+    assert text.endswith(f"change first: {profile.advice}")
+    loader.reset_profile()
+    assert loader.profile().num_frames == 0
+
+
+def test_a_slow_consumer_is_told_that_it_sets_the_pace(clips):
+    import time
+
+    loader = numpy_loader(clips, batch_size=1, prefetch=3)
+    for epoch in range(2):
+        if epoch:
+            loader.reset_profile()
+        for _ in loader:
+            time.sleep(0.03)
+    profile = loader.profile()
+    assert profile.waiting_for_consumer_seconds > profile.decode_seconds
+    assert profile.consumer_seconds > profile.waiting_for_data_seconds
+    assert profile.advice.startswith("none: ")
+
+
+# ---------------------------------------------------------------- refusals
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"prefetch": 0}, "prefetch is 0"),
+        ({"keep": 0}, "keep is 0"),
+        ({"threads": -1}, "threads is -1"),
+        ({"output": "jax"}, "output is 'jax'; it must be one of 'torch', 'numpy'"),
+        ({"layout": "CTHW"}, "layout is 'CTHW'"),
+        ({"colorspace": "yuv"}, "colorspace is 'yuv'"),
+        ({"on_corrupt": "ignore"}, "on_corrupt is 'ignore'"),
+        ({"pin_memory": True}, "pin_memory goes with output='torch'"),
+        ({"rank": 1}, "give both"),
+        ({"rank": 2, "num_ranks": 2}, "rank is 2 of 2"),
+        ({"order": PlainOrder(5)}, "draws from 5 samples, and the dataset has 6"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_is_refused(clips, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GulpLoader(clips, **{"batch_size": 2, "output": "numpy", **arguments})
+
+
+def test_other_datasets_and_transforms_are_refused(clips, make_directory):
+    path = make_directory("other")
+    with pytest.raises(TypeError, match="GulpDataset, expected a GulpClipDataset"):
+        GulpLoader(GulpDataset(path), batch_size=1)
+    for option in ({"transform": abs}, {"pipeline": [dict]}):
+        dataset = GulpClipDataset(path, window, **option)
+        with pytest.raises(ValueError, match="transform or a pipeline"):
+            GulpLoader(RepeatDataset(dataset, 2), batch_size=1)
+
+
+def test_an_order_of_repeats_is_followed(clips):
+    order = RepeatedOrder([0, 1, 0, 3, 0, 0], shuffle=False)
+    loader = numpy_loader(clips, batch_size=8, order=order)
+    assert next(iter(loader)).indices.tolist() == [1, 3, 3, 3]
