@@ -1,0 +1,177 @@
+"""What the loader does about damaged samples, and what it counts."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.errors import CorruptFrameError
+from gulpio2.sampling import sample_window
+from gulpio2.torch import ConcatDataset, GulpClipDataset, GulpLoader
+
+BAD = (1, 4)
+NUM_ITEMS = 9
+
+
+def damage(path, numbers, name="clip"):
+    """Overwrite the beginning of every frame of some items."""
+    directory = GulpDirectory(path)
+    for number in numbers:
+        entry = directory.merged_meta_dict[f"{name}{number}"]
+        chunk = directory.chunk_lookup[f"{name}{number}"]
+        with (path / f"data_{chunk}.gulp").open("r+b") as file:
+            for loc, _, _ in entry["frame_info"]:
+                file.seek(loc)
+                file.write(b"\0" * 20)
+    directory.close()
+
+
+@pytest.fixture
+def damaged(make_directory):
+    """Make a dataset of nine items, of which the second and the fifth are damaged."""
+    path = make_directory(counts=(8,) * NUM_ITEMS)
+    damage(path, BAD)
+    return GulpClipDataset(path, partial(sample_window, clip_length=4), target="id")
+
+
+def load(dataset, how, **options: Any):
+    arguments: dict[str, Any] = {"batch_size": 2, "threads": 2, "output": "numpy"}
+    return GulpLoader(dataset, on_corrupt=how, **{**arguments, **options})
+
+
+def test_raise_names_the_item_after_the_batches_before_it(damaged):
+    loader = load(damaged, "raise", shuffle=False, prefetch=4)
+    batches = iter(loader)
+    with pytest.raises(CorruptFrameError, match=r"item 'clip1' of .*gulp2 check"):
+        next(batches)
+    assert loader.state_dict()["position"] == 0
+    loader = load(damaged.get_subset([0, 2, 3, 4]), "raise", shuffle=False, prefetch=4)
+    batches = iter(loader)
+    assert next(batches).targets == ["clip0", "clip2"]
+    with pytest.raises(CorruptFrameError, match="'clip4'"):
+        next(batches)
+    assert loader.state_dict()["position"] == 2
+
+
+def test_skip_leaves_them_out_and_nothing_else(damaged, item_numbers, caplog):
+    loader = load(damaged, "skip", shuffle=False)
+    with caplog.at_level(logging.WARNING, logger="gulpio2"):
+        found = [
+            (batch.targets, item_numbers(np.moveaxis(batch.clips, -1, -3)))
+            for batch in loader
+        ]
+    kept = [["clip0"], ["clip2", "clip3"], ["clip5"], ["clip6", "clip7"], ["clip8"]]
+    assert [targets for targets, _ in found] == kept
+    for targets, numbers in found:
+        assert numbers == [[int(name.removeprefix("clip"))] * 4 for name in targets]
+    assert (loader.num_skipped, loader.num_substituted) == (2, 0)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 2
+    assert any("position 4: sample left out: item 'clip4'" in text for text in warnings)
+
+
+def test_a_batch_of_which_all_is_damaged_is_empty(make_directory):
+    path = make_directory(counts=(8,) * 4)
+    damage(path, (0, 1))
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=4))
+    loader = load(dataset, "skip", shuffle=False)
+    shapes = []
+    # The size of the frames comes from the first that can be read.
+    for batch in loader:
+        shapes.append(batch.clips.shape)
+        assert repr(batch)
+    assert shapes == [(0, 4, 8, 12, 3), (2, 4, 8, 12, 3)]
+    assert loader.num_skipped == 2
+
+
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_substitutes_are_the_same_whoever_makes_them(damaged, threads):
+    def run(threads, stop=None):
+        loader = load(damaged, "substitute", seed=6, threads=threads)
+        found = []
+        for number, batch in enumerate(loader):
+            found += list(zip(batch.positions.tolist(), batch.targets, strict=True))
+            if stop == number:
+                break
+        return found, loader.state_dict()
+
+    wanted, state = run(1)
+    assert [position for position, _ in wanted] == list(range(NUM_ITEMS))
+    assert not {"clip1", "clip4"} & {target for _, target in wanted}
+    assert (state["substituted"], state["skipped"]) == (2, 0)
+    assert run(threads) == (wanted, state)
+    order = load(damaged, "substitute", seed=6).cursor.pending()
+    for draw, (_, target) in zip(order, wanted, strict=True):
+        if draw.index not in BAD:
+            assert target == f"clip{draw.index}"
+    begun, middle = run(threads, stop=1)
+    assert begun == wanted[:4]
+    assert middle["substituted"] <= 2
+
+
+def test_counts_are_of_what_was_given_out_and_go_on_after_a_resume(damaged):
+    loader = load(damaged, "skip", shuffle=False, prefetch=4)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    assert (state["position"], state["skipped"]) == (2, 1)  # the threads are further
+    loader.close()
+    resumed = load(damaged, "skip", shuffle=False)
+    resumed.load_state_dict(state)
+    assert len(list(resumed)) == 4
+    assert resumed.state_dict()["skipped"] == 2
+
+
+def test_substitutes_come_from_the_same_inner_dataset(make_directory):
+    sampler = partial(sample_window, clip_length=4)
+    first, second = (
+        make_directory(name, counts=(8,) * 3) for name in ("first", "second")
+    )
+    damage(second, (0, 1), name="second")
+    joined = ConcatDataset(
+        [GulpClipDataset(path, sampler, target="id") for path in (first, second)]
+    )
+    (batch,) = load(joined, "substitute", batch_size=6, shuffle=False)
+    assert batch.targets == ["first0", "first1", "first2", *["second2"] * 3]
+    assert batch.num_substituted == 2
+
+
+def test_it_gives_up_where_nothing_can_stand_in(make_directory):
+    path = make_directory(counts=(8, 8))
+    damage(path, (0, 1))
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=4))
+    with pytest.raises(CorruptFrameError):
+        list(load(dataset, "substitute"))
+
+
+def test_a_data_file_that_was_cut_is_damage_too(make_directory):
+    path = make_directory(counts=(8, 8))
+    with (path / "data_0.gulp").open("r+b") as file:
+        file.truncate(GulpDirectory(path).item("clip0").num_bytes + 10)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=4), target="id")
+    (batch,) = load(dataset, "skip", shuffle=False)
+    assert batch.targets == ["clip0"]
+
+
+def test_checksums_are_compared_where_the_directory_verifies(make_directory):
+    path = make_directory(counts=(8, 8))
+    directory = GulpDirectory(path)
+    loc, _, length = directory.merged_meta_dict["clip1"]["frame_info"][3]
+    with (path / "data_0.gulp").open("r+b") as file:
+        file.seek(loc + length // 2)
+        byte = file.read(1)
+        file.seek(loc + length // 2)
+        file.write(bytes([byte[0] ^ 1]))
+    directory.close()
+    dataset = GulpClipDataset(
+        GulpDirectory(path, verify=True),
+        partial(sample_window, clip_length=8),
+        target="id",
+    )
+    (batch,) = load(dataset, "skip", shuffle=False)
+    assert batch.targets == ["clip0"]

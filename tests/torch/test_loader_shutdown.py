@@ -1,0 +1,174 @@
+"""What a loader leaves behind: no thread, no process, no shared memory, no growth."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # looked into, never written to
+PROGRAM = """
+import os, sys, threading, time
+from functools import partial
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader
+
+dataset = GulpClipDataset(sys.argv[1], partial(sample_window, clip_length=4))
+loader = GulpLoader(dataset, batch_size=2, threads=3, prefetch=3, output="numpy")
+"""
+
+
+def names():
+    return [
+        thread.name
+        for thread in threading.enumerate()
+        if thread.name.startswith("gulpio2-loader")
+    ]
+
+
+@pytest.fixture
+def path(make_directory):
+    return make_directory(counts=(8,) * 12)
+
+
+@pytest.fixture
+def loader(path):
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=4))
+    return GulpLoader(dataset, batch_size=2, threads=3, prefetch=3, output="numpy")
+
+
+def test_no_thread_before_and_after_an_epoch(loader):
+    assert names() == []
+    seen = set()
+    for _ in loader:
+        seen.update(names())
+    assert seen <= {f"gulpio2-loader-{number}" for number in range(3)}
+    assert names() == []
+
+
+def test_no_thread_after_a_break_or_an_exception(loader):
+    for _ in loader:
+        break
+    assert names() == []
+
+    def train():
+        for _ in loader:
+            raise OverflowError
+
+    with pytest.raises(OverflowError) as caught:
+        train()
+    del caught
+    gc.collect()
+    assert names() == []
+
+
+def test_close_and_with_end_it_at_once(loader):
+    batches = iter(loader)
+    next(batches)
+    assert names()
+    loader.close()
+    assert names() == []
+    with loader:
+        held = iter(loader)
+        next(held)
+        assert names()
+    assert names() == []
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("for _ in loader: pass", 0, ""),
+        ("held = iter(loader); next(held)", 0, ""),
+        ("held = iter(loader); next(held); raise KeyError('mine')", 1, "mine"),
+        ("for _ in loader: raise KeyError('mine')", 1, "mine"),
+        ("for _ in loader: sys.exit(3)", 3, ""),
+        ("for _ in loader: os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
+        ("for _ in loader: os.kill(os.getpid(), 2)", -signal.SIGINT, "Interrupt"),
+    ],
+    ids=["end", "held", "held-error", "error", "exit", "kill", "interrupt"],
+)
+def test_a_program_leaves_nothing_behind(path, repository, python, end, status, said):
+    before = set(SHARED_MEMORY.iterdir()) if SHARED_MEMORY.is_dir() else set()
+    process = subprocess.Popen(
+        [python, "-W", "error", "-c", PROGRAM + end, path],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == status, errors
+    assert said in errors
+    if not said:
+        assert errors == ""
+    # Nothing is left in its process group, and no memory has a name.
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    left = set(SHARED_MEMORY.iterdir()) - before if SHARED_MEMORY.is_dir() else set()
+    mine = [entry for entry in left if "gulp" in entry.name]
+    assert mine == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_fork_of_the_trainer_says_that_the_threads_are_not_there(loader):
+    batches = iter(loader)
+    next(batches)
+    child = os.fork()
+    if not child:
+        try:
+            next(batches)
+        except RuntimeError as error:
+            os._exit(7 if "begun in another process" in str(error) else 8)
+        os._exit(9)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert len(list(batches)) == 5
+    assert names() == []
+
+
+MEMORY = (
+    PROGRAM
+    + """
+def private():
+    with open("/proc/self/smaps_rollup") as file:
+        return sum(
+            int(line.split()[1]) for line in file if line.startswith("Private_")
+        )
+
+sizes = []
+for epoch in range(12):
+    for batch in loader:
+        pass
+    sizes.append(private())
+print(*sizes)
+"""
+)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps_rollup").exists(), reason="no smaps_rollup here"
+)
+def test_memory_is_flat_over_epochs(path, repository, python):
+    done = subprocess.run(
+        [python, "-c", MEMORY.replace("threads=3", "threads=8"), path],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    sizes = [int(size) for size in done.stdout.split()]
+    assert len(sizes) == 12
+    assert max(sizes[3:]) <= 1.02 * sizes[2], sizes
