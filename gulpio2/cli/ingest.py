@@ -155,6 +155,7 @@ class Settings:
     on_duplicate: str
     allow_failures: bool
     resume: bool
+    ignore_space: bool
     as_json: bool
     dry_run: bool
 
@@ -220,6 +221,11 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
             help="Go on with a run that was interrupted; give the other arguments as "
             "they were.",
         ),
+        click.option(
+            "--ignore-space",
+            is_flag=True,
+            help="Begin even if an estimate says that the disk has no room for it.",
+        ),
         dry_run_option,
         json_option("the report as JSON"),
         verbosity_options,
@@ -254,6 +260,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             encoder=EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
             on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it
             resume=settings.resume,
+            ignore_space=settings.ignore_space,
             progress=bar,
         )
         try:

@@ -9,6 +9,7 @@ import sys
 import time
 import zlib
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -26,6 +27,7 @@ from gulpio2.format.layout import (
 from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
+from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.report import IngestReport, dump_failures
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gulpio2.ingest.report import ItemFailure
+    from gulpio2.ingest.shard import Shard
     from gulpio2.ingest.workers import Submit
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, Progress, StrPath
@@ -78,6 +81,11 @@ class GulpIngestor:
         Go on with a run that was interrupted; items that were stored are not decoded
         again, and the directory becomes what the run would have made. Without one,
         or where it is complete, nothing is amiss.
+    ignore_space : bool, optional
+        Begin also where an estimate says that the disk has no room for the run. The
+        estimate is made for 200 items and more.
+    shard : Shard, optional
+        Ingest this share only; `gulpio2.merge` joins what the shares gave.
     progress : Progress, optional
         Called with what was done since its last call, also from another thread.
     on_failure : callable, optional
@@ -120,6 +128,7 @@ class GulpIngestor:
         on_duplicate: OnDuplicate = "raise",
         allow_failures: bool = False,
         resume: bool = False,
+        ignore_space: bool = False,
         progress: Progress | None = None,
         on_failure: Callable[[ItemFailure], None] | None = None,
     ) -> None:
@@ -146,6 +155,8 @@ class GulpIngestor:
         self.on_duplicate = on_duplicate
         self.allow_failures = allow_failures
         self.resume = resume
+        self.shard = shard
+        self.ignore_space = ignore_space
         self.progress = progress
         self.on_failure = on_failure
         self.report: IngestReport | None = None
@@ -259,6 +270,9 @@ class GulpIngestor:
                 f"{cause}. A run into this folder was interrupted: resume=True (on the "
                 "command line --resume) goes on with it"
             ) from cause
+        planned = self._tasks(sifted.left_out)
+        if self.shard is not None:
+            planned = self._share(planned, sifted)
         report.skipped += sifted.skipped
         report.failures.extend(sifted.failures)
         self._note_failures(sifted.failures, None)
@@ -286,12 +300,17 @@ class GulpIngestor:
         )
         finished = publisher.take_up()
         tasks = []
-        for task in self._tasks(sifted.left_out):
+        for task in planned:
             if task.index in finished:
                 on_task()
             else:
                 tasks.append(task)
         self._tell(items=report.items, failures=len(report.failures))
+        if not self.ignore_space:
+            positions = [n for task in tasks for n in task.positions()]
+            refuse_what_cannot_fit(
+                self.adapter, self.encoder, self.output_folder, positions
+            )
         try:
             self._work(job, tasks, publisher, on_task)
         except DuplicateIdError:
@@ -325,6 +344,8 @@ class GulpIngestor:
             "chunk_bytes": self.chunk_bytes,
             "on_duplicate": self.on_duplicate,
         }
+        if self.shard is not None:
+            arguments["shard"] = str(self.shard)
         # As it will be when it has been read back.
         return dict(json.loads(json.dumps(arguments)))
 
@@ -379,6 +400,19 @@ class GulpIngestor:
             between = frozenset(left_out.intersection(span))
             tasks.append(Task(index, span.start, span.stop, between))
         return tasks
+
+    def _share(self, tasks: list[Task], sifted: Sifted) -> list[Task]:
+        """Leave what is in the run's shard; of items left out as well."""
+        if self.shard is None:
+            return tasks
+        positions = self.shard.positions(tasks, len(self.adapter))
+        if self.on_duplicate == "skip":
+            sifted.skipped = len(sifted.left_out.intersection(positions))
+        sifted.failures = [
+            failure for failure in sifted.failures if failure.position in positions
+        ]
+        mine = self.shard.chunks(len(tasks))
+        return [replace(tasks[n], index=k) for k, n in enumerate(mine)]
 
     def _work(
         self,

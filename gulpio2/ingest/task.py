@@ -61,6 +61,10 @@ class Task:
     taken: frozenset[str] = frozenset()
     """Further ids that are taken: known once a chunk before this one is there."""
 
+    def positions(self) -> list[int]:
+        """List the positions that are to be stored."""
+        return [n for n in range(self.start, self.stop) if n not in self.left_out]
+
 
 @dataclass(slots=True)
 class TaskResult:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
-__all__ = ["LocalStore", "LocalWriter", "new_token", "open_store"]
+__all__ = ["LocalStore", "LocalWriter", "free_bytes", "new_token", "open_store"]
 
 
 def open_store(folder: StrPath) -> Store:
@@ -29,6 +29,16 @@ def open_store(folder: StrPath) -> Store:
 def new_token() -> str:
     """Make a name part that no other writer has, for files under way."""
     return secrets.token_hex(6)
+
+
+def free_bytes(folder: StrPath) -> int | None:
+    """Say how many bytes can still be written to a folder; None if nobody knows."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    # Some network and virtual file systems say 0 blocks of everything.
+    return found.f_bavail * found.f_frsize if found.f_blocks else None
 
 
 def _refused(cause: OSError, what: str, path: StrPath) -> StorageError:

@@ -1,0 +1,202 @@
+"""How large a directory will become, from a sample of its items."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.codecs.jpeg import encode_frame
+from gulpio2.errors import StorageError
+from gulpio2.format.records import pad_length
+from gulpio2.ingest.items import place_items
+from gulpio2.staging import stored_frames
+from gulpio2.storage.local import free_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.types import Adapter, StrPath
+
+__all__ = ["Estimate", "estimate", "refuse_what_cannot_fit"]
+
+_logger = logging.getLogger(__name__)
+
+# Items. A smaller run is over, or out of space, before an estimate would pay.
+_LONG_RUN = 200
+# Frames of an item that are encoded; the rest is taken to be like them.
+_FRAMES = 16
+# Bytes that an entry of the map needs for each frame: place, checksum, time.
+_MAP_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will store, as far as a sample tells."""
+
+    items: int
+    """Items of the run."""
+    sampled: int
+    """Items that were looked at."""
+    failed: int
+    """Of these, items that could not be read."""
+    frames: int
+    """Frames of the run, estimated."""
+    num_bytes: int
+    """Bytes of the data files and maps, estimated."""
+    seconds: float
+    """Seconds that one process needs, estimated."""
+
+    def __str__(self) -> str:
+        """Give it on one line."""
+        return (
+            f"about {self.num_bytes / 1e6:.1f} MB and {self.frames} frames for "
+            f"{self.items} items, judged by {self.sampled} of them"
+        )
+
+
+def estimate(
+    adapter: Adapter,
+    encoder: EncoderSettings,
+    *,
+    sample: int = 8,
+    positions: Sequence[int] | None = None,
+    max_seconds: float = 5.0,
+) -> Estimate:
+    """Estimate how much an ingest will store, from some items.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Where the items come from. It is asked for single positions.
+    encoder : EncoderSettings
+        As for the ingest.
+    sample : int, optional
+        Items to look at, spread evenly. Of each, the first 16 frames are encoded.
+    positions : sequence of int, optional
+        Positions that are to be stored. Default: all.
+    max_seconds : float, optional
+        No further item is begun after this time.
+
+    Returns
+    -------
+    Estimate
+        Zeros where no item of the sample could be read.
+
+    Notes
+    -----
+    It is as good as the sample: a data set whose items differ much in length can be
+    off by as much as they do.
+
+    Examples
+    --------
+    >>> from gulpio2.codecs.jpeg import EncoderSettings
+    >>> from gulpio2.testing import FrameAdapter
+    >>> found = estimate(FrameAdapter(num_items=50, num_frames=20), EncoderSettings())
+    >>> found.items, found.sampled, found.frames
+    (50, 8, 1000)
+    """
+    chosen = range(len(adapter)) if positions is None else positions
+    count = min(sample, len(chosen))
+    began = time.monotonic()
+    looked_at = failed = frames = 0
+    size = seconds = 0.0
+    for turn in range(count):
+        if turn and time.monotonic() - began > max_seconds:
+            break
+        position = chosen[(2 * turn + 1) * len(chosen) // (2 * count)]
+        looked_at += 1
+        try:
+            item_frames, item_bytes, item_seconds = _look_at(
+                adapter, position, encoder, began + max_seconds
+            )
+        except Exception as error:  # noqa: BLE001  # the item boundary
+            _logger.debug("position %d of the sample: %r", position, error)
+            failed += 1
+            continue
+        frames += item_frames
+        size += item_bytes
+        seconds += item_seconds
+    scale = len(chosen) / looked_at if looked_at else 0.0
+    return Estimate(
+        items=len(chosen),
+        sampled=looked_at,
+        failed=failed,
+        frames=round(scale * frames),
+        num_bytes=round(scale * size),
+        seconds=scale * seconds,
+    )
+
+
+def _look_at(
+    adapter: Adapter, position: int, encoder: EncoderSettings, deadline: float
+) -> tuple[int, float, float]:
+    """Give frames, bytes and seconds of one item."""
+    began = time.monotonic()
+    (item,) = list(place_items(adapter, position, position + 1))[:1]
+    if item.error is not None:
+        raise item.error
+    encoded = num_frames = size = 0
+    total = _count(item.frames)
+    for frame in stored_frames(item.frames):
+        num_frames += 1
+        if encoded < _FRAMES:
+            jpeg = encode_frame(frame.image, encoder)
+            size += len(jpeg) + pad_length(len(jpeg)) + _MAP_BYTES
+            encoded += 1
+        elif total is not None or time.monotonic() > deadline:
+            break
+    if not encoded:
+        return 0, 0.0, time.monotonic() - began
+    total = max(num_frames, total or 0)
+    scale = total / encoded
+    return total, scale * size, scale * (time.monotonic() - began)
+
+
+def _count(frames: Any) -> int | None:
+    """Count frames where they can be counted."""
+    try:
+        return len(frames)
+    except TypeError:
+        return None
+
+
+def refuse_what_cannot_fit(
+    adapter: Adapter,
+    encoder: EncoderSettings,
+    folder: StrPath,
+    positions: Sequence[int],
+) -> None:
+    """Refuse a long run that the disk has no room for.
+
+    Parameters
+    ----------
+    adapter, encoder
+        Those of the run.
+    folder : str or path
+        Where it writes to.
+    positions : sequence of int
+        What is to be stored. Fewer than 200 are not looked at.
+
+    Raises
+    ------
+    StorageError
+        With ``ENOSPC``; nothing was written for these items.
+    """
+    if len(positions) < _LONG_RUN:
+        return
+    free = free_bytes(folder)
+    if free is None:
+        return
+    found = estimate(adapter, encoder, positions=positions)
+    if found.num_bytes > free:
+        raise StorageError(
+            errno.ENOSPC,
+            f"{folder} has {free / 1e6:.1f} MB free, and the run needs {found}. Make "
+            "room, give another folder, or store less (quality, frame size); "
+            "ignore_space=True (on the command line --ignore-space) begins all the "
+            "same, and what does not fit can be resumed",
+        )

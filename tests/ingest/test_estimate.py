@@ -1,0 +1,86 @@
+"""How much a run will store, and its refusal where that cannot fit."""
+
+import errno
+import os
+
+import pytest
+
+from gulpio2 import GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.errors import StorageError
+from gulpio2.ingest.estimate import estimate
+from gulpio2.storage.local import free_bytes
+from gulpio2.testing import FrameAdapter
+
+
+def stored_bytes(folder):
+    return sum(path.stat().st_size for path in folder.glob("*.g*"))
+
+
+@pytest.mark.parametrize("num_frames", [3, 40])
+def test_an_estimate_is_close_where_items_are_alike(tmp_path, num_frames):
+    adapter = FrameAdapter(num_items=30, num_frames=num_frames)
+    found = estimate(adapter, EncoderSettings(), sample=5)
+    report = GulpIngestor(adapter, tmp_path, 10, 1).run()
+    assert (found.items, found.sampled, found.failed) == (30, 5, 0)
+    assert found.frames == report.frames
+    assert found.num_bytes == pytest.approx(stored_bytes(tmp_path), rel=0.15)
+    assert found.seconds > 0
+
+
+def test_items_that_cannot_be_read_are_counted_and_passed_over():
+    adapter = FrameAdapter(num_items=4, num_frames=2, bad=[1])
+    found = estimate(adapter, EncoderSettings(), sample=4)
+    assert (found.sampled, found.failed, found.frames) == (4, 1, 6)
+
+
+def test_only_the_positions_that_are_left_count():
+    adapter = FrameAdapter(num_items=50, num_frames=2)
+    found = estimate(adapter, EncoderSettings(), positions=[3, 8, 9])
+    assert (found.items, found.sampled, found.frames) == (3, 3, 6)
+
+
+def test_nothing_to_store_is_nothing():
+    found = estimate(FrameAdapter(num_items=2), EncoderSettings(), positions=[])
+    assert (found.sampled, found.num_bytes) == (0, 0)
+
+
+def test_time_is_limited_after_the_first_item():
+    adapter = FrameAdapter(num_items=50, num_frames=2)
+    found = estimate(adapter, EncoderSettings(), max_seconds=-1)
+    assert (found.sampled, found.frames) == (1, 100)
+
+
+@pytest.fixture
+def small_disk(monkeypatch):
+    """Leave 20 kB free, as the system tells it."""
+    real = os.statvfs
+
+    def statvfs(path):
+        values = list(real(path))
+        values[:5] = [1024, 1024, 1000, 20, 20]  # sizes, blocks, free, available
+        return os.statvfs_result(values)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_long_run_that_cannot_fit_is_refused_before_anything_is_stored(tmp_path):
+    assert free_bytes(tmp_path) == 20 * 1024
+    adapter = FrameAdapter(num_items=200, num_frames=1)
+    with pytest.raises(StorageError, match="--ignore-space") as caught:
+        GulpIngestor(adapter, tmp_path, 50, 1).run()
+    assert caught.value.errno == errno.ENOSPC
+    assert list(tmp_path.glob("*.gulp")) == []
+    report = GulpIngestor(adapter, tmp_path, 50, 1, ignore_space=True, resume=True)
+    assert report.run().items == 200
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_short_run_is_begun_without_an_estimate(tmp_path):
+    adapter = FrameAdapter(num_items=199, num_frames=1)
+    assert GulpIngestor(adapter, tmp_path, 50, 1).run().items == 199
+
+
+def test_a_folder_that_nobody_knows_has_unknown_room(tmp_path):
+    assert free_bytes(tmp_path / "nothing") is None
