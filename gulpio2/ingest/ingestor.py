@@ -9,7 +9,6 @@ import sys
 import time
 import zlib
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gulpio2.ingest.report import ItemFailure
-    from gulpio2.ingest.shard import Shard
     from gulpio2.ingest.workers import Submit
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, Progress, StrPath
@@ -84,8 +82,6 @@ class GulpIngestor:
     ignore_space : bool, optional
         Begin also where an estimate says that the disk has no room for the run. The
         estimate is made for 200 items and more.
-    shard : Shard, optional
-        Ingest this share only; `gulpio2.merge` joins what the shares gave.
     progress : Progress, optional
         Called with what was done since its last call, also from another thread.
     on_failure : callable, optional
@@ -155,7 +151,6 @@ class GulpIngestor:
         self.on_duplicate = on_duplicate
         self.allow_failures = allow_failures
         self.resume = resume
-        self.shard = shard
         self.ignore_space = ignore_space
         self.progress = progress
         self.on_failure = on_failure
@@ -270,9 +265,6 @@ class GulpIngestor:
                 f"{cause}. A run into this folder was interrupted: resume=True (on the "
                 "command line --resume) goes on with it"
             ) from cause
-        planned = self._tasks(sifted.left_out)
-        if self.shard is not None:
-            planned = self._share(planned, sifted)
         report.skipped += sifted.skipped
         report.failures.extend(sifted.failures)
         self._note_failures(sifted.failures, None)
@@ -300,7 +292,7 @@ class GulpIngestor:
         )
         finished = publisher.take_up()
         tasks = []
-        for task in planned:
+        for task in self._tasks(sifted.left_out):
             if task.index in finished:
                 on_task()
             else:
@@ -344,8 +336,6 @@ class GulpIngestor:
             "chunk_bytes": self.chunk_bytes,
             "on_duplicate": self.on_duplicate,
         }
-        if self.shard is not None:
-            arguments["shard"] = str(self.shard)
         # As it will be when it has been read back.
         return dict(json.loads(json.dumps(arguments)))
 
@@ -400,19 +390,6 @@ class GulpIngestor:
             between = frozenset(left_out.intersection(span))
             tasks.append(Task(index, span.start, span.stop, between))
         return tasks
-
-    def _share(self, tasks: list[Task], sifted: Sifted) -> list[Task]:
-        """Leave what is in the run's shard; of items left out as well."""
-        if self.shard is None:
-            return tasks
-        positions = self.shard.positions(tasks, len(self.adapter))
-        if self.on_duplicate == "skip":
-            sifted.skipped = len(sifted.left_out.intersection(positions))
-        sifted.failures = [
-            failure for failure in sifted.failures if failure.position in positions
-        ]
-        mine = self.shard.chunks(len(tasks))
-        return [replace(tasks[n], index=k) for k, n in enumerate(mine)]
 
     def _work(
         self,
