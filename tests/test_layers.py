@@ -34,6 +34,7 @@ LAYERS = (
         "item",
         "chunk",
         "directory",
+        "tolerant",
     ),
     ("removal", "repair", "ingest", "adapters", "sanity", "testing"),
     ("torch", "cli"),

@@ -1,0 +1,182 @@
+"""Reading on where frames are damaged: skip them, or give the nearest good one."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from gulpio2.errors import CorruptFrameError, ReadRangeError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gulpio2.directory import GulpDirectory
+    from gulpio2.types import FrameSelection, Meta
+
+__all__ = ["DamageReport", "OnDamage", "TolerantReader"]
+
+OnDamage = Literal["raise", "skip", "substitute"]
+
+
+@dataclass(slots=True)
+class DamageReport:
+    """The damaged frames that a reader met, each counted once."""
+
+    frames: dict[str, set[int]] = field(default_factory=dict)
+    """Id to indices of damaged frames."""
+    reads: int = 0
+    """How often a damaged frame was asked for."""
+
+    @property
+    def count(self) -> int:
+        """Damaged frames."""
+        return sum(len(indices) for indices in self.frames.values())
+
+    def __str__(self) -> str:
+        """Sum it up on one line."""
+        return f"{self.count} damaged frames in {len(self.frames)} items"
+
+
+class TolerantReader:
+    """Reads frames of a directory, with a rule for those that are damaged.
+
+    Parameters
+    ----------
+    directory : GulpDirectory
+        Opened with ``verify=True``: without, a damaged frame that the decoder makes
+        something of is not found.
+    on_damage : {"raise", "skip", "substitute"}, optional
+        Raise as the directory does; leave the frame out; or give the nearest frame of
+        the item that is good, the earlier one of two, in its place.
+    ceiling : int, optional
+        Damaged frames that are put up with, over all items, each counted once. One
+        more raises, whatever the rule: a broken disk is no training set.
+
+    Attributes
+    ----------
+    damage : DamageReport
+        What was met so far.
+
+    Raises
+    ------
+    ValueError
+        No such rule, or a ceiling below 0.
+
+    Examples
+    --------
+    >>> from gulpio2 import GulpDirectory
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("out", num_items=1, num_frames=8)
+    >>> reader = TolerantReader(GulpDirectory("out", verify=True), on_damage="skip")
+    >>> frames, meta = reader.read_frames("item0", slice(0, 4))
+    >>> len(frames), str(reader.damage)
+    (4, '0 damaged frames in 0 items')
+
+    Notes
+    -----
+    As long as nothing is damaged it costs nothing. After a damaged frame the frames of
+    that call are read one at a time.
+    """
+
+    def __init__(
+        self,
+        directory: GulpDirectory,
+        *,
+        on_damage: OnDamage = "raise",
+        ceiling: int = 100,
+    ) -> None:
+        if on_damage not in get_args(OnDamage):
+            raise ValueError(
+                f"on_damage is {on_damage!r}; it must be one of "
+                f"{', '.join(get_args(OnDamage))}"
+            )
+        if ceiling < 0:
+            raise ValueError(f"ceiling is {ceiling!r}; it must be at least 0")
+        self.directory = directory
+        self.on_damage = on_damage
+        self.ceiling = ceiling
+        self.damage = DamageReport()
+
+    def read_frames(
+        self, id_: Any, slice_: FrameSelection = None
+    ) -> tuple[list[Any], Meta]:
+        """Decode the chosen frames of one item; see `GulpDirectory.read_frames`.
+
+        Parameters
+        ----------
+        id_ : str or int
+            The item.
+        slice_ : slice, int, sequence of int or array, optional
+            Default: all frames.
+
+        Returns
+        -------
+        frames : list
+            As many as were asked for, or fewer where damaged ones are skipped.
+        meta : dict
+            A copy of the item's metadata.
+
+        Raises
+        ------
+        CorruptFrameError, StorageError
+            A frame is damaged and the rule is to raise, the ceiling is passed, or no
+            frame of the item is good.
+        """
+        item = self.directory.item(id_)
+        try:
+            return item.read_frames(slice_), item.meta
+        except (CorruptFrameError, StorageError) as error:
+            if self.on_damage == "raise" or not _is_damage(error):
+                raise
+        frames = []
+        for index in item.select(slice_):
+            found = self._frame(item, index)
+            if found is not None:
+                frames.append(found)
+            elif self.on_damage == "substitute":
+                frames.append(self._nearest(item, index))
+        return frames, item.meta
+
+    def _frame(self, item: Any, index: int) -> Any:
+        """Read one frame; None if it is damaged."""
+        try:
+            (frame,) = item.read_frames([index])
+        except (CorruptFrameError, StorageError) as error:
+            if not _is_damage(error):
+                raise
+            self.damage.reads += 1
+            self.damage.frames.setdefault(item.id_, set()).add(index)
+            if self.damage.count > self.ceiling:
+                raise type(error)(
+                    *error.args[:-1],
+                    f"{error.args[-1]}. It is one more than the ceiling of "
+                    f"{self.ceiling} damaged frames; run `gulp2 check --deep` on "
+                    f"{self.directory.output_dir}",
+                ) from error
+            return None
+        return frame
+
+    def _nearest(self, item: Any, index: int) -> Any:
+        """Read the good frame that is nearest."""
+        known = self.damage.frames[item.id_]
+        for other in _by_distance(index, item.num_frames):
+            if other not in known and (frame := self._frame(item, other)) is not None:
+                return frame
+        raise CorruptFrameError(
+            f"item {item.id_!r} in {item.data_path} has no good frame to give in place "
+            f"of frame {index}"
+        )
+
+
+def _by_distance(index: int, num_frames: int) -> Sequence[int]:
+    """Order the other frames by their distance, earlier ones first."""
+    others = (n for n in range(num_frames) if n != index)
+    return sorted(others, key=lambda other: (abs(other - index), other))
+
+
+def _is_damage(error: Exception) -> bool:
+    """Tell a damaged frame from a disk or network that refuses everything."""
+    return isinstance(error, (CorruptFrameError, ReadRangeError)) or (
+        isinstance(error, StorageError) and error.errno == errno.EIO
+    )
