@@ -25,6 +25,7 @@ from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
     from gulpio2.types import Progress
 
@@ -116,16 +117,18 @@ def in_worker_processes(
     however it ends, and leave Ctrl-C to it.
     """
     context = multiprocessing.get_context()
-    queue = context.SimpleQueue()
+    # A pipe and no queue: a queue has a lock, which a killed worker may hold for ever.
+    # What a worker tells at once is far below what a pipe takes in one piece.
+    told, tell = context.Pipe(duplex=False)
     cores = SharedCores(num_workers)
     listener = threading.Thread(
-        target=_listen, args=(queue, progress), name="gulpio2-progress", daemon=True
+        target=_listen, args=(told, progress), name="gulpio2-progress", daemon=True
     )
     pool = ProcessPoolExecutor(
         num_workers,
         mp_context=context,
         initializer=_begin_worker,
-        initargs=(job, queue, cores),
+        initargs=(job, tell, cores),
     )
     listener.start()
 
@@ -148,9 +151,9 @@ def in_worker_processes(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        queue.put(None)
+        tell.close()  # the last one that was open, so the listener comes to the end
         listener.join()
-        queue.close()
+        told.close()
 
 
 class SharedCores:
@@ -198,16 +201,18 @@ class SharedCores:
 
 def _kill(pool: ProcessPoolExecutor) -> None:
     """End the workers at once; what they had not finished is staged, not committed."""
+    # No public way before Python 3.14, and shutting down forgets them.
+    processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
-    # No public way before Python 3.14.
-    for process in list((getattr(pool, "_processes", None) or {}).values()):
+    for process in processes:
         process.terminate()
 
 
-def _listen(queue: Any, progress: Progress) -> None:
-    """Pass on what workers tell, until None comes."""
-    while (counts := queue.get()) is not None:
-        progress(**counts)
+def _listen(told: Connection, progress: Progress) -> None:
+    """Pass on what workers tell, until all of them have ended."""
+    with contextlib.suppress(EOFError):
+        while True:
+            progress(**told.recv())
 
 
 # --- in the workers -------------------------------------------------------------
@@ -221,8 +226,8 @@ _shipped = threading.local()
 class _Teller:
     """Gathers counts and tells them a few times a second."""
 
-    def __init__(self, queue: Any) -> None:
-        self.queue = queue
+    def __init__(self, tell: Connection) -> None:
+        self.tell = tell
         self.counts: dict[str, int] = {}
         self.last = time.monotonic()
 
@@ -236,12 +241,12 @@ class _Teller:
         self.last = time.monotonic()
         if self.counts:
             counts, self.counts = self.counts, {}
-            self.queue.put(counts)
+            self.tell.send(counts)
 
 
-def _begin_worker(job: Job, queue: Any, cores: SharedCores) -> None:
+def _begin_worker(job: Job, tell: Connection, cores: SharedCores) -> None:
     global _job, _told, _cores  # one of each per worker process
-    _job, _told, _cores = job, _Teller(queue), cores
+    _job, _told, _cores = job, _Teller(tell), cores
     # What is here now stays until the process ends: not to be looked through again.
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
