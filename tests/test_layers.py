@@ -36,7 +36,7 @@ LAYERS = (
         "directory",
         "tolerant",
     ),
-    ("removal", "repair", "ingest", "adapters", "sanity", "testing"),
+    ("removal", "repair", "merge", "ingest", "adapters", "sanity", "testing"),
     ("torch", "cli"),
     # The names of 0.0.4, and what `import gulpio2` gives: above everything, so that
     # no module of the package comes in through them.
@@ -53,6 +53,7 @@ SIDEWAYS = {
     ("ingest", "adapters"): "the label file: one module knows it, one writes it",
     ("sanity", "removal"): "bytes of deleted items are accounted for",
     ("repair", "removal"): "deleted items stay deleted",
+    ("merge", "adapters"): "the label file, again",
     ("testing", "ingest"): "makes directories to test with",
     ("testing", "adapters"): "the suite that every adapter has to pass",
 }

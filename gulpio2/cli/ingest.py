@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gulpio2.ingest.report import IngestReport
+    from gulpio2.ingest.shard import Shard
 
 __all__ = ["ingest"]
 
@@ -109,6 +111,9 @@ def adapter_command(name: str, cls: type) -> click.Command:
             if ctx.get_parameter_source(key) is ParameterSource.COMMANDLINE
         }
         settings = Settings(**{k: v for k, v in values.items() if k in _SETTINGS})
+        if settings.shard is not None:
+            folder = settings.output / settings.shard.folder_name
+            settings = replace(settings, output=folder)
         adapter = make_adapter(cls, given, settings.output)
         if settings.dry_run:
             _plan(adapter, settings)
@@ -155,6 +160,8 @@ class Settings:
     on_duplicate: str
     allow_failures: bool
     resume: bool
+    scheduler: str | None
+    shard: Shard | None
     ignore_space: bool
     as_json: bool
     dry_run: bool
@@ -186,6 +193,19 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
             default=_available_cpus,
             show_default="number of CPUs",
             help="Worker processes.",
+        ),
+        click.option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Ingest on a Dask cluster (tcp://host:8786) in place of processes of "
+            "this machine. Paths must mean the same on its workers.",
+        ),
+        click.option(
+            "--shard",
+            metavar="K/N",
+            callback=_shard,
+            help="Ingest share K of N only, into OUTPUT/shard_K_of_N. `gulp2 merge` "
+            "joins the shares.",
         ),
         click.option(
             "--quality",
@@ -235,6 +255,19 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
+def _shard(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> Shard | None:
+    """Read a shard, or say what is wrong with it."""
+    from gulpio2.errors import IngestSettingError
+    from gulpio2.ingest.shard import Shard
+
+    try:
+        return None if value is None else Shard.parse(value)
+    except IngestSettingError as cause:
+        raise click.BadParameter(str(cause), ctx, param) from cause
+
+
 def _available_cpus() -> int:
     try:
         return len(os.sched_getaffinity(0))
@@ -250,12 +283,23 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.ingest.ingestor import GulpIngestor
 
-    with ProgressBar(len(adapter)) as bar:
+    num_workers, executor = settings.num_workers, None
+    num_items = len(adapter)
+    if settings.shard is not None:
+        num_items = settings.shard.num_items(num_items, settings.videos_per_chunk)
+    with contextlib.ExitStack() as stack:
+        if settings.scheduler is not None:
+            from gulpio2.ingest.cluster import connect
+
+            executor, num_workers = stack.enter_context(connect(settings.scheduler))
+        bar = stack.enter_context(ProgressBar(num_items))
         ingestor = GulpIngestor(
             adapter,
             settings.output,
             settings.videos_per_chunk,
-            settings.num_workers,
+            num_workers,
+            executor=executor,
+            shard=settings.shard,
             chunk_bytes=settings.chunk_bytes,
             encoder=EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
             on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it

@@ -31,6 +31,7 @@ COMMANDS = [
     "sheet",
     "delete",
     "compact",
+    "merge",
     "repair",
 ]
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

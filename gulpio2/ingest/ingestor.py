@@ -9,6 +9,7 @@ import sys
 import time
 import zlib
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gulpio2.ingest.report import ItemFailure
+    from gulpio2.ingest.shard import Shard
     from gulpio2.ingest.workers import Submit
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, Progress, StrPath
@@ -82,6 +84,8 @@ class GulpIngestor:
     ignore_space : bool, optional
         Begin also where an estimate says that the disk has no room for the run. The
         estimate is made for 200 items and more.
+    shard : Shard, optional
+        Ingest this share only; `gulpio2.merge` joins what the shares gave.
     progress : Progress, optional
         Called with what was done since its last call, also from another thread.
     on_failure : callable, optional
@@ -124,6 +128,7 @@ class GulpIngestor:
         on_duplicate: OnDuplicate = "raise",
         allow_failures: bool = False,
         resume: bool = False,
+        shard: Shard | None = None,
         ignore_space: bool = False,
         progress: Progress | None = None,
         on_failure: Callable[[ItemFailure], None] | None = None,
@@ -151,6 +156,7 @@ class GulpIngestor:
         self.on_duplicate = on_duplicate
         self.allow_failures = allow_failures
         self.resume = resume
+        self.shard = shard
         self.ignore_space = ignore_space
         self.progress = progress
         self.on_failure = on_failure
@@ -265,6 +271,9 @@ class GulpIngestor:
                 f"{cause}. A run into this folder was interrupted: resume=True (on the "
                 "command line --resume) goes on with it"
             ) from cause
+        planned = self._tasks(sifted.left_out)
+        if self.shard is not None:
+            planned = self._share(planned, sifted)
         report.skipped += sifted.skipped
         report.failures.extend(sifted.failures)
         self._note_failures(sifted.failures, None)
@@ -274,8 +283,7 @@ class GulpIngestor:
         self._write_labels()
         job = Job(
             self.adapter,
-            # Workers elsewhere may have another current folder.
-            str(Path(self.output_folder).absolute()),
+            self._folder_for_workers(),
             self.encoder,
             self.on_duplicate,
             self.chunk_bytes,
@@ -292,7 +300,7 @@ class GulpIngestor:
         )
         finished = publisher.take_up()
         tasks = []
-        for task in self._tasks(sifted.left_out):
+        for task in planned:
             if task.index in finished:
                 on_task()
             else:
@@ -312,6 +320,11 @@ class GulpIngestor:
         report.failures.sort(key=lambda failure: failure.position)
         self._write_records(store, report)
         self._sweep(store, journal)
+
+    def _folder_for_workers(self) -> str:
+        """Name the output folder; workers elsewhere have another current folder."""
+        folder = Path(self.output_folder)
+        return str(folder if self.executor is None else folder.absolute())
 
     def _refuse_nothing(self) -> None:
         if len(self.adapter) == 0:
@@ -336,6 +349,8 @@ class GulpIngestor:
             "chunk_bytes": self.chunk_bytes,
             "on_duplicate": self.on_duplicate,
         }
+        if self.shard is not None:
+            arguments["shard"] = str(self.shard)
         # As it will be when it has been read back.
         return dict(json.loads(json.dumps(arguments)))
 
@@ -390,6 +405,19 @@ class GulpIngestor:
             between = frozenset(left_out.intersection(span))
             tasks.append(Task(index, span.start, span.stop, between))
         return tasks
+
+    def _share(self, tasks: list[Task], sifted: Sifted) -> list[Task]:
+        """Leave what is in the run's shard; of items left out as well."""
+        if self.shard is None:
+            return tasks
+        positions = self.shard.positions(tasks, len(self.adapter))
+        if self.on_duplicate == "skip":
+            sifted.skipped = len(sifted.left_out.intersection(positions))
+        sifted.failures = [
+            failure for failure in sifted.failures if failure.position in positions
+        ]
+        mine = self.shard.chunks(len(tasks))
+        return [replace(tasks[n], index=k) for k, n in enumerate(mine)]
 
     def _work(
         self,
@@ -485,7 +513,7 @@ class GulpIngestor:
             store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
         else:
             store.remove(FAILURES_NAME)
-        if not report.chunks and not report.failures:
+        if not (report.chunks or report.failures or self.shard):
             return
         try:
             where = store.path(MANIFEST_NAME)

@@ -80,6 +80,7 @@ class TaskJournal:
 
     def __init__(self, store: Store, index: int, start: int, *, resume: bool) -> None:
         self.store = store
+        self._index = index
         self.record = TaskRecord(start)
         self.name = ""
         if resume:
@@ -117,11 +118,16 @@ class TaskJournal:
         record = TaskRecord(start)
         end = part_start = 0
         for line, line_end in zip(lines, ends, strict=True):
-            if "data" in line:
-                part_start = end
-            if not self._apply(record, line):
+            try:
+                if "data" in line:
+                    part_start = end
+                is_true = self._apply(record, line)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                is_true = False  # nothing that this package has written
+            if not is_true:
                 # A staged chunk that is not whole is done again from its beginning.
-                cut = part_start if "staged" in line else end
+                is_stage = isinstance(line, dict) and "staged" in line
+                cut = part_start if is_stage else end
                 return (self._replay(data[:cut], start)) if cut < end else (record, cut)
             end = line_end
         return record, end
@@ -130,7 +136,8 @@ class TaskJournal:
         """Add a line to the record; False where the files do not bear it out."""
         names = self.store.names
         if "data" in line:
-            if line["data"] not in names():
+            is_ours = line["data"].startswith(f"chunk_{self._index}.gulp.")
+            if not is_ours or line["data"] not in names():
                 return False
             record.open_part = OpenPart(line["data"])
             return True
@@ -222,7 +229,7 @@ class RunJournal:
             return False
         lines, ends = load_lines(data)
         where = self.store.path(JOURNAL_NAME)
-        if not lines or "run" not in lines[0]:
+        if not _is_sound(lines):
             raise MetaFileError(
                 f"{where} is damaged, so the interrupted run cannot be resumed. Run "
                 "without resuming: what was committed stays, the rest is done again"
@@ -255,6 +262,27 @@ class RunJournal:
         """Remove the journal: the run is complete, or is to leave no trace."""
         self.close()
         self.store.remove(JOURNAL_NAME)
+
+
+def _is_sound(lines: Sequence[Any]) -> bool:
+    """Tell whether lines are those of a run's journal: a check is not a signature."""
+    try:
+        head, *tasks = lines
+        numbers = [head["first_number"]]
+        if not isinstance(head["run"], dict):
+            return False
+        for line in tasks:
+            numbers += [line["task"], line["skipped"]]
+            _ = [ItemFailure(**failure) for failure in line["failures"]]
+            for part in line["parts"]:
+                numbers += [part["number"], part["frames"], part["num_bytes"]]
+                ids = part["ids"]
+                numbers.append(ids if isinstance(ids, int) else len(ids))
+                if not isinstance(part["data"] + part["meta"], str):
+                    return False
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    return all(type(number) is int and number >= 0 for number in numbers)
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[str]:

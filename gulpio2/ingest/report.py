@@ -63,9 +63,10 @@ class IngestReport:
     def __str__(self) -> str:
         """Sum the run up on one line."""
         parts = [
-            f"{self.items} items",
-            f"{self.frames} frames",
-            f"{self.num_bytes / 1e6:.1f} MB in {len(self.chunks)} chunks",
+            f"{self.items} item{'s' * (self.items != 1)}",
+            f"{self.frames} frame{'s' * (self.frames != 1)}",
+            f"{self.num_bytes / 1e6:.1f} MB in {len(self.chunks)} "
+            f"chunk{'s' * (len(self.chunks) != 1)}",
         ]
         if self.resumed:
             parts.append(f"{self.resumed} of the items resumed")

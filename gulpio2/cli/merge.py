@@ -1,0 +1,65 @@
+"""``gulp2 merge``: several gulp directories into one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.options import json_option, verbosity_options
+from gulpio2.cli.terminal import count, escape, is_quiet
+
+__all__ = ["merge"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 merge gulped/shard_1_of_2 gulped/shard_2_of_2 gulped",
+        "gulp2 merge --copy old new both",
+    ],
+)
+@argument(
+    "parts",
+    metavar="PART...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Gulp directories, in the order that their items are to have.",
+)
+@argument(
+    "target",
+    metavar="TARGET",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The gulp directory that gets their chunks; made if it is missing.",
+)
+@click.option(
+    "--copy",
+    is_flag=True,
+    help="Copy data files also where they could be shared by hard links.",
+)
+@json_option("what was done as JSON")
+@verbosity_options
+def merge(parts: tuple[Path, ...], target: Path, copy: bool, as_json: bool) -> None:
+    """Bring the chunks of several directories into one.
+
+    Of all shards of an ingest (--shard) it makes what an undivided ingest would have
+    made. Data files are shared with the parts where the file system has hard links, so
+    that nothing is copied: remove the parts afterwards, or append to them no more. A
+    merge that was interrupted is finished by the same command.
+    """
+    from gulpio2.merge import merge_directories
+
+    report = merge_directories(parts, target, link=not copy)
+    if as_json:
+        click.echo(json.dumps({"target": str(target), **asdict(report)}))
+    elif not is_quiet():
+        before = f", {report.present} were there" if report.present else ""
+        click.echo(
+            f"{escape(target)}: {count(report.items, 'item')} in "
+            f"{count(len(report.chunks), 'chunk')} ({report.linked} linked, "
+            f"{report.copied} copied{before})"
+        )

@@ -1,0 +1,300 @@
+"""Several directories into one, without copying frames where they can be linked."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import zlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
+from gulpio2.directory import GulpDirectory
+from gulpio2.errors import DuplicateIdError, FormatError, IngestError, StorageError
+from gulpio2.format.layout import (
+    FAILURES_NAME,
+    JOURNAL_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    REMOVALS_NAME,
+    data_name,
+    list_chunks,
+    meta_name,
+    partial_name,
+)
+from gulpio2.format.manifest import Manifest, Run, dump_manifest
+from gulpio2.storage.local import new_token, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gulpio2.storage.base import Store
+    from gulpio2.types import Progress, StrPath
+
+__all__ = ["MergeReport", "merge_directories"]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class MergeReport:
+    """What a merge did."""
+
+    items: int = 0
+    """Items that came to the target."""
+    chunks: list[int] = field(default_factory=list)
+    """Numbers of their chunks in the target."""
+    linked: int = 0
+    """Data files that are shared with a part."""
+    copied: int = 0
+    """Data files that had to be copied."""
+    present: int = 0
+    """Chunks that an earlier merge had brought."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """A directory to be merged."""
+
+    path: Path
+    store: Store
+    manifest: Manifest
+    chunks: dict[int, tuple[str, ...]]
+    """Ids by chunk number."""
+    numbers: dict[int, int] = field(default_factory=dict)
+    """Number in the target by number in the part."""
+
+
+def merge_directories(
+    parts: Sequence[StrPath],
+    target: StrPath,
+    *,
+    link: bool = True,
+    progress: Progress | None = None,
+) -> MergeReport:
+    """Bring the chunks of directories into one, in their order.
+
+    Parameters
+    ----------
+    parts : sequence of str or path
+        Directories; they stay as they are.
+    target : str or path
+        Made if it is missing; what is in it stays.
+    link : bool, optional
+        Share data files with the parts by hard links where the file system can. Then
+        nothing may be appended to a part any more: remove the parts.
+    progress : Progress, optional
+        Called for every chunk.
+
+    Returns
+    -------
+    MergeReport
+        What came to the target.
+
+    Raises
+    ------
+    FormatError
+        A part is no gulp directory.
+    IngestError
+        A part is unfinished, holds deleted items, or numbers its labels otherwise.
+    DuplicateIdError
+        Two items have the same id. Nothing was written.
+    LockedError
+        Another process writes to one of them.
+
+    Notes
+    -----
+    The result of merging all shards of a run, in their order, is what the run would
+    have given undivided. An interrupted merge is finished by merging again.
+    """
+    token = new_token()
+    out = open_store(target)
+    with contextlib.ExitStack() as stack:
+        found = [_open_part(stack, Path(path)) for path in parts]
+        out.make()
+        stack.enter_context(out.lock())
+        report = MergeReport()
+        present = _present_chunks(found, target)
+        _refuse_repeats(found, target, present)
+        labels = _merged_labels(found, target)
+        number = list_chunks(out.names()).next_number
+        for part in found:
+            for chunk, ids in part.chunks.items():
+                if (part.path, chunk) in present:
+                    part.numbers[chunk] = present[part.path, chunk]
+                    report.present += 1
+                    continue
+                linked = _bring(part, chunk, out, number, token, link=link)
+                part.numbers[chunk] = number
+                report.linked += linked
+                report.copied += not linked
+                report.items += len(ids)
+                report.chunks.append(number)
+                number += 1
+                if progress is not None:
+                    progress(items=len(ids))
+        if labels:
+            write_label_file(target, labels)
+        _write_records(found, out, target)
+    return report
+
+
+def _open_part(stack: contextlib.ExitStack, path: Path) -> _Part:
+    """Look at a part, and keep writers away from it."""
+    store = open_store(path)
+    names = set(store.names())
+    listing = list_chunks(names)
+    if not listing.chunks and MANIFEST_NAME not in names:
+        raise FormatError(
+            f"{path} is no gulp directory: it holds no chunk. Leave it out, or give "
+            "the folder that was ingested into"
+        )
+    if JOURNAL_NAME in names:
+        raise IngestError(
+            f"the ingest into {path} was not finished. Finish it (gulp2 ingest ... "
+            "--resume) before merging"
+        )
+    if REMOVALS_NAME in names:
+        raise IngestError(
+            f"{path} holds deleted items, which a merge would not know of. Copy it "
+            "with 'gulp2 extract', or merge first and delete afterwards"
+        )
+    stack.enter_context(store.lock())
+    with GulpDirectory(path) as directory:
+        by_chunk: dict[int, list[str]] = {number: [] for number in listing.chunks}
+        for id_, number in directory.chunk_lookup.items():
+            by_chunk[number].append(id_)
+        manifest = directory.manifest
+    chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
+    return _Part(path, store, manifest, chunks)
+
+
+def _present_chunks(parts: list[_Part], target: StrPath) -> dict[tuple[Path, int], int]:
+    """Find what an earlier merge had brought: there is the same map, byte by byte."""
+    out = open_store(target)
+    with GulpDirectory(target) as directory:
+        lookup = dict(directory.chunk_lookup)
+    present = {}
+    for part in parts:
+        for chunk, ids in part.chunks.items():
+            there = lookup.get(ids[0])
+            if there is not None and (
+                out.read(meta_name(there)) == part.store.read(meta_name(chunk))
+                and out.size(data_name(there)) == part.store.size(data_name(chunk))
+            ):
+                present[part.path, chunk] = there
+    return present
+
+
+def _refuse_repeats(
+    parts: list[_Part], target: StrPath, present: dict[tuple[Path, int], int]
+) -> None:
+    with GulpDirectory(target) as directory:
+        owners = {
+            id_: Path(target)
+            for id_, number in directory.chunk_lookup.items()
+            if number not in present.values()
+        }
+    for part in parts:
+        for ids in part.chunks.values():
+            for id_ in ids:
+                if id_ in owners:
+                    raise DuplicateIdError(
+                        f"the id {id_!r} is in {owners[id_]} and in {part.path}. "
+                        "Nothing was written. Delete it in one of them (gulp2 delete), "
+                        "or leave a directory out"
+                    )
+                owners[id_] = part.path
+
+
+def _merged_labels(parts: list[_Part], target: StrPath) -> dict[str, int]:
+    labels = read_label_file(target)
+    for part in parts:
+        where = str(part.path / LABELS_NAME)
+        labels = merge_labels(labels, read_label_file(part.path), where=where)
+    return labels
+
+
+def _bring(
+    part: _Part, chunk: int, out: Store, number: int, token: str, *, link: bool
+) -> bool:
+    """Put a chunk into the target; its map comes last and is the commit."""
+    source = Path(part.store.path(data_name(chunk)))
+    partial = partial_name(data_name(number), token)
+    linked = link and _link(source, Path(out.path(partial)))
+    if not linked:
+        _copy(source, out, partial)
+    out.rename(partial, data_name(number))
+    out.sync_names()
+    out.write_atomically(meta_name(number), part.store.read(meta_name(chunk)))
+    return linked
+
+
+def _link(source: Path, target: Path) -> bool:
+    """Make a hard link; False where the file system cannot."""
+    try:
+        os.link(source, target)
+    except OSError as cause:
+        _logger.debug("%s cannot be linked (%s): copying", source, cause.strerror)
+        return False
+    return True
+
+
+def _copy(source: Path, out: Store, name: str) -> None:
+    try:
+        shutil.copyfile(source, out.path(name))
+    except OSError as cause:
+        raise StorageError(
+            cause.errno, f"cannot copy {source}: {cause.strerror}"
+        ) from cause
+    writer = out.extend(name)
+    writer.sync()
+    writer.close()
+
+
+def _write_records(parts: list[_Part], out: Store, target: StrPath) -> None:
+    """Write the list of failures and the manifest."""
+    failures = b"".join(_read(part.store, FAILURES_NAME) for part in parts)
+    if failures and failures not in _read(out, FAILURES_NAME):
+        before = _read(out, FAILURES_NAME)
+        out.write_atomically(FAILURES_NAME, before + failures)
+    with GulpDirectory(target) as directory:
+        manifest = directory.manifest
+    runs = list(manifest.runs)
+    metainfo: dict[str, Any] = dict(manifest.metainfo)
+    for part in parts:
+        metainfo.update(part.manifest.metainfo)
+        for run in part.manifest.runs:
+            _add_run(runs, _renumbered(run, part.numbers))
+    files = {
+        name: f"{zlib.crc32(data):08x}"
+        for name in (LABELS_NAME, FAILURES_NAME)
+        if (data := _read(out, name))
+    }
+    merged = Manifest(tuple(runs), metainfo, files)
+    out.write_atomically(MANIFEST_NAME, dump_manifest(merged))
+
+
+def _renumbered(run: Run, numbers: dict[int, int]) -> Run:
+    chunks = sorted(numbers[chunk] for chunk in run.chunks if chunk in numbers)
+    return replace(run, chunks=tuple(chunks))
+
+
+def _add_run(runs: list[Run], run: Run) -> None:
+    """Add a run, or its chunks to those of the same run of another part."""
+    for index, other in enumerate(runs):
+        if replace(other, chunks=run.chunks) == run:
+            chunks = sorted({*other.chunks, *run.chunks})
+            runs[index] = replace(other, chunks=tuple(chunks))
+            return
+    runs.append(run)
+
+
+def _read(store: Store, name: str) -> bytes:
+    try:
+        return store.read(name)
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,56 @@
+"""``gulp2 merge``, and the shares that it joins."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from gulpio2.cli.main import gulp2
+from gulpio2.testing.faults import content
+
+
+@pytest.fixture
+def images(tmp_path):
+    for label in ("cats", "dogs"):
+        (tmp_path / "images" / label).mkdir(parents=True)
+        for number in range(5):
+            picture = Image.new("RGB", (20, 16), (10 * number, 90, 30))
+            picture.save(tmp_path / "images" / label / f"{label}{number}.png")
+    return tmp_path / "images"
+
+
+def run(*words, status=0):
+    result = CliRunner().invoke(gulp2, [str(word) for word in words])
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def test_shards_and_a_merge_give_what_one_ingest_gives(tmp_path, images):
+    options = ["--videos-per-chunk", "3", "--num-workers", "1", "-q"]
+    run("ingest", "image-folder", images, tmp_path / "one", *options)
+    for number in (1, 2, 3):
+        shard = ["--shard", f"{number}/3"]
+        run("ingest", "image-folder", images, tmp_path / "out", *options, *shard)
+    parts = sorted((tmp_path / "out").glob("shard_*"))
+    assert [part.name for part in parts] == [f"shard_{n}_of_3" for n in (1, 2, 3)]
+    output = run("merge", *parts, tmp_path / "merged")
+    assert "10 items in 4 chunks (4 linked, 0 copied)" in output
+    assert content(tmp_path / "merged") == content(tmp_path / "one")
+
+
+def test_the_report_as_json(tmp_path, images):
+    run("ingest", "image-folder", images, tmp_path / "a", "-q", "--num-workers", "1")
+    report = json.loads(
+        run("merge", "--copy", "--json", tmp_path / "a", tmp_path / "b")
+    )
+    assert report["items"] == 10
+    assert (report["linked"], report["copied"]) == (0, 1)
+
+
+def test_a_shard_that_cannot_be_is_wrong_usage(tmp_path, images):
+    output = run(
+        "ingest", "image-folder", images, tmp_path / "o", "--shard", "4/3", status=2
+    )
+    assert "no shard 4 of 3" in output
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,212 @@
+"""Shares of an ingest, and directories that become one."""
+
+import errno
+import json
+import os
+
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import (
+    DuplicateIdError,
+    FormatError,
+    IngestError,
+    IngestSettingError,
+)
+from gulpio2.ingest.shard import Shard
+from gulpio2.merge import merge_directories
+from gulpio2.removal import delete_items
+from gulpio2.sanity import check_directory
+from gulpio2.testing import FrameAdapter
+from gulpio2.testing.faults import content, in_child, kill_at_operation
+
+
+class Named(FrameAdapter):
+    """Items with another name."""
+
+    def __init__(self, name, **options):
+        super().__init__(**options)
+        self.name = name
+
+    def item_ids(self):
+        return [f"{self.name}{id_}" for id_ in super().item_ids()]
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": f"{self.name}{item['id']}"}
+
+
+def ingest(folder, *, num_items=13, per_chunk=2, workers=1, **options):
+    adapter = FrameAdapter(num_items=num_items, bad=[5], **options.pop("adapter", {}))
+    return GulpIngestor(adapter, folder, per_chunk, workers, **options).run()
+
+
+def ingest_shards(folder, count, **options):
+    folders = []
+    for number in range(1, count + 1):
+        shard = Shard(number, count)
+        folders.append(folder / shard.folder_name)
+        ingest(folders[-1], shard=shard, **options)
+    return folders
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16])
+@pytest.mark.parametrize(
+    "options", [{}, {"adapter": {"list_ids": False}}], ids=["listed", "unlisted"]
+)
+def test_merged_shards_are_the_bytes_of_one_run(tmp_path, count, options):
+    ingest(tmp_path / "whole", **options)
+    parts = ingest_shards(tmp_path / "parts", count, **options)
+    report = merge_directories(parts, tmp_path / "merged")
+    assert report.items == 12
+    assert content(tmp_path / "merged") == content(tmp_path / "whole")
+
+
+def test_merged_shards_by_bytes_hold_the_items_of_one_run(tmp_path):
+    ingest(tmp_path / "whole", chunk_bytes=3000)
+    parts = ingest_shards(tmp_path / "parts", 3, chunk_bytes=3000)
+    merge_directories(parts, tmp_path / "merged")
+    with (
+        GulpDirectory(tmp_path / "whole") as one,
+        GulpDirectory(tmp_path / "merged") as other,
+    ):
+        assert list(one.chunk_lookup) == list(other.chunk_lookup)
+        for id_ in one.chunk_lookup:
+            assert (one.read_clip(id_) == other.read_clip(id_)).all()
+
+
+def test_data_files_are_linked_not_copied(tmp_path):
+    parts = ingest_shards(tmp_path, 2)
+    report = merge_directories(parts, tmp_path / "merged")
+    assert (report.linked, report.copied) == (7, 0)
+    ours = {path.stat().st_ino for path in (tmp_path / "merged").glob("*.gulp")}
+    theirs = {path.stat().st_ino for part in parts for path in part.glob("*.gulp")}
+    assert ours == theirs
+
+
+def test_without_links_files_are_copied(tmp_path, monkeypatch):
+    parts = ingest_shards(tmp_path, 2)
+    copied = merge_directories(parts, tmp_path / "copied", link=False)
+    assert (copied.linked, copied.copied) == (0, 7)
+
+    def refuse(*_paths):
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    other = merge_directories(parts, tmp_path / "other")
+    assert (other.linked, other.copied) == (0, 7)
+    assert content(tmp_path / "copied") == content(tmp_path / "other")
+
+
+def test_what_is_in_the_target_stays(tmp_path):
+    ingest(tmp_path / "target", num_items=3)
+    adapter = Named("more", num_items=4)
+    GulpIngestor(adapter, tmp_path / "part", 2, 1).run()
+    merge_directories([tmp_path / "part"], tmp_path / "target")
+    with GulpDirectory(tmp_path / "target") as directory:
+        assert len(directory) == 7
+        assert [run.chunks for run in directory.manifest.runs] == [(0, 1), (2, 3)]
+    assert not check_directory(tmp_path / "target", deep=True).problems
+
+
+def test_merging_again_changes_nothing(tmp_path):
+    parts = ingest_shards(tmp_path, 2)
+    merge_directories(parts, tmp_path / "merged")
+    before = content(tmp_path / "merged")
+    report = merge_directories(parts, tmp_path / "merged")
+    assert (report.items, report.present) == (0, 7)
+    assert content(tmp_path / "merged") == before
+
+
+def test_a_merge_that_is_killed_anywhere_is_finished_by_merging_again(tmp_path):
+    parts = ingest_shards(tmp_path, 2)
+    merge_directories(parts, tmp_path / "whole")
+    expected = content(tmp_path / "whole")
+    for number in range(1, 500):
+        target = tmp_path / f"killed{number}"
+
+        def killed(target=target, number=number):
+            kill_at_operation(number)
+            merge_directories(parts, target)
+
+        if os.WIFEXITED(in_child(killed)):
+            break
+        with GulpDirectory(target) as directory:
+            for id_ in directory.chunk_lookup:
+                directory.read_clip(id_)
+        merge_directories(parts, target)
+        found = content(target)
+        assert {name.split(".")[1] for name in found.keys() - expected.keys()} <= {
+            "gulp",
+            "gmeta",
+            "json",
+            "jsonl",
+        }
+        with GulpDirectory(target) as directory:
+            assert len(directory) == 12
+    assert number > 30
+
+
+def test_an_id_in_two_parts_is_refused_and_nothing_is_written(tmp_path):
+    ingest(tmp_path / "a", num_items=3)
+    ingest(tmp_path / "b", num_items=4, per_chunk=4)
+    with pytest.raises(DuplicateIdError, match="item0") as caught:
+        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
+    assert str(tmp_path / "a") in str(caught.value)
+    assert not list((tmp_path / "c").glob("*.gulp"))
+
+
+def test_labels_that_contradict_are_refused(tmp_path):
+    for name, number in (("a", 0), ("b", 1)):
+        adapter = Named(name, num_items=1)
+        GulpIngestor(adapter, tmp_path / name, 2, 1).run()
+        (tmp_path / name / "label2idx.json").write_text(json.dumps({"x": number}))
+    with pytest.raises(IngestError, match="label2idx"):
+        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
+
+
+def test_a_folder_that_is_no_gulp_directory_is_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(FormatError, match="no gulp directory"):
+        merge_directories([tmp_path / "a"], tmp_path / "c")
+
+
+def test_an_unfinished_part_is_refused(tmp_path):
+    ingest(tmp_path / "a", num_items=2)
+    (tmp_path / "a" / "ingest.journal").write_bytes(b"")
+    with pytest.raises(IngestError, match="--resume"):
+        merge_directories([tmp_path / "a"], tmp_path / "c")
+
+
+def test_a_part_with_deleted_items_is_refused(tmp_path):
+    ingest(tmp_path / "a", num_items=2)
+    delete_items(tmp_path / "a", ["item0"])
+    with pytest.raises(IngestError, match="deleted"):
+        merge_directories([tmp_path / "a"], tmp_path / "c")
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/4", ""])
+def test_what_is_no_shard_is_refused(text):
+    with pytest.raises(IngestSettingError):
+        Shard.parse(text)
+
+
+@pytest.mark.parametrize("num_chunks", [0, 1, 5, 16, 100])
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_shards_cover_every_chunk_once_and_evenly(num_chunks, count):
+    shares = [Shard(n, count).chunks(num_chunks) for n in range(1, count + 1)]
+    assert [chunk for share in shares for chunk in share] == list(range(num_chunks))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_an_interrupted_shard_is_resumed_as_the_same_shard_only(tmp_path):
+    def killed():
+        kill_at_operation(30)
+        ingest(tmp_path / "a", shard=Shard(1, 2))
+
+    assert os.WIFSIGNALED(in_child(killed))
+    with pytest.raises(IngestError, match="shard"):
+        ingest(tmp_path / "a", shard=Shard(2, 2), resume=True)
+    ingest(tmp_path / "a", shard=Shard(1, 2), resume=True)
+    ingest(tmp_path / "b", shard=Shard(1, 2))
+    assert content(tmp_path / "a") == content(tmp_path / "b")
