@@ -168,6 +168,21 @@ class ImageFolderAdapter(FolderTreeAdapter):
     Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
     """
 
+    known_endings = frozenset(
+        (
+            ".jpg",
+            ".jpeg",
+            ".png",
+            ".bmp",
+            ".webp",
+            ".tif",
+            ".tiff",
+            ".gif",
+            ".ppm",
+            ".pgm",
+        )
+    )
+
     def __init__(
         self,
         folder: StrPath,

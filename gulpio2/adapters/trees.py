@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from abc import abstractmethod
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin, label_key
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from gulpio2.types import Item, Meta, StrPath
 
 __all__ = ["FolderTreeAdapter", "NameRule"]
+
+logger = logging.getLogger(__name__)
 
 # How an item of a labelled file gets its id.
 NameRule = Literal["label-name", "path"]
@@ -40,6 +44,10 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         Id of ``<folder>/x/cat/1.jpg``: ``cat-1.jpg``, as in GulpIO2 0.0.4, or
         ``x/cat/1.jpg``, which never collides.
     """
+
+    # Lower-case endings of files of the kind: of those that are there and not taken, a
+    # warning tells.
+    known_endings: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -99,12 +107,27 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         by_path = self.id_rule == "path"
         labels: dict[str, str] = {}
         rows = []
-        for parent, name in find_files(folder, self.file_extensions):
+        endings = tuple(self.file_extensions)
+        left_out: Counter[str] = Counter()
+        for parent, name in find_files(folder, [""]):
+            if not name.endswith(endings):
+                ending = Path(name).suffix
+                if ending.lower() in self.known_endings:
+                    left_out[ending] += 1
+                continue
             if parent not in labels:
                 labels[parent] = Path(parent).name or Path(parent).resolve().name
             label = labels[parent]
             id_ = f"{parent}/{name}"[inside:] if by_path else f"{label}-{name}"
             rows.append({"id": id_, "label": label, "path": parent})
+        if left_out:
+            logger.warning(
+                "%d files below %s are left out for their endings: %s. Name the "
+                "endings to take in file_extensions",
+                sum(left_out.values()),
+                folder,
+                ", ".join(f"{ending} ({n})" for ending, n in sorted(left_out.items())),
+            )
         return rows
 
     def get_meta(self) -> list[Meta]:

@@ -45,6 +45,24 @@ class VideoFolderAdapter(FolderTreeAdapter):
     Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
     """
 
+    known_endings = frozenset(
+        (
+            ".mp4",
+            ".webm",
+            ".mkv",
+            ".avi",
+            ".mov",
+            ".m4v",
+            ".mpg",
+            ".mpeg",
+            ".wmv",
+            ".flv",
+            ".ts",
+            ".ogv",
+            ".3gp",
+        )
+    )
+
     def __init__(
         self,
         folder: StrPath,

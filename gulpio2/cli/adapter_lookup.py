@@ -144,7 +144,7 @@ def _no_class(module: ModuleType, place: str, class_name: str) -> str:
         if inspect.isclass(value)
         and hasattr(value, "iter_data")
         and not inspect.isabstract(value)
-        and value.__module__ == module.__name__
+        and value.__module__.partition(".")[0] == module.__name__.partition(".")[0]
     ]
     known = ", ".join(difflib.get_close_matches(class_name, candidates) or candidates)
     return f"No class {class_name!r} in {place}. " + (

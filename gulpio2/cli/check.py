@@ -31,10 +31,19 @@ __all__ = ["check"]
     help="Read every byte: compare the checksum of each frame, or decode the frame "
     "where it has none.",
 )
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Findings to print at most; 0 for all of them.",
+)
 @json_option("the report as JSON")
 @verbosity_options
 @click.pass_context
-def check(ctx: click.Context, directory: Path, deep: bool, as_json: bool) -> None:
+def check(
+    ctx: click.Context, directory: Path, deep: bool, limit: int, as_json: bool
+) -> None:
     """Look for damage in a gulp directory: one line for each finding.
 
     The exit status is 0 if nothing is wrong, 1 if something is, and 2 if DIR is no
@@ -53,7 +62,10 @@ def check(ctx: click.Context, directory: Path, deep: bool, as_json: bool) -> Non
     if as_json:
         click.echo(json.dumps(report.to_json()))
     else:
-        write_lines(escape(problem) for problem in report.problems)
+        shown = report.problems[: limit or None]
+        write_lines(escape(problem) for problem in shown)
+        if more := len(report.problems) - len(shown):
+            click.echo(f"and {more:,} more: --limit 0 or --json gives all of them")
         if not is_quiet():
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
             click.echo(f"{escape(directory)}: {report}")

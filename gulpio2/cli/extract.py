@@ -109,7 +109,8 @@ def extract(
         item = opened.item(id_)
         indices = _indices(item, choice)
         if format_ == "mp4":
-            paths = [out / f"{file_name(id_)}.mp4"]
+            # An id that is a file name already is not given its ending twice.
+            paths = [out / f"{file_name(id_).removesuffix('.mp4')}.mp4"]
         else:
             # A frame that is chosen twice is one file.
             indices = list(dict.fromkeys(indices))

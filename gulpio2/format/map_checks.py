@@ -306,7 +306,9 @@ def check_failures_file(data: bytes) -> tuple[list[Problem], list[Problem]]:
             return [Problem("bad-failures", text, FAILURES_NAME)], []
     if not lines:
         return [], []
-    text = f"the last ingest could not store {len(lines)} items; the file names them"
+    plural = "s" * (len(lines) != 1)
+    text = f"the last ingest could not store {len(lines)} item{plural}; the file "
+    text += "names them"
     return [], [Problem("failed-items", text, FAILURES_NAME)]
 
 

@@ -36,6 +36,16 @@ def test_all_extensions_are_found(videos):
     assert [len(list(item["frames"])) for item in adapter.iter_data()] == [5, 7]
 
 
+def test_videos_of_other_endings_are_spoken_of(videos, caplog):
+    (videos / "a" / "3.MOV").write_bytes(b"")
+    (videos / "a" / "4.mkv").write_bytes(b"")
+    (videos / "a" / "notes.txt").write_bytes(b"")
+    assert len(VideoFolderAdapter(videos, "out")) == 2
+    (record,) = caplog.records
+    assert "2 files below" in record.getMessage()
+    assert ".MOV (1), .mkv (1). Name the endings" in record.getMessage()
+
+
 def test_size_and_rate_can_be_changed(videos):
     adapter = VideoFolderAdapter(videos, "out", [".mp4"], frame_size=24, frame_rate=48)
     (item,) = adapter.iter_data()
