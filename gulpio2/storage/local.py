@@ -57,6 +57,10 @@ class LocalWriter:
         self.path = path
         flags = os.O_WRONLY | os.O_CLOEXEC
         flags |= 0 if extend else os.O_CREAT | os.O_EXCL
+        if not path.name.endswith(".gulp"):
+            # A data file may be a link to another disk. What only writers make is
+            # none, unless somebody wants a run that resumes to write elsewhere.
+            flags |= os.O_NOFOLLOW
         self._fd: int | None = None
         try:
             self._fd = os.open(path, flags, 0o666)

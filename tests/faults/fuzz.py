@@ -1,0 +1,86 @@
+"""Feed the parsers: ``bin/fuzz`` runs this."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+import traceback
+
+from gulpio2.testing.fuzzing import PARSERS, seeds
+
+PER_PARSER = """
+import atheris, sys
+with atheris.instrument_imports(include=["gulpio2", "json"]):
+    from gulpio2.testing.fuzzing import PARSERS
+atheris.Setup([sys.argv[0], *sys.argv[2:]], PARSERS[sys.argv[1]])
+atheris.Fuzz()
+"""
+
+
+def changed(data: bytes, rng: random.Random) -> bytes:
+    """Change a sound input here and there, or draw one."""
+    if rng.random() < 0.05:
+        return rng.randbytes(rng.randrange(400))
+    result = bytearray(data)
+    for _ in range(1 + rng.randrange(6)):
+        start = rng.randrange(len(result) + 1)
+        stop = start + rng.choice((0, 1, 1, 2, 4, 30))
+        new = rng.choice(
+            (
+                rng.randbytes(rng.randrange(6)),
+                rng.choice(b'{}[]",:0-9\\\xff\xd8\xd9').to_bytes(1, "big"),
+                bytes(result[stop : stop + rng.randrange(60)]),
+                str(rng.choice((0, -1, 2**31, 2**63, 10**30, 1e308))).encode(),
+            )
+        )
+        result[start:stop] = new
+    return bytes(result)
+
+
+def feed(name: str, seconds: float) -> tuple[int, bytes | None]:
+    """Feed one parser; give how many inputs, and the one that was a finding."""
+    rng = random.Random(name)
+    pool = seeds()[name]
+    count = 0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        data = changed(rng.choice(pool), rng)
+        began = time.monotonic()
+        try:
+            PARSERS[name](data)
+        except Exception:  # noqa: BLE001  # what is looked for
+            traceback.print_exc()
+            return count, data
+        if time.monotonic() - began > 5:
+            print(f"{name}: took more than 5 s", file=sys.stderr)  # noqa: T201
+            return count, data
+        count += 1
+    return count, None
+
+
+def main(arguments: list[str]) -> int:
+    """Run it."""
+    seconds = float(arguments[0]) if arguments else 600.0
+    names = arguments[1:] or sorted(PARSERS)
+    found = 0
+    for name in names:
+        share = seconds / len(names)
+        try:
+            import atheris  # type: ignore[import-not-found]  # noqa: F401  # optional
+        except ImportError:
+            count, data = feed(name, share)
+            print(f"{name}: {count} inputs", flush=True)  # noqa: T201
+            if data is not None:
+                found += 1
+                print(f"{name}: FOUND by {data!r}")  # noqa: T201
+        else:
+            command = [sys.executable, "-c", PER_PARSER, name]
+            command.append(f"-max_total_time={int(share)}")
+            found += subprocess.run(command, check=False).returncode != 0
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
