@@ -55,6 +55,7 @@ SIDEWAYS = {
     ("repair", "removal"): "deleted items stay deleted",
     ("merge", "adapters"): "the label file, again",
     ("testing", "ingest"): "makes directories to test with",
+    ("cli", "torch"): "gulp2 bench measures the loader",
     ("testing", "adapters"): "the suite that every adapter has to pass",
 }
 

@@ -33,6 +33,7 @@ COMMANDS = [
     "compact",
     "merge",
     "repair",
+    "bench",
 ]
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from gulpio2.codecs.decode import DecodeOptions, FrameDecoder, decoder_for
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img, read_header
-from gulpio2.errors import CorruptFrameError, FormatError, ReadRangeError
+from gulpio2.errors import CorruptFrameError, FormatError, ReadRangeError, StorageError
 from gulpio2.order import Purpose, derive_seed
 from gulpio2.torch.seeding import SampleIndex, sample_rng, substitute_index
 from gulpio2.torch.wrappers import find_sample
@@ -26,15 +27,13 @@ if TYPE_CHECKING:
     from gulpio2.torch.profile import Clock
     from gulpio2.torch.views import FrameView
 
-__all__ = ["OnCorrupt", "Sample", "SampleMaker"]
+__all__ = ["OnCorrupt", "Sample", "SampleMaker", "is_damage", "place_of"]
 
 OnCorrupt = Literal["raise", "skip", "substitute"]
 Rows = npt.NDArray[np.uint8]
 
 _logger = logging.getLogger(__name__)
 
-# What damage on disk looks like; anything else is a mistake to be raised.
-_DAMAGE = (CorruptFrameError, ReadRangeError)
 # Other samples tried in the place of a damaged one. So many in a row means that more
 # is wrong than a few items.
 _NUM_SUBSTITUTES = 100
@@ -69,6 +68,8 @@ class SampleMaker:
         Channels of the batch.
     on_corrupt : {"raise", "skip", "substitute"}
         What to do about damaged frames.
+    max_corrupt : int
+        Damaged samples of the dataset, each counted once, above which it raises.
     """
 
     def __init__(
@@ -77,10 +78,13 @@ class SampleMaker:
         view: FrameView | None,
         colorspace: Literal["rgb", "gray"],
         on_corrupt: OnCorrupt,
+        max_corrupt: int,
     ) -> None:
         self.dataset = dataset
         self.view = view
         self.on_corrupt = on_corrupt
+        self.max_corrupt = max_corrupt
+        self._damaged: set[tuple[int, int]] = set()
         self._options = DecodeOptions(colorspace=colorspace)
         self._channels = 3 if colorspace == "rgb" else 1
         self._scratch = threading.local()
@@ -90,10 +94,10 @@ class SampleMaker:
 
         Raises
         ------
-        CorruptFrameError, ReadRangeError
+        CorruptFrameError, StorageError
             Only where there is no view, so that the size comes from the frame.
         """
-        leaf, place = find_sample(self.dataset, _place_of(draw))
+        leaf, place = find_sample(self.dataset, place_of(draw))
         info = _info_of(leaf, place)
         chosen = _choose(leaf, info, place)
         lead = () if leaf.single_frame else chosen.indices.shape
@@ -124,18 +128,26 @@ class SampleMaker:
 
         Raises
         ------
-        CorruptFrameError, ReadRangeError
+        CorruptFrameError, StorageError
             It is damaged, and so are too many that could stand in for it.
         """
         start = perf_counter()
-        leaf, place = find_sample(self.dataset, _place_of(draw))
+        leaf, place = find_sample(self.dataset, place_of(draw))
         asked = place
         for attempt in range(1, _NUM_SUBSTITUTES + 2):
             try:
                 sample = self._make(leaf, place, out, clock)
                 break
-            except _DAMAGE as error:
-                if self.on_corrupt == "raise" or attempt > _NUM_SUBSTITUTES:
+            except (CorruptFrameError, StorageError) as error:
+                if self.on_corrupt == "raise" or not is_damage(error):
+                    raise
+                self._damaged.add((id(leaf), int(place)))
+                if len(self._damaged) > self.max_corrupt:
+                    raise CorruptFrameError(
+                        f"{error}. More than {self.max_corrupt} samples are damaged "
+                        "(max_corrupt), so it is not a few items that are wrong"
+                    ) from error
+                if attempt > _NUM_SUBSTITUTES:
                     raise
                 kind = "left out" if self.on_corrupt == "skip" else "replaced"
                 _logger.warning(
@@ -179,7 +191,7 @@ class SampleMaker:
             self._read(reader, id_, first, rows, rng, clock)
         for row, earlier in again:
             rows[row] = rows[earlier]
-        clock.frames += len(rows)
+        clock.frames += len(first)
         return Sample(info, leaf.target_of(info), chosen)
 
     # --- frames ------------------------------------------------------------------
@@ -314,7 +326,15 @@ class SampleMaker:
         return kept[:size].reshape(shape)
 
 
-def _place_of(draw: Draw) -> SampleIndex:
+def is_damage(error: Exception) -> bool:
+    """Tell damaged frames from a storage that refuses everything, and mistakes."""
+    return isinstance(error, (CorruptFrameError, ReadRangeError)) or (
+        isinstance(error, StorageError) and error.errno == errno.EIO
+    )
+
+
+def place_of(draw: Draw) -> SampleIndex:
+    """Give a draw as the index that the datasets of this package take."""
     return SampleIndex(
         draw.index, seed=draw.seed, epoch=draw.epoch, position=draw.position
     )

@@ -13,12 +13,12 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gulpio2.errors import CorruptFrameError, ReadRangeError
+from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.threads import default_threads
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
-from gulpio2.torch.filling import OnCorrupt, SampleMaker
+from gulpio2.torch.filling import OnCorrupt, SampleMaker, is_damage
 from gulpio2.torch.prefetch import Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
 from gulpio2.torch.ring import Slot, make_slots
@@ -89,6 +89,9 @@ class GulpLoader:
         batch is smaller (and empty if all are damaged, since ranks must keep step); or
         put another one, chosen by its seed, in its place. The others stay where they
         are. Each one is logged, and counted in the state.
+    max_corrupt : int, default 100
+        Damaged samples of the dataset, each counted once, that are put up with: one
+        more raises.
 
     Attributes
     ----------
@@ -96,6 +99,8 @@ class GulpLoader:
         Where the run stands.
     dataset
         The dataset.
+    num_threads : int
+        Threads that decode.
     num_skipped, num_substituted : int
         Damaged samples so far, of this rank, in batches that were given out.
 
@@ -143,6 +148,7 @@ class GulpLoader:
         colorspace: Colorspace = "rgb",
         pin_memory: bool = False,
         on_corrupt: OnCorrupt = "raise",
+        max_corrupt: int = 100,
     ) -> None:
         _require_choice("output", output, Output)
         _require_choice("layout", layout, Layout)
@@ -180,13 +186,13 @@ class GulpLoader:
         self.num_skipped = 0
         self.num_substituted = 0
         self._batch_size = batch_size
-        self._num_threads = default_threads() if threads is None else threads
+        self.num_threads = default_threads() if threads is None else threads
         self._prefetch = prefetch
         self._keep = keep
         self._output = output
         self._pinned = pin_memory
         self._channels_first = layout == "TCHW"
-        self._maker = SampleMaker(dataset, view, colorspace, on_corrupt)
+        self._maker = SampleMaker(dataset, view, colorspace, on_corrupt, max_corrupt)
         self._slots: list[Slot] = []
         self._active: Prefetcher | None = None
         self.reset_profile()
@@ -265,7 +271,7 @@ class GulpLoader:
             itertools.chain([first], batches),
             self._slots,
             self._maker.make,
-            self._num_threads,
+            self.num_threads,
         )
         return self._active
 
@@ -280,8 +286,8 @@ class GulpLoader:
         for draw in draws[:-1]:
             try:
                 return self._maker.sample_shape(draw)
-            except (CorruptFrameError, ReadRangeError):
-                if self._maker.on_corrupt == "raise":
+            except (CorruptFrameError, StorageError) as error:
+                if self._maker.on_corrupt == "raise" or not is_damage(error):
                     raise
         return self._maker.sample_shape(draws[-1])
 
@@ -366,7 +372,7 @@ class GulpLoader:
         """
         return make_profile(
             [self._past, *(self._active.clocks if self._active else [])],
-            num_threads=self._num_threads,
+            num_threads=self.num_threads,
             num_batches=self._num_batches,
             consumer_seconds=self._consumer_seconds,
             waiting_for_data_seconds=self._waiting_seconds,
@@ -386,7 +392,7 @@ class GulpLoader:
         """Show what it loads and where it stands."""
         return (
             f"GulpLoader({type(self.dataset).__name__} of {len(self.dataset)} samples, "
-            f"batch_size={self._batch_size}, threads={self._num_threads}, "
+            f"batch_size={self._batch_size}, threads={self.num_threads}, "
             f"{self.cursor!r})"
         )
 

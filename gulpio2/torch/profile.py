@@ -57,7 +57,7 @@ class LoaderProfile:
     num_samples: int
     """Samples made, those for batches that are still ahead too."""
     num_frames: int
-    """Frames in them."""
+    """Frames decoded for them; one that comes twice in a clip is decoded once."""
     num_bytes: int
     """Bytes of JPEG read."""
     seconds: float
@@ -79,7 +79,7 @@ class LoaderProfile:
 
     @property
     def frames_per_second(self) -> float:
-        """Frames made in each second on the wall."""
+        """Frames decoded in each second on the wall."""
         return self.num_frames / self.seconds if self.seconds else 0.0
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.errors import CorruptFrameError
+from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.sampling import sample_window
 from gulpio2.torch import ConcatDataset, GulpClipDataset, GulpLoader
 
@@ -147,6 +148,25 @@ def test_it_gives_up_where_nothing_can_stand_in(make_directory):
     dataset = GulpClipDataset(path, partial(sample_window, clip_length=4))
     with pytest.raises(CorruptFrameError):
         list(load(dataset, "substitute"))
+
+
+def test_many_damaged_samples_are_no_few_damaged_samples(damaged):
+    loader = load(damaged, "skip", max_corrupt=2)
+    for _ in range(3):  # the same two each epoch
+        assert sum(map(len, loader)) == 7
+    with pytest.raises(CorruptFrameError, match=r"More than 1 samples .*max_corrupt"):
+        list(load(damaged, "skip", max_corrupt=1))
+
+
+def test_a_disk_that_refuses_everything_is_no_damage(damaged):
+    class Reader(GulpDirectory):
+        def read_jpegs(self, id_, slice_=None):
+            raise StorageError(errno.EACCES, "no permission")
+
+    path = damaged.source.readers[0].output_dir
+    dataset = GulpClipDataset(Reader(path), partial(sample_window, clip_length=4))
+    with pytest.raises(StorageError, match="no permission"):
+        list(load(dataset, "skip"))
 
 
 def test_a_data_file_that_was_cut_is_damage_too(make_directory):

@@ -1,0 +1,150 @@
+"""``gulp2 bench``: how fast clips can be loaded here, and what holds them up."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.options import (
+    directory_argument,
+    json_option,
+    open_gulp_directory,
+    verbosity_options,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["bench"]
+
+# Samples of an epoch, at least: else its end would be measured, not its middle.
+_EPOCH_SAMPLES = 100_000
+
+
+@click.command(
+    cls=DocumentedCommand,
+    examples=[
+        "gulp2 bench gulped --seconds 0.3",
+        "gulp2 bench gulped --clip-length 4 --size 112 --seconds 0.3 --json",
+    ],
+)
+@directory_argument
+@click.option(
+    "--clip-length",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=16,
+    show_default=True,
+    help="Frames of a clip.",
+)
+@click.option(
+    "--stride",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Frames of the item from one of a clip to the next.",
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=8,
+    show_default=True,
+    help="Clips of a batch.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    metavar="PIXELS",
+    help="Crop at random and resize to this edge. Default: whole frames, which have to "
+    "be of one size.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads of the loader. Default: one per core, 8 at most.",
+)
+@click.option(
+    "--prefetch",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=2,
+    show_default=True,
+    help="Batches made ahead.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.01),
+    default=3.0,
+    show_default=True,
+    help="How long to measure.",
+)
+@json_option("it as one JSON object")
+@verbosity_options
+def bench(
+    directory: Path,
+    clip_length: int,
+    stride: int,
+    batch_size: int,
+    size: int | None,
+    threads: int | None,
+    prefetch: int,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Measure how fast a training loop could load random clips.
+
+    Loads shuffled batches with the loader of the package, without a trainer, in turn
+    with decoding JPEGs from memory, which is the most that this machine can do. Says
+    where the time went and which setting to change first.
+    """
+    from gulpio2.order import RepeatedOrder
+    from gulpio2.sampling import sample_window
+    from gulpio2.torch.clips import GulpClipDataset
+    from gulpio2.torch.loader import GulpLoader
+    from gulpio2.torch.measure import measure_loader
+    from gulpio2.torch.views import RandomResizedCrop
+
+    with open_gulp_directory(directory) as opened:
+        whole = GulpClipDataset(
+            opened, partial(sample_window, clip_length=clip_length, stride=stride)
+        )
+        with_frames = [
+            number
+            for number in range(len(whole))
+            if whole.get_data_info(number)["num_frames"]
+        ]
+        dataset = whole.get_subset(with_frames)
+        repeats = -(-_EPOCH_SAMPLES // max(1, len(dataset)))
+        loader = GulpLoader(
+            dataset,
+            batch_size=batch_size,
+            view=None if size is None else RandomResizedCrop(size),
+            order=RepeatedOrder([repeats] * len(dataset)),
+            threads=threads,
+            prefetch=prefetch,
+            output="numpy",
+        )
+        measured = measure_loader(loader, seconds=seconds)
+    if as_json:
+        result = {
+            "directory": str(directory),
+            "loader_frames_per_second": measured.loader_median,
+            "codec_frames_per_second": measured.codec_median,
+            "ratio": measured.ratio,
+            "profile": dataclasses.asdict(measured.profile),
+            "change_first": measured.profile.advice,
+        }
+        click.echo(json.dumps(result))
+        return
+    click.echo(f"loader       {measured.loader_median:>10,.0f} frames/s")
+    click.echo(f"codec alone  {measured.codec_median:>10,.0f} frames/s")
+    click.echo(f"ratio        {measured.ratio:>10.2f}")
+    click.echo(measured.profile)

@@ -1,0 +1,165 @@
+"""How fast a loader is, beside what the codec alone can do at the same time."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import threading
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+from gulpio2.errors import FormatError
+from gulpio2.torch.filling import place_of
+from gulpio2.torch.seeding import sample_rng
+from gulpio2.torch.wrappers import find_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gulpio2.order import Draw
+    from gulpio2.torch.loader import GulpLoader
+    from gulpio2.torch.profile import LoaderProfile
+
+__all__ = ["LoaderMeasurement", "measure_loader"]
+
+# Frames that the codec alone is measured with: enough to be a fair sample of sizes.
+_NUM_CODEC_FRAMES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderMeasurement:
+    """Frames per second in turn: the codec, the loader, the codec, ..."""
+
+    loader: tuple[float, ...]
+    """Frames per second of the loader, one per round."""
+    codec: tuple[float, ...]
+    """Those of the codec alone: as many threads, JPEGs in memory, into memory that is
+    used again, whole frames."""
+    profile: LoaderProfile
+    """Of all rounds of the loader."""
+
+    @property
+    def loader_median(self) -> float:
+        """Median of the loader's rounds."""
+        return statistics.median(self.loader)
+
+    @property
+    def codec_median(self) -> float:
+        """Median of the codec's rounds."""
+        return statistics.median(self.codec)
+
+    @property
+    def ratio(self) -> float:
+        """Median of the loader's rounds, each to the codec's of the same time."""
+        return statistics.median(
+            loader / codec
+            for loader, codec in zip(self.loader, self.codec, strict=True)
+        )
+
+
+def measure_loader(
+    loader: GulpLoader, *, seconds: float = 3.0, rounds: int = 3
+) -> LoaderMeasurement:
+    """Measure a loader without a consumer, and the codec alone, in turn.
+
+    Parameters
+    ----------
+    loader : GulpLoader
+        Of gulp directories; its order is gone along, and it is closed at the end.
+    seconds : float
+        Of all rounds together.
+    rounds : int
+        In how many parts: what else the machine does then falls on both.
+
+    Raises
+    ------
+    FormatError
+        There are no samples.
+    """
+    if not loader.cursor.order.epoch_length:
+        raise FormatError("the dataset has no samples to load")
+    jpegs = _some_jpegs(loader)
+    each = seconds / (2 * rounds)
+    threads = max(1, loader.num_threads)
+    loaded, decoded = [], []
+    _decode_for(jpegs, each / 10, threads)
+    loader.reset_profile()
+    for _ in range(rounds):
+        decoded.append(_decode_for(jpegs, each, threads))
+        loaded.append(_load_for(loader, each))
+    return LoaderMeasurement(tuple(loaded), tuple(decoded), loader.profile())
+
+
+def _load_for(loader: GulpLoader, seconds: float) -> float:
+    """Take batches for so long; the first one, which has to be waited for, is free."""
+    frames, start, stop = 0, None, perf_counter()
+    while start is None or stop - start < seconds:
+        for batch in loader:
+            stop = perf_counter()
+            if start is None:
+                start = stop
+                continue
+            indices = np.asarray(batch.frame_indices).reshape(len(batch), -1)
+            frames += sum(len(set(row)) for row in indices.tolist())
+            if stop - start >= seconds:
+                break
+    loader.close()
+    return frames / (stop - start)
+
+
+def _some_jpegs(loader: GulpLoader) -> list[bytes]:
+    """Read what the first samples of the order need."""
+    jpegs: list[bytes] = []
+    draws: Sequence[Draw] = list(itertools.islice(loader.cursor.pending(), 64))
+    for draw in draws:
+        leaf, place = find_sample(loader.dataset, place_of(draw))
+        info = leaf.get_data_info(place)
+        chosen = leaf.choose_frames(info, sample_rng(place))
+        reader: Any
+        reader, id_ = leaf.source.find(info)
+        indices = sorted({index for index in chosen.indices.ravel() if index >= 0})
+        jpegs += reader.read_jpegs(id_, [int(index) for index in indices])
+        if len(jpegs) >= _NUM_CODEC_FRAMES:
+            break
+    return jpegs
+
+
+def _decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> float:
+    """Decode JPEGs in threads for so long, and give the frames per second of all."""
+    counts = [0] * num_threads
+    begin = threading.Barrier(num_threads + 1)
+    ended = [0.0] * num_threads
+
+    def work(number: int) -> None:
+        options = DecodeOptions(colorspace="rgb")
+        decoders = [FrameDecoder(jpeg, options) for jpeg in jpegs]
+        memory = {
+            decoder.shape: np.empty(decoder.shape, np.uint8) for decoder in decoders
+        }
+        work = [
+            (decoder, jpeg, len(jpeg), memory[decoder.shape])
+            for decoder, jpeg in zip(decoders, jpegs, strict=True)
+        ]
+        begin.wait()
+        stop = perf_counter() + seconds
+        for decoder, jpeg, length, frame in itertools.cycle(work):
+            decoder.decode(jpeg, 0, length, frame)
+            counts[number] += 1
+            if perf_counter() > stop:
+                break
+        ended[number] = perf_counter()
+
+    threads = [
+        threading.Thread(target=work, args=(number,)) for number in range(num_threads)
+    ]
+    for thread in threads:
+        thread.start()
+    begin.wait()
+    start = perf_counter()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / (max(ended) - start)

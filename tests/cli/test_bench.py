@@ -1,0 +1,58 @@
+"""``gulp2 bench``: the figures, the advice, and what it cannot measure."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from gulpio2.chunk import GulpChunk
+from gulpio2.testing import make_frames
+
+
+def test_it_measures_the_loader_beside_the_codec(gulp2, gulped):
+    lines = gulp2("bench", gulped, "--seconds", 0.3).stdout.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["loader", "codec", "ratio"]
+    assert lines[0].endswith(" frames/s")
+    assert any("waiting for data" in line for line in lines)
+    assert lines[-1].startswith("change first: ")
+
+
+def test_the_json_has_figures_that_go_together(gulp2, gulped):
+    arguments = ("--clip-length", 3, "--batch-size", 2, "--threads", 1)
+    result = gulp2("bench", gulped, *arguments, "--seconds", 0.3, "--json")
+    figures = json.loads(result.stdout)
+    assert figures["directory"] == str(gulped)
+    assert figures["loader_frames_per_second"] > 0
+    assert figures["codec_frames_per_second"] > 0
+    assert 0.01 < figures["ratio"] < 3
+    profile = figures["profile"]
+    assert profile["num_threads"] == 1
+    assert profile["num_frames"] == 3 * profile["num_samples"] > 0
+    assert figures["change_first"]
+
+
+def test_items_of_several_sizes_need_a_size_and_empty_ones_are_left_out(
+    gulp2, tmp_path
+):
+    folder = tmp_path / "sizes"
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, make_frames(4, 20, 30))
+        chunk.append("b", {}, make_frames(4, 30, 20))
+        chunk.append("c", {}, [])
+    result = gulp2("bench", folder, "--seconds", 0.1, status=1)
+    assert "Give the loader a view" in result.stderr
+    gulp2("bench", folder, "--seconds", 0.1, "--size", 16)
+
+
+def test_a_directory_without_frames_is_refused(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, [])
+    assert "no samples to load" in gulp2("bench", tmp_path, status=1).stderr
+
+
+def test_it_needs_no_torch(gulp2, gulped, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    gulp2("bench", gulped, "--seconds", 0.1)
