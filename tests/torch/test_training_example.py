@@ -1,0 +1,123 @@
+"""The training example: killed and resumed, with two ranks, and that it learns."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.torch
+
+SMALL = (
+    "--videos-per-class",
+    4,
+    "--batch-size",
+    4,
+    "--save-every",
+    3,
+    "--device",
+    "cpu",
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Give the folder into which the first run puts the videos for all of them."""
+    return tmp_path_factory.mktemp("motions")
+
+
+@pytest.fixture
+def start(data, repository, python, tmp_path):
+    """Start the example in a process group of its own."""
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(output: str, *arguments: object, launcher: tuple[object, ...] = ()):
+        program = repository / "examples" / "train_clip_classifier.py"
+        place = ("--data", data, "--output", tmp_path / output)
+        words = [python, *launcher, program, *place, *arguments]
+        process = subprocess.Popen(
+            [str(word) for word in words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(repository), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield begin
+    for process in running:
+        process.kill()
+        process.wait()
+        process.stdout.close()  # type: ignore[union-attr]  # it is a pipe
+
+
+def finish(process: Any) -> str:
+    text, _ = process.communicate(timeout=280)
+    assert process.returncode == 0, text
+    return str(text)
+
+
+def losses(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_a_killed_run_goes_on_to_the_same_losses(start, tmp_path):
+    # Two epochs of six steps and a part of the third.
+    options = (*SMALL, "--steps", 14, "--epochs", 4)
+    finish(start("whole", *options))
+    wanted = losses(tmp_path / "whole" / "losses.txt")
+    assert len(wanted) == 14
+    killed = start("killed", *options)
+    log = tmp_path / "killed" / "losses.txt"
+    deadline = time.monotonic() + 120
+    while not log.exists() or len(losses(log)) < 8:  # past the checkpoint at 6
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    killed.kill()
+    killed.communicate()
+    log.write_text(log.read_text() + "999 0.0\n")  # what a resume has to replace
+    text = finish(start("killed", *options, "--resume"))
+    step = int(re.search(r"goes on at step (\d+), epoch [12]", text).group(1))  # type: ignore[union-attr]
+    assert step in (6, 9, 12)
+    assert losses(log) == wanted
+
+
+def test_two_ranks_train_together(start, tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    launcher: tuple[object, ...] = (
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node=2",
+        "--master-addr=127.0.0.1",
+        f"--master-port={port}",
+    )
+    options = (*SMALL, "--epochs", 2)
+    text = finish(start("two", *options, "--steps", 3, launcher=launcher))
+    assert "accuracy on the test set" in text
+    assert len(losses(tmp_path / "two" / "losses.txt")) == 3  # of 24 clips, 8 a step
+    # One rank takes it up: the second epoch has six steps of four clips.
+    text = finish(start("two", *options, "--resume"))
+    assert "goes on at step 3, epoch 1" in text
+    assert len(losses(tmp_path / "two" / "losses.txt")) == 9
+
+
+@pytest.mark.slow
+def test_it_learns_to_tell_motions_apart(start, tmp_path):
+    begun = time.monotonic()
+    text = finish(start("learned", "--data", tmp_path / "many"))
+    assert time.monotonic() - begun < 300
+    accuracy = re.search(r"accuracy on the test set: ([\d.]+)%", text)
+    assert accuracy is not None
+    assert float(accuracy.group(1)) >= 90, text
