@@ -329,6 +329,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
 
 def _sentence(report: IngestReport, output: Path) -> str:
     seconds = max(report.seconds, 1e-9)
+    # What an interrupted run had stored was not done in this time.
+    done = 1 - report.resumed / max(report.items, 1)
     parts = [
         count(report.items, "item"),
         count(report.frames, "frame"),
@@ -336,10 +338,12 @@ def _sentence(report: IngestReport, output: Path) -> str:
     ]
     if report.skipped:
         parts.append(f"{report.skipped:,} skipped")
+    if report.resumed:
+        parts.append(f"{report.resumed:,} of them from the interrupted run")
     return (
         f"{escape(output)}: {', '.join(parts)}; {report.seconds:.1f} s, "
-        f"{report.frames / seconds:,.0f} frames/s, "
-        f"{report.num_bytes / seconds / 1e6:.1f} MB/s"
+        f"{done * report.frames / seconds:,.0f} frames/s, "
+        f"{done * report.num_bytes / seconds / 1e6:.1f} MB/s"
     )
 
 
@@ -367,8 +371,19 @@ def _plan(adapter: Any, settings: Settings) -> None:
         "chunks": len(slices),
         "chunks_may_be_more": settings.chunk_bytes is not None,
     }
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.cli.survey import survey_lines
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.ingest.survey import sample_positions, survey
+
+    with ProgressBar(len(sample_positions(num_items))) as bar:
+        found = survey(
+            adapter,
+            EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
+            progress=bar,
+        )
     if settings.as_json:
-        click.echo(json.dumps(plan))
+        click.echo(json.dumps({**plan, "estimate": found.to_json()}))
         return
     at_least = "at least " if settings.chunk_bytes is not None else ""
     lines = [
@@ -385,4 +400,4 @@ def _plan(adapter: Any, settings: Settings) -> None:
         )
         lines.append(f"  repeated ids     {repeated:,}")
         lines.append(f"  already stored   {present:,}")
-    write_lines(lines)
+    write_lines([*lines, *survey_lines(found, settings.num_workers)])

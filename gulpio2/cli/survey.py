@@ -1,0 +1,62 @@
+"""What a dry run found, as lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gulpio2.cli.terminal import count, escape, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.ingest.survey import Survey
+
+__all__ = ["survey_lines"]
+
+
+def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
+    """Write a survey for people.
+
+    Parameters
+    ----------
+    survey : Survey
+        Of the run.
+    num_workers : int
+        Workers of the run; its time is divided by them.
+
+    Yields
+    ------
+    str
+        Lines, indented.
+    """
+    yield f"  judged by        {count(survey.sampled, 'item')}"
+    if not survey.frames:
+        yield "  none of them can be stored"
+    else:
+        error = f" (standard error {survey.error:.0%})" if survey.error else ""
+        yield f"  frames           about {survey.frames:,}"
+        yield f"  size             about {size(survey.num_bytes)}{error}"
+        seconds = survey.seconds / num_workers
+        yield f"  time             about {_duration(seconds)}, workers: {num_workers}"
+        yield "  quality  short edge  size        frames/s read by one thread"
+        for variant in survey.variants:
+            edge = "as it is" if variant.short_edge is None else f"{variant.short_edge}"
+            yield (
+                f"  {variant.quality:<7}  {edge:<10}  {size(variant.num_bytes):<10}  "
+                f"{variant.read_frames_per_second:,.0f}"
+            )
+    for oddity in survey.oddities:
+        fate = "will fail" if oddity.fails else "to be expected"
+        yield (
+            f"  {oddity.kind}: {oddity.sampled:,} of the sample, so about "
+            f"{count(oddity.expected, 'item')} {fate}"
+        )
+        for example in oddity.examples:
+            yield f"    {escape(example)}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"

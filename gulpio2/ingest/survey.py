@@ -1,0 +1,398 @@
+"""What an ingest would store, how long it would take, and what would go wrong.
+
+`survey` looks at a hundredth of the items, each from its first frame to its last. The
+quick look before every long run is `gulpio2.ingest.estimate`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+import time
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.codecs.jpeg import decode_frame, encode_frame
+from gulpio2.errors import AdapterContractError, SourceReadError
+from gulpio2.format.records import pad_length
+from gulpio2.ingest.items import describe_failure, place_items
+from gulpio2.media.resize import resize_pixels, resized_shape
+from gulpio2.staging import stored_frames
+from gulpio2.types import YuvFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.ingest.items import PlacedItem
+    from gulpio2.types import Adapter, JsonValue, Progress, StoredFrame
+
+__all__ = ["Oddity", "Survey", "Variant", "sample_positions", "survey"]
+
+# Parts of an item's frames that are encoded, and also as other variants.
+_ENCODED, _VARIED = 0.25, 0.0625
+# Multiples of it, less their whole part, are spread over [0, 1) as evenly as can be and
+# without a period: codecs store every n-th frame better than those between.
+_GOLDEN = 0.6180339887498949
+# Frames of the sample that are decoded again, to measure the speed of reading.
+_READ_FRAMES = 200
+# Bytes of an item's entry in the map, and of each frame in it, beside the metadata.
+_ENTRY_BYTES, _MAP_BYTES = 420, 32
+# Items so many times longer or shorter than the middle one are odd.
+_ODD_LENGTH = 5
+# Examples that are named of each kind of oddity.
+_EXAMPLES = 3
+# Where the items differ much, the sample grows to this many times its size, or until
+# the standard error of the size is so small.
+_AT_MOST, _GOOD_ERROR = 5, 0.04
+_LOWER_QUALITY = 75
+_SMALLER_EDGE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """Something that a user may want to know of some items before the run."""
+
+    kind: str
+    """"unreadable", "no video stream", "variable frame rate", "rotated", "odd length"
+    or "no frames"."""
+    sampled: int
+    """How many items of the sample."""
+    expected: int
+    """How many of the run, if the sample is like it."""
+    fails: bool
+    """Whether such items are not stored."""
+    examples: tuple[str, ...]
+    """Some of them, with what is said of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What the run would give with some settings of quality and size."""
+
+    quality: int
+    short_edge: int | None
+    """Of frames that are larger, pixels; None for the size that was asked for."""
+    num_bytes: int
+    """Of the whole run, estimated."""
+    read_frames_per_second: float
+    """Decoded by one thread of this machine, measured on the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a sample says of a run."""
+
+    items: int
+    sampled: int
+    frames: int
+    """Of the whole run, estimated."""
+    num_bytes: int
+    """Of data files and maps of the whole run, estimated."""
+    error: float
+    """Standard error of `num_bytes`, as a share of it."""
+    seconds: float
+    """Of one core of this machine for the whole run, estimated."""
+    variants: tuple[Variant, ...]
+    """The settings that were asked for, then two others."""
+    oddities: tuple[Oddity, ...] = ()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Give it as JSON values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class _Look:
+    """What was seen of one item."""
+
+    frames: int = 0
+    num_bytes: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Samples:
+    """Frames encoded with one variant's settings."""
+
+    settings: EncoderSettings
+    short_edge: int | None
+    num_bytes: int = 0
+    as_asked: int = 0
+    """Bytes of the same frames with the settings of the run."""
+    kept: list[bytes] = field(default_factory=list)
+
+    def add(self, image: Any, as_asked: int = 0) -> int:
+        jpeg = encode_frame(_shrunk(image, self.short_edge), self.settings)
+        size = len(jpeg) + pad_length(len(jpeg))
+        self.num_bytes += size
+        self.as_asked += as_asked or size
+        if len(self.kept) < _READ_FRAMES:
+            self.kept.append(jpeg)
+        return size
+
+    def read_speed(self) -> float:
+        if not self.kept:
+            return 0.0
+        decode_frame(self.kept[0])
+        began = time.perf_counter()
+        for jpeg in self.kept:
+            decode_frame(jpeg)
+        return len(self.kept) / (time.perf_counter() - began)
+
+
+def sample_positions(
+    num_items: int, *, share: float = 0.01, least: int = 20
+) -> list[int]:
+    """Choose the items to look at: one by chance out of each of as many equal parts.
+
+    Evenly spaced ones would always meet the same of what comes in turns. The choice is
+    the same each time.
+
+    Examples
+    --------
+    >>> sample_positions(3), len(sample_positions(100)), len(sample_positions(5000))
+    ([0, 1, 2], 20, 50)
+    """
+    count = min(num_items, max(least, math.ceil(share * num_items)))
+    rng = np.random.default_rng(0)
+    borders = [turn * num_items // max(count, 1) for turn in range(count + 1)]
+    return [int(rng.integers(*pair)) for pair in itertools.pairwise(borders)]
+
+
+def survey(
+    adapter: Adapter,
+    encoder: EncoderSettings,
+    *,
+    share: float = 0.01,
+    least: int = 20,
+    progress: Progress | None = None,
+) -> Survey:
+    """Look at a sample of the items that an ingest would store.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Where they come from. It is asked for single positions.
+    encoder : EncoderSettings
+        As for the ingest.
+    share : float, optional
+        Part of the items to look at, spread evenly.
+    least : int, optional
+        Items to look at if the share is smaller; all of them if there are fewer.
+    progress : Progress, optional
+        Called for every item.
+
+    Returns
+    -------
+    Survey
+        Estimates for the whole run.
+
+    Notes
+    -----
+    Every item of the sample is decoded as a whole, and a quarter of its frames
+    is encoded, so that it takes about as long as a hundredth of the run. Where items
+    differ much in size, up to five times as many are looked at.
+    """
+    num_items = len(adapter)
+    positions = sample_positions(num_items, share=share, least=least)
+    more = sample_positions(
+        num_items, share=_AT_MOST * share, least=_AT_MOST * len(positions)
+    )
+    # In an order by chance, so that stopping anywhere leaves a fair sample.
+    further = np.random.default_rng(1).permutation(sorted({*more} - {*positions}))
+    lower = replace(encoder, quality=min(encoder.quality, _LOWER_QUALITY))
+    if lower.quality == encoder.quality:
+        lower = replace(encoder, quality=max(1, encoder.quality - 15))
+    samples = [
+        _Samples(encoder, None),
+        _Samples(lower, None),
+        _Samples(encoder, _SMALLER_EDGE),
+    ]
+    looks: dict[str, _Look] = {}
+    odd: dict[str, list[str]] = {}
+    fails = {"unreadable", "no video stream", "no frames"}
+    count = 0
+    for position in itertools.chain(positions, map(int, further)):
+        sizes = [look.num_bytes for look in looks.values()]
+        if count >= len(positions) and (
+            _standard_error(sizes, count, num_items) <= _GOOD_ERROR
+        ):
+            break
+        count += 1
+        found = _look_or_note(adapter, position, samples, odd)
+        if found is not None:
+            looks[found[0]] = found[1]
+        if progress is not None:
+            progress(items=1)
+    _note_odd_lengths(looks, odd)
+    scale = num_items / count if count else 0.0
+    sizes = [look.num_bytes for look in looks.values()]
+    total = sum(sizes)
+    return Survey(
+        items=num_items,
+        sampled=count,
+        frames=round(scale * sum(look.frames for look in looks.values())),
+        num_bytes=round(scale * total),
+        error=_standard_error(sizes, count, num_items),
+        seconds=scale * sum(look.seconds for look in looks.values()),
+        variants=tuple(
+            Variant(
+                quality=sample.settings.quality,
+                short_edge=sample.short_edge,
+                num_bytes=round(
+                    scale * total * sample.num_bytes / max(sample.as_asked, 1)
+                ),
+                read_frames_per_second=sample.read_speed(),
+            )
+            for sample in samples
+        ),
+        oddities=tuple(
+            Oddity(
+                kind=kind,
+                sampled=len(notes),
+                expected=round(scale * len(notes)),
+                fails=kind in fails,
+                examples=tuple(notes[:_EXAMPLES]),
+            )
+            for kind, notes in sorted(odd.items())
+        ),
+    )
+
+
+def _look_or_note(
+    adapter: Adapter,
+    position: int,
+    samples: list[_Samples],
+    odd: dict[str, list[str]],
+) -> tuple[str, _Look] | None:
+    """Look at the item at a position, or note why it cannot be stored."""
+    for item in list(place_items(adapter, position, position + 1))[:1]:
+        try:
+            if item.error is not None:
+                raise item.error
+            look = _look_at(item, samples, odd)
+        except Exception as error:  # noqa: BLE001  # the item boundary
+            failure = describe_failure(adapter, position, item.id_, error)
+            odd.setdefault(_kind_of(error), []).append(str(failure))
+            return None
+        if look.frames:
+            return str(item.id_), look
+        odd.setdefault("no frames", []).append(f"item {item.id_!r}")
+    return None
+
+
+def _look_at(
+    item: PlacedItem, samples: list[_Samples], odd: dict[str, list[str]]
+) -> _Look:
+    """Decode an item and encode some of its frames."""
+    base, *others = samples
+    look = _Look()
+    encoded = size = 0
+    took = aside = 0.0
+    times: list[int | None] = []
+    began = time.perf_counter()
+    for number, frame in enumerate(_frames(item)):
+        look.frames += 1
+        times.append(frame.pts)
+        place = number * _GOLDEN % 1
+        if place >= _ENCODED:
+            continue
+        before = time.perf_counter()
+        frame_size = base.add(frame.image)
+        size += frame_size
+        encoded += 1
+        after = time.perf_counter()
+        took += after - before
+        if place < _VARIED:
+            image = frame.image
+            if isinstance(image, bytes):  # a JPEG that is copied as it is
+                image = decode_frame(image)
+            for sample in others:
+                sample.add(image, frame_size)
+            aside += time.perf_counter() - after
+    if not encoded:
+        return look
+    decoding = time.perf_counter() - began - took - aside
+    look.seconds = decoding + took * look.frames / encoded
+    meta = len(json.dumps(item.meta, default=str))
+    look.num_bytes = size * look.frames / encoded + _MAP_BYTES * look.frames
+    look.num_bytes += _ENTRY_BYTES + meta + len(str(item.id_))
+    _note_oddities(item, times, odd)
+    return look
+
+
+def _frames(item: PlacedItem) -> Iterator[StoredFrame]:
+    if item.frames is None:
+        raise AdapterContractError(f"item {item.id_!r} has None for its frames")
+    return stored_frames(item.frames)
+
+
+def _shrunk(image: Any, short_edge: int | None) -> Any:
+    """Make a frame smaller whose short edge is longer."""
+    if short_edge is None:
+        return image
+    shape = (image.y if isinstance(image, YuvFrame) else np.asarray(image)).shape[:2]
+    if min(shape) <= short_edge:
+        return image
+    height, width = resized_shape(shape[0], shape[1], short_edge)
+    if not isinstance(image, YuvFrame):
+        return resize_pixels(np.asarray(image), (height, width))
+    rows, columns = (
+        -(-old // new) for old, new in zip(shape, image.u.shape, strict=True)
+    )
+    chroma = (-(-height // rows), -(-width // columns))
+    return YuvFrame(
+        resize_pixels(image.y, (height, width)),
+        resize_pixels(image.u, chroma),
+        resize_pixels(image.v, chroma),
+    )
+
+
+def _kind_of(error: Exception) -> str:
+    if isinstance(error, SourceReadError) and "no video stream" in str(error):
+        return "no video stream"
+    return "unreadable"
+
+
+def _note_oddities(
+    item: PlacedItem, times: list[int | None], odd: dict[str, list[str]]
+) -> None:
+    name = f"item {item.id_!r}"
+    ticks = np.array([tick for tick in times if tick is not None], np.int64)
+    steps = np.diff(ticks)
+    # A tick more or less is how a constant rate looks in a coarse time base.
+    if len(steps) > 1 and steps.max() - steps.min() > max(1, 0.1 * np.median(steps)):
+        odd.setdefault("variable frame rate", []).append(
+            f"{name}: {steps.min()} to {steps.max()} ticks between frames"
+        )
+    tell = getattr(item.frames, "source_info", None)
+    rotation = tell().get("rotation") if tell is not None else None
+    if rotation:
+        odd.setdefault("rotated", []).append(f"{name}: by {rotation} degrees")
+
+
+def _note_odd_lengths(looks: dict[str, _Look], odd: dict[str, list[str]]) -> None:
+    """Note items that are much longer or shorter than the others."""
+    if len(looks) < 3:
+        return
+    middle = statistics.median(look.frames for look in looks.values())
+    for name, look in looks.items():
+        if not middle / _ODD_LENGTH <= look.frames <= middle * _ODD_LENGTH:
+            odd.setdefault("odd length", []).append(
+                f"item {name!r}: {look.frames} frames, where {middle:.0f} are usual"
+            )
+
+
+def _standard_error(sizes: list[float], sampled: int, num_items: int) -> float:
+    """Give the relative standard error of the total; 0 where all items were seen."""
+    values = [*sizes, *[0.0] * (sampled - len(sizes))]
+    if len(values) < 2 or not sum(values) or sampled >= num_items:
+        return 0.0
+    left = 1 - sampled / num_items
+    spread = statistics.stdev(values) / math.sqrt(len(values)) * math.sqrt(left)
+    return spread / statistics.fmean(values)

@@ -1,0 +1,174 @@
+"""What a dry run says, against what the run then gives."""
+
+import json
+
+import av
+import numpy as np
+import pytest
+
+from gulpio2 import GulpIngestor
+from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.ingest.survey import sample_positions, survey
+from gulpio2.media.video import VideoFrames
+from gulpio2.testing import FrameAdapter
+
+
+class Files(AbstractDatasetAdapter):
+    """Video files, in the order given."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __len__(self):
+        return len(self.paths)
+
+    def iter_data(self, slice_element=None):
+        for number in range(len(self.paths))[slice_element or slice(None)]:
+            frames = VideoFrames(self.paths[number])
+            yield {"meta": {"n": number}, "frames": frames, "id": f"clip{number}"}
+
+
+def write_video(path, num_frames, *, seed=0, pts=None, size=(96, 128)):
+    rng = np.random.default_rng(seed)
+    rows, columns = size
+    noise = rng.integers(0, 256, (rows // 8, columns // 8, 3), np.uint8)
+    picture = noise.repeat(8, 0).repeat(8, 1)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25)
+        stream.width, stream.height, stream.pix_fmt = columns, rows, "yuv420p"
+        for number in range(num_frames):
+            moved = np.ascontiguousarray(np.roll(picture, number, axis=1))
+            frame = av.VideoFrame.from_ndarray(moved)
+            if pts is not None:
+                frame.pts = pts[number]
+            for packet in stream.encode(frame):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return path
+
+
+def stored_bytes(folder):
+    return sum(
+        path.stat().st_size
+        for path in folder.iterdir()
+        if path.suffix in {".gulp", ".gmeta"}
+    )
+
+
+def test_the_size_is_within_a_tenth_of_the_run(tmp_path):
+    paths = [
+        write_video(tmp_path / f"{n}.mp4", 20 + n, seed=n, size=(96, 128 + 16 * n))
+        for n in range(8)
+    ]
+    adapter = Files(paths * 20)
+    found = survey(adapter, EncoderSettings(), least=40)
+    assert found.sampled == 40
+    GulpIngestor(adapter, tmp_path / "out", 50, 1).run()
+    actual = stored_bytes(tmp_path / "out")
+    assert abs(found.num_bytes / actual - 1) < 0.1
+    assert abs(found.num_bytes / actual - 1) < 4 * found.error
+    assert found.seconds > 0
+
+
+def test_real_videos_are_within_a_tenth(tmp_path, shared_videos):
+    paths = sorted(path for path in shared_videos.iterdir())
+    adapter = Files(paths)
+    found = survey(adapter, EncoderSettings())
+    report = GulpIngestor(adapter, tmp_path / "out", 50, 1).run()
+    assert found.sampled == len(paths)
+    assert found.frames == report.frames
+    assert abs(found.num_bytes / stored_bytes(tmp_path / "out") - 1) < 0.1
+    kinds = {oddity.kind: oddity for oddity in found.oddities}
+    assert "corrupted.mp4" in kinds["unreadable"].examples[0]
+    assert kinds["unreadable"].fails
+    (rotated,) = [n for n, path in enumerate(paths) if path.suffix == ".mov"]
+    assert f"item 'clip{rotated}'" in kinds["rotated"].examples[0]
+
+
+def test_two_other_settings_are_compared(tmp_path):
+    paths = [write_video(tmp_path / "a.mp4", 40, size=(256, 320))]
+    found = survey(Files(paths * 30), EncoderSettings(90))
+    asked, lower, smaller = found.variants
+    assert (asked.quality, asked.short_edge) == (90, None)
+    assert (lower.quality, lower.short_edge) == (75, None)
+    assert (smaller.quality, smaller.short_edge) == (90, 128)
+    assert asked.num_bytes == pytest.approx(found.num_bytes, rel=1e-6)
+    assert lower.num_bytes < asked.num_bytes
+    assert smaller.num_bytes < asked.num_bytes
+    assert smaller.read_frames_per_second > asked.read_frames_per_second > 0
+
+
+def test_what_a_lower_quality_would_give_is_within_a_tenth(tmp_path):
+    paths = [write_video(tmp_path / f"{n}.mp4", 40, seed=n) for n in range(3)]
+    lower = survey(Files(paths), EncoderSettings(90)).variants[1]
+    options = {"encoder": EncoderSettings(lower.quality)}
+    GulpIngestor(Files(paths), tmp_path / "out", 50, 1, **options).run()
+    assert abs(lower.num_bytes / stored_bytes(tmp_path / "out") - 1) < 0.1
+
+
+def test_oddities_are_counted_and_named(tmp_path):
+    usual = write_video(tmp_path / "usual.mp4", 20)
+    long = write_video(tmp_path / "long.mp4", 150)
+    uneven = write_video(tmp_path / "uneven.mp4", 20, pts=[n * n for n in range(20)])
+    sound = tmp_path / "sound.mkv"
+    with av.open(str(sound), "w") as container:
+        stream = container.add_stream("pcm_s16le", rate=8000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(
+            np.zeros((1, 8000), np.int16), format="s16", layout="mono"
+        )
+        frame.sample_rate = 8000
+        for packet in [*stream.encode(frame), *stream.encode()]:
+            container.mux(packet)
+    paths = [usual] * 8 + [long, uneven, sound, tmp_path / "missing.mp4"]
+    found = survey(Files(paths), EncoderSettings())
+    kinds = {oddity.kind: oddity for oddity in found.oddities}
+    assert set(kinds) == {
+        "odd length",
+        "variable frame rate",
+        "no video stream",
+        "unreadable",
+    }
+    assert [kinds[kind].fails for kind in sorted(kinds)] == [True, False, True, False]
+    assert "clip8" in kinds["odd length"].examples[0]
+    assert "clip9" in kinds["variable frame rate"].examples[0]
+    assert "clip10" in kinds["no video stream"].examples[0]
+    assert "missing.mp4" in kinds["unreadable"].examples[0]
+
+
+def test_jpegs_that_are_copied_are_compared_too():
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 256, (20, 24, 3), np.uint8).repeat(10, 0).repeat(10, 1)
+    jpeg = encode_frame(image, EncoderSettings(95))
+
+    class Copies(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                yield {**item, "frames": [jpeg] * 5}
+
+    found = survey(Copies(num_items=4), EncoderSettings(90))
+    assert found.frames == 20
+    asked, lower, smaller = found.variants
+    assert asked.num_bytes > lower.num_bytes > 0
+    assert asked.num_bytes > smaller.num_bytes > 0
+
+
+def test_a_sample_without_a_readable_item_gives_zeros():
+    found = survey(FrameAdapter(num_items=3, bad=[0, 1, 2]), EncoderSettings())
+    assert (found.frames, found.num_bytes, found.error) == (0, 0, 0.0)
+    assert found.oddities[0].expected == 3
+    assert json.loads(json.dumps(found.to_json()))["oddities"][0]["fails"]
+
+
+@pytest.mark.parametrize("num_items", [0, 1, 19, 20, 21, 1999, 2001, 100_000])
+def test_the_sample_is_one_percent_and_at_least_twenty(num_items):
+    positions = sample_positions(num_items)
+    assert len(positions) == min(num_items, max(20, -(-num_items // 100)))
+    assert positions == sorted(set(positions))
+    assert not positions or 0 <= positions[0] <= positions[-1] < num_items
+
+
+def test_a_period_in_the_items_is_met():
+    positions = sample_positions(1000, least=100)
+    assert len({position % 10 for position in positions}) == 10
