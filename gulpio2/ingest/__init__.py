@@ -6,6 +6,7 @@
 * `duplicates`: ids that are taken, found before anything is written.
 * `workers`: the executor of this machine, and how tasks reach any other.
 * `publishing`: staged chunks get their numbers and names.
+* `records`: what is written beside the chunks.
 * `writer`: `ChunkWriter`, one chunk at a time, without an ingestor.
 * `ingestor`: `GulpIngestor`, the run.
 """

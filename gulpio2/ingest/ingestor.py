@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import sys
 import time
-import zlib
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, IngestError, IngestSettingError
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
-    LABELS_NAME,
-    MANIFEST_NAME,
     list_chunks,
 )
-from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.publishing import Publisher
-from gulpio2.ingest.report import IngestReport, dump_failures
+from gulpio2.ingest.records import describe_adapter, write_labels, write_records
+from gulpio2.ingest.report import IngestReport
 from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.local import open_store
@@ -280,7 +275,7 @@ class GulpIngestor:
         if not resumed:
             self._sweep(store, journal)
             journal.begin(list_chunks(store.names()).next_number)
-        self._write_labels()
+        write_labels(self.adapter, self.output_folder)
         job = Job(
             self.adapter,
             self._folder_for_workers(),
@@ -318,7 +313,19 @@ class GulpIngestor:
             raise
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
-        self._write_records(store, report)
+        if report.not_given:
+            _logger.warning(
+                "the adapter counts %d items and gave %d; the others are not stored",
+                len(self.adapter),
+                len(self.adapter) - report.not_given,
+            )
+        write_records(
+            store,
+            self.adapter,
+            self.encoder,
+            report,
+            always=self.shard is not None,
+        )
         self._sweep(store, journal)
 
     def _folder_for_workers(self) -> str:
@@ -339,10 +346,9 @@ class GulpIngestor:
 
     def _arguments(self) -> dict[str, Any]:
         """Give what decides which bytes are written."""
-        describe = getattr(self.adapter, "describe", None)
         arguments = {
             "adapter": type(self.adapter).__name__,
-            "options": describe() if describe is not None else {},
+            "options": describe_adapter(self.adapter),
             "items": len(self.adapter),
             "encoder": self.encoder.describe(),
             "videos_per_chunk": self.videos_per_chunk,
@@ -452,8 +458,10 @@ class GulpIngestor:
                 raise
             raise IngestError(
                 "a worker process ended without a word: killed, out of memory, or "
-                "crashed in a codec. What was stored is intact; run again with "
-                "resume=True (on the command line --resume) to ingest the rest"
+                "crashed in a codec. (Where Python spawns its workers, a script that "
+                'has no `if __name__ == "__main__":` around its work ends them too.) '
+                "What was stored is intact; run again with resume=True (on the command "
+                "line --resume) to ingest the rest"
             ) from cause
 
     def _workers(self, job: Job) -> AbstractContextManager[Submit]:
@@ -493,65 +501,6 @@ class GulpIngestor:
         if self._first_error is not None:
             return self._first_error[1]
         return IngestError(str(report.failures[0]))
-
-    # --- what is written beside the chunks -----------------------------------------
-
-    def _write_labels(self) -> None:
-        """Write the labels before the first chunk, whose metadata rely on them."""
-        tell = getattr(self.adapter, "label_mapping", None)
-        mapping = tell() if tell is not None else None
-        if mapping is not None:
-            existing = read_label_file(self.output_folder)
-            where = str(self.output_folder)
-            write_label_file(
-                self.output_folder, merge_labels(existing, mapping, where=where)
-            )
-
-    def _write_records(self, store: Store, report: IngestReport) -> None:
-        """Write the manifest and the list of failures."""
-        if report.failures:
-            store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
-        else:
-            store.remove(FAILURES_NAME)
-        if not (report.chunks or report.failures or self.shard):
-            return
-        try:
-            where = store.path(MANIFEST_NAME)
-            manifest = load_manifest(store.read(MANIFEST_NAME), where=where)
-        except FileNotFoundError:
-            manifest = Manifest()
-        describe = getattr(self.adapter, "describe", None)
-        run = Run(
-            adapter=type(self.adapter).__name__,
-            options=describe() if describe is not None else {},
-            encoder=self.encoder.describe(),
-            package=_version(),
-            chunks=tuple(report.chunks),
-        )
-        # Not twice, where a run is resumed that had only its journal left to remove.
-        others = [old for old in manifest.runs if not {*old.chunks} & {*run.chunks}]
-        runs = (*others, run) if run.chunks else manifest.runs
-        metainfo: dict[str, Any] = dict(manifest.metainfo)
-        metainfo.update(getattr(self.adapter, "metainfo", None) or {})
-        store.write_atomically(
-            MANIFEST_NAME,
-            dump_manifest(Manifest(runs, metainfo, _checksums(store))),
-        )
-
-
-def _checksums(store: Store) -> dict[str, str]:
-    """Compute the checksums of the files that cannot carry their own."""
-    found = {}
-    for name in (LABELS_NAME, FAILURES_NAME):
-        with contextlib.suppress(FileNotFoundError):
-            found[name] = f"{zlib.crc32(store.read(name)):08x}"
-    return found
-
-
-def _version() -> str:
-    from gulpio2.__version__ import __version__
-
-    return __version__
 
 
 def _no_progress(**_counts: int) -> None:

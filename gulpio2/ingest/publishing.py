@@ -117,6 +117,7 @@ class Publisher:
                 for offset, part in enumerate(result.parts)
             ],
             "skipped": result.skipped,
+            "not_given": result.task.stop - result.task.start - result.given,
             "failures": [asdict(failure) for failure in result.failures],
         }
         self.journal.finish_task(line)
@@ -155,4 +156,5 @@ class Publisher:
                 self.ids.update(ids)
         self._next_task = line["task"] + 1
         self.report.skipped += line["skipped"]
+        self.report.not_given += line["not_given"]
         self.report.failures.extend(ItemFailure(**item) for item in line["failures"])

@@ -49,6 +49,8 @@ class IngestReport:
     """Items left out because their id was taken."""
     resumed: int = 0
     """Items, among those stored, that an interrupted run had stored."""
+    not_given: int = 0
+    """Items that the adapter counts and did not give; negative if it gave more."""
     failures: list[ItemFailure] = field(default_factory=list)
     """Items that were not stored, by position."""
     chunks: list[int] = field(default_factory=list)
@@ -72,6 +74,8 @@ class IngestReport:
             parts.append(f"{self.resumed} of the items resumed")
         if self.skipped:
             parts.append(f"{self.skipped} skipped")
+        if self.not_given:
+            parts.append(f"{self.not_given} not given by the adapter")
         if self.failures:
             parts.append(f"{len(self.failures)} failed")
         return ", ".join(parts)

@@ -71,6 +71,8 @@ class TaskResult:
     """What a task did; holds no pixels."""
 
     task: Task
+    given: int = 0
+    """Items that the adapter gave, an error in the place of one counted."""
     journal: str = ""
     """Name of its journal, to be removed once the chunks are published."""
     resumed: int = 0
@@ -118,6 +120,7 @@ def run_task(
         run.take_up()
         for item in place_items(job.adapter, run.next_position, task.stop):
             run.check_sign()
+            run.result.given += 1
             if item.position not in task.left_out:
                 run.store(item)
         run.stage()
@@ -169,6 +172,7 @@ class _TaskRun:
         """Go on where an interrupted run was."""
         record = self.journal.record
         self.next_position = record.next_position
+        self.result.given = record.next_position - self.task.start
         self.result.parts.extend(record.parts)
         self.result.skipped = record.skipped
         self.result.failures.extend(record.failures)

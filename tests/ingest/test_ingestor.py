@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import multiprocessing
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -286,6 +287,33 @@ def test_an_item_that_breaks_the_contract_is_named(tmp_path, item, message):
     with pytest.raises(GulpError, match=message):
         ingestor()
     assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["before", "after"]
+
+
+class ShortAdapter(ListAdapter):
+    """Counts more items than it gives."""
+
+    def __len__(self):
+        return len(self.items) + 2
+
+
+def test_items_that_an_adapter_counts_and_does_not_give_are_spoken_of(tmp_path, caplog):
+    adapter = ShortAdapter([an_item("a"), an_item("b"), an_item("c")])
+    report = GulpIngestor(adapter, tmp_path, 2, 2).run()
+    assert (report.items, report.not_given) == (3, 2)
+    assert "2 not given by the adapter" in str(report)
+    assert "counts 5 items and gave 3" in caplog.text
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="exceptions take notes from 3.11"
+)
+def test_what_a_call_raises_tells_what_became_of_the_rest(tmp_path):
+    ingestor = GulpIngestor(FrameAdapter(num_items=5, bad=[1]), tmp_path, 2, 1)
+    with pytest.raises(SourceReadError) as caught:
+        ingestor()
+    (note,) = caught.value.__notes__
+    assert "1 of the items failed, 4 are stored" in note
+    assert "failures.jsonl" in note
 
 
 # --- ids ------------------------------------------------------------------------------

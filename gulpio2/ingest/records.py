@@ -1,0 +1,95 @@
+"""What a run writes beside the chunks: labels, failures, and the manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.__version__ import __version__
+from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
+from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME
+from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
+from gulpio2.ingest.report import dump_failures
+
+if TYPE_CHECKING:
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.ingest.report import IngestReport
+    from gulpio2.storage.base import Store
+    from gulpio2.types import Adapter, JsonValue, StrPath
+
+__all__ = ["describe_adapter", "write_labels", "write_records"]
+
+
+def describe_adapter(adapter: Adapter) -> dict[str, JsonValue]:
+    """Give the arguments that an adapter was made with, where it knows them."""
+    describe = getattr(adapter, "describe", None)
+    return {} if describe is None else describe()
+
+
+def write_labels(adapter: Adapter, folder: StrPath) -> None:
+    """Write the labels: before the first chunk, whose metadata rely on them."""
+    tell = getattr(adapter, "label_mapping", None)
+    mapping = None if tell is None else tell()
+    if mapping is not None:
+        existing = read_label_file(folder)
+        write_label_file(folder, merge_labels(existing, mapping, where=str(folder)))
+
+
+def write_records(
+    store: Store,
+    adapter: Adapter,
+    encoder: EncoderSettings,
+    report: IngestReport,
+    *,
+    always: bool,
+) -> None:
+    """Write the list of failures and the manifest, at the end of a run.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    adapter : Adapter
+        What was ingested.
+    encoder : EncoderSettings
+        How.
+    report : IngestReport
+        What became of it.
+    always : bool
+        Write a manifest also where there is nothing to tell.
+    """
+    if report.failures:
+        store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
+    else:
+        store.remove(FAILURES_NAME)
+    if not (report.chunks or report.failures or always):
+        return
+    try:
+        where = store.path(MANIFEST_NAME)
+        manifest = load_manifest(store.read(MANIFEST_NAME), where=where)
+    except FileNotFoundError:
+        manifest = Manifest()
+    run = Run(
+        adapter=type(adapter).__name__,
+        options=describe_adapter(adapter),
+        encoder=encoder.describe(),
+        package=__version__,
+        chunks=tuple(report.chunks),
+    )
+    # Not twice, where a run is resumed that had only its journal left to remove.
+    others = [old for old in manifest.runs if not {*old.chunks} & {*run.chunks}]
+    runs = (*others, run) if run.chunks else manifest.runs
+    metainfo: dict[str, Any] = dict(manifest.metainfo)
+    metainfo.update(getattr(adapter, "metainfo", None) or {})
+    finished = Manifest(runs, metainfo, _checksums(store))
+    store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
+
+
+def _checksums(store: Store) -> dict[str, str]:
+    """Compute the checksums of the files that cannot carry their own."""
+    found = {}
+    for name in (LABELS_NAME, FAILURES_NAME):
+        with contextlib.suppress(FileNotFoundError):
+            found[name] = f"{zlib.crc32(store.read(name)):08x}"
+    return found
