@@ -56,6 +56,8 @@ def find_adapter(name: str) -> type:
         return built_in
     place, colon, class_name = name.rpartition(":")
     if not colon:
+        if name.endswith(".py"):
+            raise click.UsageError(_no_name(_import_file(name), name))
         close = difflib.get_close_matches(name, BUILT_IN)
         hint = f"Did you mean {' or '.join(close)}? " if close else ""
         raise click.UsageError(
@@ -137,16 +139,35 @@ def _is_file_of(module: ModuleType, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path
 
 
+def _no_name(module: ModuleType, place: str) -> str:
+    """Say how to name a class of a file, where the file alone was given."""
+    known = _adapters_in(module)
+    if not known:
+        return f"{place} has no adapter: none of its classes has iter_data()."
+    return (
+        f"{place} is a file; name the class in it as well: {place}:{known[0]}. "
+        f"There is: {', '.join(known)}."
+    )
+
+
 def _no_class(module: ModuleType, place: str, class_name: str) -> str:
-    candidates = [
-        name
-        for name, value in vars(module).items()
-        if inspect.isclass(value)
-        and hasattr(value, "iter_data")
-        and not inspect.isabstract(value)
-        and value.__module__.partition(".")[0] == module.__name__.partition(".")[0]
-    ]
+    candidates = _adapters_in(module)
     known = ", ".join(difflib.get_close_matches(class_name, candidates) or candidates)
     return f"No class {class_name!r} in {place}. " + (
         f"There is: {known}." if known else "It has no adapter: none has iter_data()."
     )
+
+
+def _adapters_in(module: ModuleType) -> list[str]:
+    """Name the adapters of a module, also those that it imports when asked for."""
+    found = []
+    for name in dict.fromkeys([*vars(module), *getattr(module, "__all__", ())]):
+        value = getattr(module, name, None)
+        if (
+            inspect.isclass(value)
+            and hasattr(value, "iter_data")
+            and not inspect.isabstract(value)
+            and value.__module__.partition(".")[0] == module.__name__.partition(".")[0]
+        ):
+            found.append(name)
+    return found

@@ -57,6 +57,13 @@ def test_a_file_whose_name_is_taken_is_found_all_the_same(tmp_path, adapter_file
         ("no_such_module:X", "No module 'no_such_module'"),
         ("no.such.module:X", r"No module 'no\.such\.module'"),
         ("nowhere.py:X", r"No file 'nowhere\.py'"),
+        ("nowhere.py", r"No file 'nowhere\.py'"),
+        (
+            "my_adapters.py",
+            r"name the class in it as well: my_adapters\.py:MyAdapter\. There is: ",
+        ),
+        ("gulpio2.adapters:TabelAdapter", r"There is: TableAdapter"),
+        ("gulpio2.adapters:Qqq", r"There is: .*KineticsAdapter.*VideoFolderAdapter"),
         ("my_adapters.py:MyAdaptor", r"No class 'MyAdaptor' .*There is: MyAdapter"),
         ("my_adapters.py:os", r"No class 'os' in my_adapters\.py"),
         ("json:Nothing", r"none has iter_data\(\)"),
@@ -67,6 +74,12 @@ def test_what_is_not_there_is_wrong_usage_with_a_hint(adapter_file, name, messag
     assert adapter_file.exists()
     with pytest.raises(click.UsageError, match=message):
         find_adapter(name)
+
+
+def test_a_file_without_an_adapter_says_so(tmp_path):
+    (tmp_path / "plain.py").write_text("class Thing:\n    pass\n")
+    with pytest.raises(click.UsageError, match=r"plain\.py has no adapter"):
+        find_adapter("plain.py")
 
 
 def test_a_module_that_lacks_something_itself_says_so(tmp_path):
