@@ -270,6 +270,7 @@ def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
     import click
 
     from gulpio2.cli.register import register_adapter
+    from gulpio2.errors import StorageError
 
     try:
         path, text = register_adapter(
@@ -277,6 +278,8 @@ def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
         )
     except click.UsageError as error:
         _REGISTER_ADAPTER.fail(error.message)
+    except StorageError as error:
+        sys.exit(f"gulp2_register_adapter: {escape(error.strerror or error)}")
     print(text, end="")
     print(f"gulp2_register_adapter: wrote {path}", file=sys.stderr)
 

@@ -92,8 +92,8 @@ def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
     click.UsageError
         There is no such module or class.
     StorageError
-        A file of that name is there that this function has not written, or it cannot
-        be written.
+        A folder of that name is there, or a file that this function has not written,
+        or it cannot be written.
     """
     if module.endswith(".py"):
         raise click.UsageError(
@@ -102,6 +102,12 @@ def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
         )
     text = program_text(find_adapter(f"{module}:{class_name}"), module)
     path = Path(program_name(class_name))
+    if path.is_dir():
+        raise StorageError(
+            None,
+            f"{str(path)!r}, the name of the program, is a folder here. Run this in "
+            "another folder, with PYTHONPATH naming this one if the module lies here",
+        )
     try:
         if path.exists() and _MARK not in path.read_text("utf-8", errors="replace"):
             raise StorageError(

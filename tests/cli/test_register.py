@@ -15,7 +15,6 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.cli import legacy
 from gulpio2.cli.register import program_name
-from gulpio2.errors import StorageError
 
 MODULE = '''
 import numpy as np
@@ -185,13 +184,38 @@ def test_wrong_usage_and_failures_end_nonzero(register):
 
 def test_a_file_that_is_not_ours_is_not_replaced(register, tmp_path):
     (tmp_path / "their_adapter").write_text("mine")
-    with pytest.raises(StorageError, match="their_adapter is there already"):
+    with pytest.raises(SystemExit, match="their_adapter is there already"):
         register("first")
     assert (tmp_path / "their_adapter").read_text() == "mine"
     (tmp_path / "their_adapter").unlink()
     register("first")
     assert "'second'" not in register("second").read_text()
     assert '"second"' in (tmp_path / "their_adapter").read_text()
+
+
+def test_a_folder_of_the_name_is_said_without_a_traceback(tmp_path):
+    (tmp_path / "their_module.py").write_text(
+        MODULE.format(name="TheirAdapter", parameters="first")
+    )
+    (tmp_path / "their_adapter").mkdir()
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from gulpio2.cli import legacy; legacy.gulp2_register_adapter()",
+            "their_module",
+            "TheirAdapter",
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 1
+    assert "'their_adapter', the name of the program, is a folder here" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list((tmp_path / "their_adapter").iterdir()) == []
 
 
 def test_what_it_wrote_is_json_that_others_read(register):
