@@ -136,6 +136,8 @@ def apply_border(
     inside = (indices >= 0) & (indices < num_frames)
     if valid is not None:
         inside &= valid
+    if inside.all():  # as mostly: then there is nothing to put anywhere
+        return ClipIndices(indices.copy(), inside)
     return ClipIndices(BORDERS[border](indices, inside, num_frames), inside)
 
 

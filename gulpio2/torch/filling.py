@@ -184,7 +184,7 @@ class SampleMaker:
             elif first.setdefault(index, row) != row:
                 again.append((row, first[index]))
         rng = None
-        if not leaf.test_mode:
+        if self.view is not None and not leaf.test_mode:
             rng = np.random.default_rng(derive_seed(place.seed, Purpose.VIEW))
         if first:
             reader, id_ = leaf.source.find(info)

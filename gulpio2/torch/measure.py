@@ -28,6 +28,8 @@ __all__ = ["LoaderMeasurement", "measure_loader"]
 
 # Frames that the codec alone is measured with: enough to be a fair sample of sizes.
 _NUM_CODEC_FRAMES = 256
+# Frames of memory that it decodes into, in turn: a batch does not fit into the caches.
+_NUM_MEMORY_FRAMES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +140,17 @@ def _decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> flo
         options = DecodeOptions(colorspace="rgb")
         decoders = [FrameDecoder(jpeg, options) for jpeg in jpegs]
         memory = {
-            decoder.shape: np.empty(decoder.shape, np.uint8) for decoder in decoders
+            shape: np.zeros((_NUM_MEMORY_FRAMES, *shape), np.uint8)
+            for shape in {decoder.shape for decoder in decoders}
         }
         work = [
-            (decoder, jpeg, len(jpeg), memory[decoder.shape])
-            for decoder, jpeg in zip(decoders, jpegs, strict=True)
+            (
+                decoder,
+                jpeg,
+                len(jpeg),
+                memory[decoder.shape][place % _NUM_MEMORY_FRAMES],
+            )
+            for place, (decoder, jpeg) in enumerate(zip(decoders, jpegs, strict=True))
         ]
         begin.wait()
         stop = perf_counter() + seconds
