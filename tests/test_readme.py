@@ -57,6 +57,22 @@ def test_the_python_example_runs(folder, method):
     ]
 
 
+@pytest.mark.torch
+def test_the_training_example_runs_after_the_first(folder):
+    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(examples)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("32 frames in 2 batches") for line in lines)
+    assert lines[-1].startswith("change first: ")
+
+
 def test_the_example_has_about_ten_lines():
     assert len([line for line in example().splitlines() if line.strip()]) <= 10
 
