@@ -269,6 +269,7 @@ REPORTED = {
         "num_bytes",
         "skipped",
         "resumed",
+        "not_given",
         "failures",
         "chunks",
         "seconds",
