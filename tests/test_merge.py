@@ -29,7 +29,7 @@ class Named(FrameAdapter):
         self.name = name
 
     def item_ids(self):
-        return [f"{self.name}{id_}" for id_ in super().item_ids()]
+        return [f"{self.name}{id_}" for id_ in super().item_ids() or ()]
 
     def iter_data(self, slice_element=None):
         for item in super().iter_data(slice_element):

@@ -58,7 +58,7 @@ def cluster(folder, num_workers=2):
     quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s"}
     environment = {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(sys.path)}
     file = folder / "scheduler.json"
-    processes = []
+    processes: list[subprocess.Popen[bytes]] = []
 
     def start(*words):
         command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
@@ -194,14 +194,13 @@ def test_an_interrupt_cancels_the_tasks(tmp_path, address):
     notes.mkdir()
     adapter = SlowAdapter(notes, num_items=60, seconds=0.1)
 
+    def interrupt_later():
+        _wait_for(lambda: len(begun(notes)) >= 3)
+        os.kill(os.getpid(), signal.SIGINT)
+
     with connect(address) as (executor, _):
         ingestor = GulpIngestor(adapter, tmp_path / "out", 30, 2, executor=executor)
-        timer = threading.Thread(
-            target=lambda: (
-                _wait_for(lambda: len(begun(notes)) >= 3),
-                os.kill(os.getpid(), signal.SIGINT),
-            )
-        )
+        timer = threading.Thread(target=interrupt_later)
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             ingestor.run()

@@ -114,7 +114,10 @@ def _metadata():
         ("not_finite", {"nan": math.nan, "inf": math.inf, "minus": -math.inf}),
         ("scalars", {"t": True, "f": False, "n": None, "i": 3, "x": 0.1, "e": 1e-300}),
         ("big", {"int": 2**70, "float": 1.7976931348623157e308, "neg": -(2**63)}),
-        ("text", {"empty": "", "utf8": "grüße 日本語 😀", "esc": '"\\/\b\f\n\r\t\x00\x7f'}),
+        (
+            "text",
+            {"empty": "", "utf8": "grüße 日本語 😀", "esc": '"\\/\b\f\n\r\t\x00\x7f'},
+        ),
         ("lists", {"tuple": (1, 2, (3,)), "list": [1, [2, [3, []]]], "empty": []}),
         ("nested", {"a": {"z": 1, "b": {"y": [{"k": None}, {}]}}, "empty": {}}),
         ("key_types", {1: "int", None: "none", True: "bool", 2.5: "float", "s": "str"}),

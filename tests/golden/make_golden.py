@@ -5,9 +5,9 @@ Run by the original's own interpreter, from the root of the repository::
     bin/original
     .original-env/bin/python tests/golden/make_golden.py
 
-Each directory ``tests/golden/<case>`` holds what 0.0.4 wrote, and ``<case>.json`` beside
-it says what 0.0.4 reads from it: ids in order, shapes, SHA-256 of the pixels of every
-frame, and metadata. Nothing here is written by this package.
+Each directory ``tests/golden/<case>`` holds what 0.0.4 wrote, and ``<case>.json``
+beside it says what 0.0.4 reads from it: ids in order, shapes, SHA-256 of the pixels of
+every frame, and metadata. Nothing here is written by this package.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+from itertools import pairwise
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -233,9 +234,7 @@ def test_an_integer_id_is_its_text(case: str, id_: int) -> None:
         assert none is None
 
 
-def test_a_clip_is_the_stack_of_the_frames(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_a_clip_is_the_stack_of_the_frames(case: str, directory: GulpDirectory) -> None:
     for item in items_of(case):
         shapes = {tuple(frame["shape"]) for frame in item["frames"]}
         if len(shapes) > 1:
@@ -257,7 +256,7 @@ def test_a_clip_is_the_stack_of_the_frames(
 def test_frames_appended_later_are_read_although_they_are_not_neighbours() -> None:
     entry = GulpDirectory(HERE / "appended_twice").merged_meta_dict["a"]
     ends = [(loc, loc + length) for loc, _, length in entry["frame_info"]]
-    adjacent = [end == start for (_, end), (start, _) in zip(ends, ends[1:])]
+    adjacent = [end == start for (_, end), (start, _) in pairwise(ends)]
     assert not all(adjacent), "the golden directory no longer shows the case"
     frames, meta = GulpDirectory(HERE / "appended_twice")["a"]
     assert described(frames) == items_of("appended_twice")[0]["frames"]

@@ -103,8 +103,8 @@ def test_two_other_settings_are_compared(tmp_path):
 def test_what_a_lower_quality_would_give_is_within_a_tenth(tmp_path):
     paths = [write_video(tmp_path / f"{n}.mp4", 40, seed=n) for n in range(3)]
     lower = survey(Files(paths), EncoderSettings(90)).variants[1]
-    options = {"encoder": EncoderSettings(lower.quality)}
-    GulpIngestor(Files(paths), tmp_path / "out", 50, 1, **options).run()
+    encoder = EncoderSettings(lower.quality)
+    GulpIngestor(Files(paths), tmp_path / "out", 50, 1, encoder=encoder).run()
     assert abs(lower.num_bytes / stored_bytes(tmp_path / "out") - 1) < 0.1
 
 

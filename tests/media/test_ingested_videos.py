@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ QUALITY = 90
 @pytest.fixture(scope="module")
 def ingested(tmp_path_factory):
     """Ingest the folder once; give the report and the directory."""
-    made = {}
+    made: dict[str, Any] = {}
 
     def ingest(folder):
         if not made:
@@ -48,6 +49,7 @@ def ingested(tmp_path_factory):
 
 
 def exactly(jpeg):
+    """Decode without the reader's short cuts, whose error is not the store's."""
     return simplejpeg.decode_jpeg(jpeg, fastdct=False, fastupsample=False)
 
 
