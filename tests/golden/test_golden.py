@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from itertools import pairwise
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
