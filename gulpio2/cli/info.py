@@ -28,6 +28,8 @@ __all__ = ["info"]
 
 # Kinds that are named before the rest is counted.
 _NAMED = 8
+# Options of adapters that are accepted for old callers and do nothing.
+_WITHOUT_EFFECT = {"shm_dir_path"}
 
 
 @click.command(
@@ -162,6 +164,8 @@ def _run_lines(run: Run) -> Iterator[str]:
         f"{count(len(run.chunks), 'chunk')} ({encoder})"
     )
     for key, value in run.options.items():
+        if key in _WITHOUT_EFFECT:
+            continue
         yield escape(f"             {key} = {json.dumps(value, ensure_ascii=False)}")
 
 

@@ -6,6 +6,7 @@ import itertools
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import read_header
@@ -13,9 +14,9 @@ from gulpio2.errors import CorruptFrameError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
     from gulpio2.directory import GulpDirectory
+    from gulpio2.format.entry import EntryExtras
     from gulpio2.item import StoredItem
 
 __all__ = ["Summary", "spread", "summarize"]
@@ -128,11 +129,23 @@ def _add_times(summary: Summary, item: StoredItem) -> None:
     if max(steps) - min(steps) > 1:
         summary.frame_rates["variable"] += 1
     else:
-        summary.frame_rates[_rate(per_frame)] += 1
+        summary.frame_rates[_rate(1 / per_frame, extras)] += 1
 
 
-def _rate(per_frame: Fraction) -> str:
-    return f"{round(float(1 / per_frame), _RATE_DIGITS):g}"
+def _rate(measured: Fraction, extras: EntryExtras) -> str:
+    """Write frames per second: what the source says, where its times agree.
+
+    A container with coarse ticks (WebM: a thousandth of a second) rounds every time by
+    up to half of one, so the times alone make 29.996 out of 30.
+    """
+    rate = measured
+    match extras.source.get("frame_rate"):
+        case [int(numerator), int(denominator)] if numerator > 0 and denominator > 0:
+            said = Fraction(numerator, denominator)
+            steps = len(extras.pts) - 1
+            if abs(steps / said - steps / measured) <= (extras.time_base or 0):
+                rate = said
+    return f"{round(float(rate), _RATE_DIGITS):g}"
 
 
 def _add_frame_size(summary: Summary, item: StoredItem) -> None:

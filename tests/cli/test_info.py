@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli.summary import spread, summarize
 from gulpio2.testing import make_frames
+from gulpio2.types import StoredFrame
 
 
 def info_of(gulp2, *arguments):
@@ -46,15 +48,70 @@ def test_a_video_has_a_duration_a_rate_and_a_maker(gulp2, tmp_path, make_video):
     assert 'folder = "videos"' in text
 
 
-def test_frames_that_are_not_evenly_spaced_have_a_variable_rate(
+def test_a_rate_that_ticks_are_too_coarse_for_is_the_exact_one_of_the_source(
     gulp2, shared_videos, tmp_path
 ):
     (tmp_path / "videos").mkdir()
     name = "vp8_audio_30fps.webm"
     (tmp_path / "videos" / name).symlink_to(shared_videos / name)
     gulp2("ingest", "video-folder", "videos", "out")
-    # Its ticks are thousandths of a second, too coarse for even thirtieths.
-    assert list(info_of(gulp2, "out")["frame_rates"]) == ["29.996"]
+    # Its ticks are thousandths of a second, too coarse for even thirtieths: its times
+    # alone make 29.996.
+    assert list(info_of(gulp2, "out")["frame_rates"]) == ["30"]
+
+
+def timed_item(folder, time_base, pts, source):
+    """Write one item with these times, and give its rates."""
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    frames = TimedFrames(make_frames(len(pts)), time_base, pts, source)
+    with chunk.open("wb"):
+        chunk.append("item", {}, frames)
+    with GulpDirectory(folder) as directory:
+        return dict(summarize(directory).frame_rates)
+
+
+class TimedFrames:
+    """Frames with times and facts of a source."""
+
+    def __init__(self, frames, time_base, pts, source):
+        self.frames, self.time_base, self.pts = frames, time_base, pts
+        self.source = source
+
+    def __iter__(self):
+        return iter(self.frames)
+
+    def __len__(self):
+        return len(self.frames)
+
+    def stored(self):
+        return map(StoredFrame, self.frames, self.pts)
+
+    def source_info(self):
+        return self.source
+
+
+@pytest.mark.parametrize(
+    ("pts", "source", "rate"),
+    [
+        ([0, 33, 67, 100, 133], {"frame_rate": [30, 1]}, "30"),
+        ([0, 33, 67, 100, 133], {}, "30.075"),
+        ([0, 33, 67, 100, 133], {"frame_rate": None}, "30.075"),
+        ([0, 33, 67, 100, 133], {"frame_rate": [0, 0]}, "30.075"),
+        ([0, 33, 67, 100, 133], {"frame_rate": [30000, 1001]}, "29.97"),
+        ([0, 125, 250, 375, 500], {"frame_rate": [30, 1]}, "8"),
+        ([0, 33, 67, 200, 233], {"frame_rate": [30, 1]}, "variable"),
+    ],
+)
+def test_the_rate_of_the_source_counts_only_where_the_times_agree(
+    tmp_path, pts, source, rate
+):
+    assert timed_item(tmp_path, Fraction(1, 1000), pts, source) == {rate: 1}
+
+
+def test_an_option_without_effect_is_not_listed(gulp2, tmp_path, make_video):
+    make_video(tmp_path / "videos" / "a" / "1.mp4", 6, 12)
+    gulp2("ingest", "video-folder", "videos", "out")
+    assert "shm_dir_path" not in gulp2("info", "out").stdout
 
 
 def test_labels_are_counted_by_the_key_that_is_asked_for(gulp2, gulped):
