@@ -19,7 +19,7 @@ from gulpio2.errors import (
     FrameIndexError,
     FrameTimeError,
 )
-from gulpio2.format.entry import EntryExtras, load_extras
+from gulpio2.format.entry import EntryExtras, load_extras, stored_crc32
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
 from gulpio2.reading import (
@@ -115,10 +115,8 @@ class EntryRecord:
 
     def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
         """Give the checksum of each of these frames; None where there are none."""
-        crc32 = self.extras(where).crc32
-        if not len(crc32):
-            return None
-        return [int(crc32[index]) for index in indices]
+        del where  # extras were checked when the map was opened
+        return stored_crc32(self.entry, indices)
 
 
 @dataclass(frozen=True, slots=True)

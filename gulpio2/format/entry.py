@@ -34,6 +34,7 @@ __all__ = [
     "expand_runs",
     "frame_crc32",
     "load_extras",
+    "stored_crc32",
     "ticks_to_runs",
     "verify_entry",
 ]
@@ -197,6 +198,29 @@ def verify_entry(id_: str, entry: Mapping[str, Any], *, where: str) -> None:
             "has changed since it was written. Run `gulp2 check` on the directory for "
             "a full list, `gulp2 repair` to salvage the rest"
         )
+
+
+def stored_crc32(entry: Mapping[str, Any], indices: Sequence[int]) -> list[int] | None:
+    """Give the checksums of some frames, without decoding times and the rest.
+
+    Parameters
+    ----------
+    entry : mapping
+        An entry whose extras `load_extras` finds in order.
+    indices : sequence of int
+        Which frames, from 0.
+
+    Returns
+    -------
+    list of int or None
+        None where not all frames of the item have one.
+    """
+    packed = base64.b64decode(entry.get(EXTRAS_KEY, {}).get("crc32", ""))
+    if not packed or len(packed) != 4 * len(entry["frame_info"]):
+        return None
+    return [
+        int.from_bytes(packed[4 * index : 4 * index + 4], "little") for index in indices
+    ]
 
 
 def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
