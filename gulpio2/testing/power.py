@@ -173,7 +173,12 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def state_after_cut(
-    recording: Recording, cut: int, rng: random.Random, *, keep: float, page: int
+    recording: Recording,
+    cut: int,
+    rng: random.Random,
+    *,
+    keep: float | Callable[[Operation], float],
+    page: int,
 ) -> dict[str, bytes]:
     """Give a state of the disk after the power went.
 
@@ -185,8 +190,9 @@ def state_after_cut(
         How many of the operations had been done.
     rng : random.Random
         Draws what is there of all that was not synced.
-    keep : float
-        How likely each part of it is there: 0 for nothing, 1 for all.
+    keep : float or callable
+        How likely each part of it is there: 0 for nothing, 1 for all; or what says so
+        of each operation.
     page : int
         Bytes that are written at once.
 
@@ -208,15 +214,16 @@ def state_after_cut(
         elif operation.kind == "sync names":
             names_synced = index
     for index, operation in enumerate(done):
+        likely = keep(operation) if callable(keep) else keep
         if operation.kind in ("create", "rename", "remove"):
-            if index < names_synced or rng.random() < keep:
+            if index < names_synced or rng.random() < likely:
                 _change_names(names, operation)
         elif operation.kind in ("write", "truncate"):
             content = contents.setdefault(operation.file, bytearray())
             if index < last_sync.get(operation.file, -1):
                 _change_content(content, operation)
             else:
-                _change_in_part(content, operation, rng, keep, page)
+                _change_in_part(content, operation, rng, likely, page)
     return {
         name: bytes(contents.get(file, bytearray())) for name, file in names.items()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import subprocess
 import sys
@@ -67,9 +68,7 @@ def main(arguments: list[str]) -> int:
     found = 0
     for name in names:
         share = seconds / len(names)
-        try:
-            import atheris  # type: ignore[import-not-found]  # noqa: F401  # optional
-        except ImportError:
+        if importlib.util.find_spec("atheris") is None:
             count, data = feed(name, share)
             print(f"{name}: {count} inputs", flush=True)  # noqa: T201
             if data is not None:

@@ -52,6 +52,13 @@ def test_the_nth_operation_fails(tmp_path, name, for_good):
     assert failures > 40
 
 
+def test_an_item_that_fails_half_way_leaves_no_byte(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=3, bad=[1]), tmp_path, 3, 1).run()
+    with GulpDirectory(tmp_path) as directory:
+        stored = sum(directory.item(id_).num_bytes for id_ in directory.chunk_lookup)
+    assert (tmp_path / "data_0.gulp").stat().st_size == stored
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_file_size_limit_stops_the_run_and_leaves_what_was_committed(
     tmp_path, workers

@@ -101,6 +101,38 @@ def test_an_ingest_keeps_what_it_committed_and_can_be_resumed(tmp_path, mode):
         assert content(tmp_path / "cut") == expected, number
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_journals_that_are_ahead_of_their_data_are_not_believed(tmp_path, mode):
+    with record_operations(tmp_path / "whole") as recording:
+        ingest(tmp_path / "whole", mode)
+    expected = content(tmp_path / "whole")
+    journals = {
+        operation.file
+        for operation in recording.operations
+        if operation.kind == "create" and "journal" in operation.name
+    }
+
+    def keep(operation):
+        is_content = operation.kind in ("write", "truncate")
+        return 1.0 if operation.file in journals or not is_content else 0.0
+
+    for cut in range(0, len(recording.operations) + 1, 1 if LONG else 3):
+        state = state_after_cut(recording, cut, random.Random(cut), keep=keep, page=512)
+        for grown in (False, True):
+            put(tmp_path / "cut", state)
+            if grown:  # the file's length came to the disk, its bytes did not
+                done = recording.operations[:cut]
+                synced = {op.file for op in done if op.kind == "sync"}
+                for op in done:
+                    path = tmp_path / "cut" / op.name
+                    is_data = op.kind == "create" and ".gulp." in op.name
+                    if is_data and op.file not in synced and path.exists():
+                        with path.open("ab") as file:
+                            file.write(bytes(5000))
+            ingest(tmp_path / "cut", mode, resume=True)
+            assert content(tmp_path / "cut") == expected, cut
+
+
 def test_the_recording_has_every_change(tmp_path):
     for keep in (0.0, 1.0):
         folder = tmp_path / str(keep)

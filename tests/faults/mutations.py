@@ -1,0 +1,239 @@
+"""Deliberate breaks of the package, each of which the tests must find.
+
+``bin/mutate`` runs this: every break is made in a copy of the package, and the tests
+named beside it must fail there, and pass where nothing is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Mutation(NamedTuple):
+    """A break: a text of a file is replaced, once."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+    """What finds it: arguments for pytest."""
+
+
+POWER = "tests/faults/test_power_loss.py"
+KILL = "tests/faults/test_kill.py -k operation"
+FLIPS = "tests/faults/test_flips.py"
+READERS = "tests/faults/test_readers.py"
+
+MUTATIONS = [
+    Mutation(
+        "leave out the sync of a file",
+        "storage/local.py",
+        "            os.fsync(self._descriptor())\n",
+        "            pass\n",
+        # The recording notes a call of sync, so the call itself is left out below;
+        # that the call reaches the disk is for the storage's own tests.
+        "tests/storage/test_local.py",
+    ),
+    Mutation(
+        "leave out the sync of the data file",
+        "staging.py",
+        "        content = self._appender.dump_map()\n        self.writer.sync()\n"
+        "        map_writer",
+        "        content = self._appender.dump_map()\n        map_writer",
+        POWER,
+    ),
+    Mutation(
+        "leave out the sync of the map",
+        "staging.py",
+        "            map_writer.sync()\n",
+        "",
+        POWER,
+    ),
+    Mutation(
+        "leave out the sync of the folder",
+        "staging.py",
+        "                store.rename(partial, name)\n"
+        "                store.sync_names()\n",
+        "                store.rename(partial, name)\n",
+        POWER,
+    ),
+    Mutation(
+        "swap the renames of data and map",
+        "staging.py",
+        "((self.data, data_name), (self.meta, meta_name))",
+        "((self.meta, meta_name), (self.data, data_name))",
+        KILL,
+    ),
+    Mutation(
+        "give the map its name before the append is synced",
+        "staging.py",
+        "        self.writer.sync()\n        if self.partial is not None:\n"
+        "            drop_map()",
+        "        if self.partial is not None:\n            drop_map()",
+        POWER,
+    ),
+    Mutation(
+        "keep the old map while its data file is replaced",
+        "staging.py",
+        "            drop_map()\n",
+        "",
+        POWER,
+    ),
+    Mutation(
+        "write small files in place",
+        "storage/local.py",
+        "            writer.sync()\n            writer.close()\n",
+        "            writer.close()\n",
+        POWER,
+    ),
+    Mutation(
+        "hide deleted items before saying what they were",
+        "removal.py",
+        "            store.write_atomically(REMOVALS_NAME, dump_removals(removals))\n"
+        "            for number, meta_dict",
+        "            for number, meta_dict",
+        "tests/test_removal.py",
+    ),
+    Mutation(
+        "ignore the checksum of a frame in the check",
+        "format/checks.py",
+        "    if record.crc32 is None or crc32 == record.crc32:\n",
+        "    if record.crc32 is None or crc32:\n",
+        FLIPS,
+    ),
+    Mutation(
+        "ignore the checksum of a frame in a verified read",
+        "reading.py",
+        "    if found != crc32:\n",
+        "    if found < 0:\n",
+        FLIPS,
+    ),
+    Mutation(
+        "ignore the check of an entry in a verified read",
+        "chunk.py",
+        "            if self.verify:\n                where",
+        "            if False:\n                where",
+        FLIPS,
+    ),
+    Mutation(
+        "let padding be anything",
+        "format/checks.py",
+        "    if any(padding):\n",
+        "    if False:\n",
+        "tests/format/test_checks.py",
+    ),
+    Mutation(
+        "skip the lock",
+        "storage/locks.py",
+        "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "        pass\n",
+        READERS + " -k second_writer",
+    ),
+    Mutation(
+        "let children keep the lock",
+        "storage/locks.py",
+        "os.register_at_fork(after_in_child=_drop_inherited)",
+        "",
+        "tests/storage/test_locks.py",
+    ),
+    Mutation(
+        "do not cut off a half-written item",
+        "staging.py",
+        "            self.writer.truncate(size)\n",
+        "",
+        KILL,
+    ),
+    Mutation(
+        "do not cut off an item that failed",
+        "staging.py",
+        "            self.writer.truncate(start)\n",
+        "",
+        "tests/faults/test_failing_disk.py -k half_way",
+    ),
+    Mutation(
+        "trust the item journal without looking at the data",
+        "ingest/journal.py",
+        "        return bool(np.array_equal(crcs, extras.crc32))\n",
+        "        return True\n",
+        POWER,
+    ),
+    Mutation(
+        "follow links when resuming",
+        "storage/local.py",
+        "            flags |= os.O_NOFOLLOW\n",
+        "            pass\n",
+        "tests/faults/test_hostile.py -k item_journal",
+    ),
+    Mutation(
+        "salvage entries without asking their check",
+        "repair/survey.py",
+        "        return extras, covered_part(id_, entry) is not None\n",
+        "        return extras, True\n",
+        "tests/test_repair.py",
+    ),
+]
+
+
+def run_tests(root: Path, arguments: str) -> bool:
+    """Tell whether the tests pass on a copy."""
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
+            *arguments.split(" ", maxsplit=2),
+        ],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"the tests did not run: {done.stdout}{done.stderr}")
+    return done.returncode == 0
+
+
+def main(names: list[str]) -> int:
+    """Run it."""
+    chosen = [m for m in MUTATIONS if not names or m.name in names]
+    missed = []
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for part in ("gulpio2", "tests"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(REPOSITORY / part, root / part, ignore=ignored)
+        shutil.copy(REPOSITORY / "pyproject.toml", root)
+        for tests in sorted({mutation.tests for mutation in chosen}):
+            if not run_tests(root, tests):
+                print(f"fails where nothing is broken: {tests}")  # noqa: T201
+                return 1
+        for mutation in chosen:
+            path = root / "gulpio2" / mutation.file
+            text = path.read_text("utf-8")
+            if text.count(mutation.old) != 1:
+                print(f"NOT THERE any more: {mutation.name}", flush=True)  # noqa: T201
+                missed.append(mutation.name)
+                continue
+            path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
+            found = not run_tests(root, mutation.tests)
+            path.write_text(text, "utf-8")
+            word = "found" if found else "MISSED"
+            print(f"{word}: {mutation.name} ({mutation.tests})", flush=True)  # noqa: T201
+            if not found:
+                missed.append(mutation.name)
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} breaks were found")  # noqa: T201
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
