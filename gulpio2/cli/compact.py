@@ -20,6 +20,7 @@ __all__ = ["compact"]
 
 @click.command(
     cls=DocumentedCommand,
+    short_help="Erase the frames of deleted items.",
     examples=["gulp2 compact gulped --dry-run", "gulp2 compact gulped"],
 )
 @directory_argument

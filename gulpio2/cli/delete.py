@@ -20,6 +20,7 @@ __all__ = ["delete"]
 
 @click.command(
     cls=DocumentedCommand,
+    short_help="Hide items of a directory, until compact erases them.",
     examples=[
         "gulp2 delete gulped item1 --dry-run",
         "gulp2 delete gulped item1",

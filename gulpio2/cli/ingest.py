@@ -1,4 +1,4 @@
-"""``gulp2 ingest``: a source data set into a gulp directory."""
+"""``gulp2 ingest``: a source dataset into a gulp directory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class AdapterGroup(DocumentedGroup):
 )
 @verbosity_options
 def ingest() -> None:
-    """Write the items of a source data set into a gulp directory.
+    """Write the items of a source dataset into a gulp directory.
 
     ADAPTER is one of those below, module:Class, or file.py:Class. What its constructor
     takes becomes arguments and options. OUTPUT is made if it is missing; items are

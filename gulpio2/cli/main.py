@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -35,6 +36,10 @@ COMMANDS = [
     "repair",
     "bench",
 ]
+# Advice of the library that a user of the program cannot follow as it stands.
+_ARGUMENT = re.compile(
+    r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
+)
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -106,11 +111,14 @@ class Program(DocumentedGroup):
 
 
 def one_line(error: BaseException) -> str:
-    """Give an error's message without line breaks and error numbers."""
+    """Give an error's message without line breaks and error numbers.
+
+    What it advises is said as options; the library says it as arguments as well.
+    """
     text = str(error)
     if isinstance(error, OSError) and error.strerror and not error.filename:
         text = error.strerror
-    return escape(" ".join(text.split("\n")))
+    return escape(_ARGUMENT.sub(r"(--on-duplicate \1)", " ".join(text.split("\n"))))
 
 
 def print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -148,7 +156,7 @@ def print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
 def gulp2() -> None:
     """Store the frames of videos in few files, and read any of them fast.
 
-    A gulp directory holds every frame of a data set as a JPEG of its own, in chunks of
+    A gulp directory holds every frame of a dataset as a JPEG of its own, in chunks of
     many items, with a map of where each one is.
     """
 

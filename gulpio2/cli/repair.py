@@ -16,6 +16,7 @@ __all__ = ["repair"]
 
 @click.command(
     cls=DocumentedCommand,
+    short_help="Salvage what is undamaged into a new directory.",
     examples=[
         "gulp2 repair gulped mended --dry-run",
         "gulp2 repair gulped mended --json",

@@ -23,6 +23,7 @@ def test_help_lists_the_commands(gulp2):
     for option in ("-h", "--help"):
         text = gulp2(option).stdout
         assert all(f"\n  {name} " in text for name in main.COMMANDS)
+        assert "..." not in text.partition("Commands:")[2], "cut: give a short_help"
 
 
 def test_a_wrong_command_names_the_close_one_and_is_wrong_usage(gulp2):
