@@ -1,4 +1,4 @@
-"""Every exception and warning of the package.
+"""Every exception and warning of the package, and a word of their messages.
 
 ::
 
@@ -64,6 +64,7 @@ __all__ = [
     "SourceReadError",
     "StorageError",
     "UnknownFileFormatError",
+    "with_article",
 ]
 
 
@@ -203,3 +204,17 @@ class GulpWarning(UserWarning):
 
 class GulpDeprecationWarning(DeprecationWarning):
     """Something that will be gone in a later release."""
+
+
+def with_article(noun: str) -> str:
+    """Put "a" or "an" before a noun, such as the name of a type.
+
+    Examples
+    --------
+    >>> with_article("int"), with_article("list")
+    ('an int', 'a list')
+    """
+    # By the letter: of the names of types, those in "uint" and "user" sound otherwise.
+    spoken = noun.lower()
+    vowel = spoken.startswith(("a", "e", "i", "o", "u"))
+    return f"{'an' if vowel and not spoken.startswith(('ui', 'use')) else 'a'} {noun}"

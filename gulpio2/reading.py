@@ -17,7 +17,7 @@ import numpy as np
 
 from gulpio2.codecs.decode import DecodeOptions, decoder_for
 from gulpio2.codecs.jpeg import decode_frame
-from gulpio2.errors import CorruptFrameError, FormatError, GulpError
+from gulpio2.errors import CorruptFrameError, FormatError, GulpError, with_article
 from gulpio2.format.plan import plan_reads
 from gulpio2.threads import work_together
 
@@ -380,7 +380,9 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
         else:
             array = np.asarray(memoryview(out))
     except (TypeError, ValueError, RuntimeError) as cause:
-        raise FormatError(f"out is a {type(out).__name__}: {cause}") from cause
+        raise FormatError(
+            f"out is {with_article(type(out).__name__)}: {cause}"
+        ) from cause
     fits = array.shape == shape or array.shape == (int(np.prod(shape)),)
     if (
         not fits

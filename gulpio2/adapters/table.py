@@ -20,7 +20,7 @@ from gulpio2.adapters.sources import (
     video_frames,
 )
 from gulpio2.adapters.tables import Table, parse_column, read_table
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import SourceReadError, with_article
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -230,6 +230,6 @@ def _checked(content: Table, name: str, *kinds: type) -> list[Any]:
             allowed = " or ".join(kind.__name__ for kind in kinds)
             raise SourceReadError(
                 f"{content.name}: row {position + 1} has {value!r} as {name!r}; "
-                f"a {allowed} is needed there."
+                f"{with_article(allowed)} is needed there."
             )
     return values

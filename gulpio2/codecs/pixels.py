@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.errors import AdapterContractError
+from gulpio2.errors import AdapterContractError, with_article
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -75,8 +75,8 @@ def to_storable(frame: Any) -> npt.NDArray[np.uint8]:
     array = np.asarray(frame)
     if array.dtype.kind in "OSU":
         raise AdapterContractError(
-            f"a {type(frame).__name__} is no frame: give an array, a PIL image or the "
-            "bytes of a JPEG"
+            f"{with_article(type(frame).__name__)} is no frame: give an array, a "
+            "PIL image or the bytes of a JPEG"
         )
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)

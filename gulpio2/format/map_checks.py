@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MetaFileError, with_article
 from gulpio2.format.checks import Problem, Record
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import validate_entry
@@ -124,7 +124,9 @@ def _parse(data: bytes) -> list[tuple[str, Any]]:
 
     value = json.loads(data, object_pairs_hook=keep)
     if not isinstance(value, dict):
-        raise MetaFileError(f"holds no JSON object but a {type(value).__name__}")
+        raise MetaFileError(
+            f"holds no JSON object but {with_article(type(value).__name__)}"
+        )
     return last
 
 

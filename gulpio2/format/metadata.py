@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gulpio2.errors import AdapterContractError
+from gulpio2.errors import AdapterContractError, with_article
 
 __all__ = ["plain_metadata"]
 
@@ -39,8 +39,9 @@ def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
     """
     if not isinstance(meta, Mapping):
         raise AdapterContractError(
-            f"the metadata of item {id_!r} is {meta!r}, a {type(meta).__name__}; "
-            "it must be a dict (an empty one where there is none)"
+            f"the metadata of item {id_!r} is {meta!r}, "
+            f"{with_article(type(meta).__name__)}; it must be a dict "
+            "(an empty one where there is none)"
         )
     plain = _plain(meta, id_, "$", 0)
     return dict(plain)
@@ -68,7 +69,7 @@ def _plain(value: Any, id_: str, place: str, depth: int) -> Any:
         for kind in (int, float, str):
             if isinstance(value, kind):
                 return kind(value)
-    raise _cannot_hold(value, id_, place, f"a {type(value).__name__}")
+    raise _cannot_hold(value, id_, place, with_article(type(value).__name__))
 
 
 def _key(key: Any, id_: str, place: str) -> Any:
@@ -77,7 +78,7 @@ def _key(key: Any, id_: str, place: str) -> Any:
         key = key.item()
     if key is None or isinstance(key, (bool, int, float, str)):
         return key
-    raise _cannot_hold(key, id_, place, f"a {type(key).__name__} as a key")
+    raise _cannot_hold(key, id_, place, f"{with_article(type(key).__name__)} as a key")
 
 
 def _cannot_hold(value: Any, id_: str, place: str, what: str) -> AdapterContractError:

@@ -117,6 +117,7 @@ def circular() -> dict[str, Any]:
         ({"x": Path("a")}, r"PosixPath \(at `\$\.x`\)"),
         ({"x": Name.FIRST}, r"is a Name"),
         ({"x": [{"y": (0, object())}]}, r"\(at `\$\.x\[0\]\.y\[1\]`\)"),
+        ({"x": object()}, r"is an object \(at `\$\.x`\)"),
         ({("a", "b"): 1}, r"is a tuple as a key \(at `\$`\)"),
         ({"x": {b"k": 1}}, r"b'k' is a bytes as a key \(at `\$\.x`\)"),
         (circular(), r"nested too deeply, or in itself"),
