@@ -17,13 +17,12 @@ from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.threads import default_threads
 from gulpio2.torch.batch import Batch, make_batch
-from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
 from gulpio2.torch.filling import OnCorrupt, SampleMaker, is_damage
+from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
 from gulpio2.torch.ring import Slot, make_slots
 from gulpio2.torch.samplers import rank_and_count
-from gulpio2.torch.wrappers import DatasetWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -109,6 +108,7 @@ class GulpLoader:
     >>> from functools import partial
     >>> from gulpio2.sampling import sample_window
     >>> from gulpio2.testing import make_gulp_directory
+    >>> from gulpio2.torch import GulpClipDataset
     >>> _ = make_gulp_directory("train", num_items=5, num_frames=8)
     >>> sampler = partial(sample_window, clip_length=4)
     >>> dataset = GulpClipDataset("train", sampler, target="id")
@@ -154,11 +154,8 @@ class GulpLoader:
         _require_choice("layout", layout, Layout)
         _require_choice("colorspace", colorspace, Colorspace)
         _require_choice("on_corrupt", on_corrupt, OnCorrupt)
-        for name, value in (
-            ("batch_size", batch_size),
-            ("prefetch", prefetch),
-            ("keep", keep),
-        ):
+        least_one = {"batch_size": batch_size, "prefetch": prefetch, "keep": keep}
+        for name, value in least_one.items():
             if value < 1:
                 raise ValueError(f"{name} is {value!r}, expected at least 1")
         if threads is not None and threads < 0:
@@ -168,7 +165,7 @@ class GulpLoader:
         if (rank is None) != (num_ranks is None):
             raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
         dataset.full_init()
-        leaves = list(_leaves(dataset))
+        leaves = list(plain_datasets(dataset))
         self._has_targets = any(leaf.target is not None for leaf in leaves)
         if rank is None or num_ranks is None:
             rank, num_ranks = rank_and_count()
@@ -395,27 +392,6 @@ class GulpLoader:
             f"batch_size={self._batch_size}, threads={self.num_threads}, "
             f"{self.cursor!r})"
         )
-
-
-def _leaves(dataset: Any) -> Iterator[Any]:
-    """Give the innermost datasets, each of which must make plain clips."""
-    if isinstance(dataset, DatasetWrapper):
-        for member in dataset._members:
-            yield from _leaves(member)
-        return
-    if not isinstance(dataset, (GulpClipDataset, GulpImageDataset)):
-        raise TypeError(
-            f"dataset is a {type(dataset).__name__}, expected a GulpClipDataset, a "
-            "GulpImageDataset or a wrapper of such. For other datasets there is "
-            "torch.utils.data.DataLoader with a ResumableSampler"
-        )
-    if dataset.transform is not None or dataset.pipeline.transforms:
-        raise ValueError(
-            "the dataset has a transform or a pipeline, which a loader of whole "
-            "batches cannot apply. Give the loader a view, do the rest to the batch, "
-            "or use torch.utils.data.DataLoader with a ResumableSampler"
-        )
-    yield dataset
 
 
 def _require_choice(name: str, value: object, choices: Any) -> None:

@@ -42,6 +42,7 @@ class Slot:
             self.array = self.tensor.numpy()
         else:
             self.array = np.empty(shape, np.uint8)
+        self.array.fill(0)  # mapped now: page faults cost as much as decoding does
         self._pinned = pinned
 
     def released(self) -> None:

@@ -1,0 +1,52 @@
+"""Which datasets a loader can make batches of: those whose samples are plain clips."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
+from gulpio2.torch.wrappers import DatasetWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["plain_datasets"]
+
+
+def plain_datasets(dataset: Any) -> Iterator[Any]:
+    """Give the datasets inside of wrappers, each of which must make plain clips.
+
+    Parameters
+    ----------
+    dataset : dataset or wrapper
+        The outermost one.
+
+    Yields
+    ------
+    GulpClipDataset or GulpImageDataset
+        The innermost ones.
+
+    Raises
+    ------
+    TypeError
+        One is of another class.
+    ValueError
+        One has a transform or a pipeline.
+    """
+    if isinstance(dataset, DatasetWrapper):
+        for member in dataset._members:
+            yield from plain_datasets(member)
+        return
+    if not isinstance(dataset, (GulpClipDataset, GulpImageDataset)):
+        raise TypeError(
+            f"dataset is a {type(dataset).__name__}, expected a GulpClipDataset, a "
+            "GulpImageDataset or a wrapper of such. For other datasets there is "
+            "torch.utils.data.DataLoader with a ResumableSampler"
+        )
+    if dataset.transform is not None or dataset.pipeline.transforms:
+        raise ValueError(
+            "the dataset has a transform or a pipeline, which a loader of whole "
+            "batches cannot apply. Give the loader a view, do the rest to the batch, "
+            "or use torch.utils.data.DataLoader with a ResumableSampler"
+        )
+    yield dataset
