@@ -8,11 +8,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.records import pad_length
 from gulpio2.ingest.items import place_items
-from gulpio2.staging import stored_frames
 from gulpio2.storage.local import free_bytes
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
 from gulpio2.errors import AdapterContractError, SourceReadError
 from gulpio2.format.records import pad_length
 from gulpio2.ingest.items import describe_failure, place_items
 from gulpio2.media.resize import resize_pixels, resized_shape
-from gulpio2.staging import stored_frames
 from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:

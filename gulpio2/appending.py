@@ -1,0 +1,307 @@
+"""Items into an open data file, each whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from gulpio2.codecs.encoding import FrameEncoder
+from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.errors import (
+    AdapterContractError,
+    GulpError,
+    SourceReadError,
+    StorageError,
+)
+from gulpio2.format.entry import (
+    EXTRAS_KEY,
+    dump_extras,
+    entry_check,
+    frame_crc32,
+    load_extras,
+)
+from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.format.metadata import plain_metadata
+from gulpio2.format.records import FrameInfo, record_of
+from gulpio2.types import StoredFrame
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+        MutableMapping,
+    )
+    from fractions import Fraction
+
+    from gulpio2.storage.base import StoreWriter
+    from gulpio2.types import FrameSource, JsonValue
+
+__all__ = ["ChunkAppender", "stored_frames"]
+
+# Bytes. One write of so many costs a third of what a write per frame does.
+_BLOCK_BYTES = 1 << 20
+
+_IN_THIS_THREAD = FrameEncoder()
+
+
+class _Block:
+    """Records that are written together."""
+
+    def __init__(
+        self, writer: StoreWriter, tell: Callable[[int, int], None] | None
+    ) -> None:
+        self._writer = writer
+        self._tell = tell
+        self._start = self.position = writer.tell()
+        self._parts: list[bytes] = []
+
+    def write(self, jpeg: bytes, padding: bytes) -> None:
+        """Take a record."""
+        self._parts += (jpeg, padding)
+        self.position += len(jpeg) + len(padding)
+        if self.position - self._start >= _BLOCK_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        if not self._parts:
+            return
+        self._writer.write(b"".join(self._parts))
+        if self._tell is not None:
+            self._tell(len(self._parts) // 2, self.position - self._start)
+        self._parts.clear()
+        self._start = self.position
+
+
+@dataclass(slots=True)
+class _Growth:
+    """What is gathered for an item's extras while its frames are written."""
+
+    crc32: list[int] = field(default_factory=list)
+    pts: list[int] = field(default_factory=list)
+    time_base: Fraction | None = None
+    source: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+def _is_source(frames: Any) -> TypeGuard[FrameSource]:
+    """Tell a frame source by its class: asking the object could open its file."""
+    return callable(getattr(type(frames), "stored", None))
+
+
+def stored_frames(frames: Iterable[Any]) -> Iterator[StoredFrame]:
+    """Give frames one at a time in the form in which they are stored.
+
+    Raises
+    ------
+    SourceReadError
+        A storage refused to give a source's bytes. As a `StorageError` it would pass
+        for a fault of the storage that is written to, which ends a run.
+    """
+    try:
+        if _is_source(frames):
+            yield from frames.stored()
+            return
+        for frame in frames:
+            yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)
+    except StorageError as cause:
+        raise SourceReadError(f"the frames cannot be read: {cause}") from cause
+
+
+class ChunkAppender:
+    """Appends items to a data file and to the map in memory.
+
+    An item is appended whole or not at all: whatever goes wrong on the way, data
+    file and map are as before.
+
+    Parameters
+    ----------
+    writer : StoreWriter
+        The data file.
+    meta_dict : mutable mapping
+        The map; entries are added to it as items come.
+    encoder : EncoderSettings or None
+        For frames that are not JPEG bytes already. None: the defaults, as they are
+        when a frame is encoded.
+    on_frames : callable, optional
+        Called with a number of frames and their bytes, each time some were written.
+    frame_encoder : FrameEncoder, optional
+        Encodes frames in several threads. Default: in this one.
+    """
+
+    def __init__(
+        self,
+        writer: StoreWriter,
+        meta_dict: MutableMapping[str, Any],
+        encoder: EncoderSettings | None,
+        *,
+        on_frames: Callable[[int, int], None] | None = None,
+        frame_encoder: FrameEncoder | None = None,
+    ) -> None:
+        self.writer = writer
+        self.meta_dict = meta_dict
+        self.encoder = encoder
+        self.on_frames = on_frames
+        self.frame_encoder = frame_encoder or _IN_THIS_THREAD
+        self._growth: dict[str, _Growth | None] = {}
+
+    def append(self, id_: str, meta_data: Any, frames: Iterable[Any]) -> int:
+        """Write an item.
+
+        Parameters
+        ----------
+        id_ : str
+            Frames of an id that is there already are added to it.
+        meta_data : dict
+            Kept by reference until the map is written.
+        frames : iterable
+            A `FrameSource`, or arrays, images, planes or JPEG bytes.
+
+        Returns
+        -------
+        int
+            Frames written.
+        """
+        plain_metadata(meta_data, id_)  # refuse before anything is written
+        old_entry = self.meta_dict.get(id_)
+        old_lengths = old_entry and {
+            key: len(old_entry[key]) for key in ("frame_info", "meta_data")
+        }
+        growth = self._growth_of(id_)
+        num_before = len(growth.crc32) if growth else 0
+        start = self.writer.tell()
+        entry = self.meta_dict.setdefault(id_, {"frame_info": [], "meta_data": []})
+        infos: list[FrameInfo] = []
+        try:
+            times = self._write_frames(id_, frames, infos, growth)
+        except BaseException:
+            self.writer.truncate(start)
+            if old_lengths is None:
+                del self.meta_dict[id_]
+                self._growth.pop(id_, None)
+            elif growth:
+                del growth.crc32[num_before:]
+            raise
+        entry["frame_info"].extend(infos)
+        entry["meta_data"].append(meta_data)
+        if growth:
+            self._add_times(growth, frames, times, num_before)
+        return len(infos)
+
+    def _growth_of(self, id_: str) -> _Growth | None:
+        """Go on with an item's extras; None where earlier frames have no checksums."""
+        if id_ not in self._growth:
+            growth: _Growth | None = _Growth()
+            entry = self.meta_dict.get(id_)
+            if entry is not None:
+                extras = load_extras(entry, where=f"item {id_!r}")
+                growth = None
+                if len(extras.crc32) == len(entry["frame_info"]):
+                    growth = _Growth(
+                        crc32=[int(crc) for crc in extras.crc32],
+                        pts=list(extras.pts),
+                        time_base=extras.time_base,
+                        source=extras.source,
+                    )
+            self._growth[id_] = growth
+        return self._growth[id_]
+
+    def _write_frames(
+        self,
+        id_: str,
+        frames: Iterable[Any],
+        infos: list[FrameInfo],
+        growth: _Growth | None,
+    ) -> list[int | None]:
+        times: list[int | None] = []
+        block = _Block(self.writer, self.on_frames)
+        # Only a source promises that a frame stays as it is after the next one came.
+        encoder = self.frame_encoder if _is_source(frames) else _IN_THIS_THREAD
+        encoded = encoder.encode(stored_frames(frames), self._settings)
+        try:
+            for pts, jpeg in encoded:
+                info, padding = record_of(jpeg, block.position)
+                block.write(jpeg, padding)
+                infos.append(info)
+                times.append(pts)
+                if growth:
+                    growth.crc32.append(frame_crc32(jpeg))
+        except AdapterContractError as cause:
+            raise AdapterContractError(
+                f"item {id_!r}, frame {len(infos)}: {cause}"
+            ) from cause
+        block.flush()
+        return times
+
+    def _settings(self) -> EncoderSettings:
+        return self.encoder or EncoderSettings()
+
+    @staticmethod
+    def _add_times(
+        growth: _Growth, frames: Iterable[Any], times: list[int | None], num_before: int
+    ) -> None:
+        """Keep times only where every frame of the item has one, on one time base."""
+        ticks = [tick for tick in times if tick is not None]
+        time_base = frames.time_base if _is_source(frames) else None
+        if _is_source(frames) and not num_before:
+            growth.source = frames.source_info()
+        if not times:
+            return
+        if (
+            len(ticks) == len(times)
+            and time_base is not None
+            and (not num_before or growth.time_base == time_base)
+            and len(growth.pts) == num_before
+        ):
+            growth.pts.extend(ticks)
+            growth.time_base = time_base
+        else:
+            growth.pts.clear()
+
+    def finished_map(self) -> dict[str, Any]:
+        """Give the map as it is to be stored, and complete the entries in memory.
+
+        Raises
+        ------
+        AdapterContractError
+            Metadata that changed, since it was appended, into what JSON cannot hold.
+        """
+        return {id_: self.finished_entry(id_) for id_ in self.meta_dict}
+
+    def finished_entry(self, id_: str) -> dict[str, Any]:
+        """Give one entry as it is to be stored, and complete the one in memory."""
+        entry = self.meta_dict[id_]
+        plain = {
+            **entry,
+            "meta_data": [
+                {} if meta is None else plain_metadata(meta, id_)
+                for meta in entry["meta_data"]
+            ],
+        }
+        if id_ not in self._growth:
+            return plain
+        growth = self._growth[id_]
+        entry.pop(EXTRAS_KEY, None)
+        plain.pop(EXTRAS_KEY, None)
+        if growth:
+            plain[EXTRAS_KEY] = dump_extras(
+                crc32=growth.crc32,
+                time_base=growth.time_base,
+                pts=growth.pts,
+                source=growth.source,
+            )
+            plain[EXTRAS_KEY]["check"] = entry_check(id_, plain)
+            entry[EXTRAS_KEY] = plain[EXTRAS_KEY]
+        return plain
+
+    def dump_map(self) -> bytes:
+        """Give the bytes of the map."""
+        try:
+            return dump_gmeta(self.finished_map())
+        except (TypeError, ValueError, RecursionError) as cause:
+            if isinstance(cause, GulpError):
+                raise
+            raise AdapterContractError(
+                f"the map cannot be written as JSON: {cause}"
+            ) from cause
