@@ -272,7 +272,7 @@ def _is_sound(lines: Sequence[Any]) -> bool:
         if not isinstance(head["run"], dict):
             return False
         for line in tasks:
-            numbers += [line["task"], line["skipped"]]
+            numbers += [line["task"], line["skipped"], line["not_given"]]
             _ = [ItemFailure(**failure) for failure in line["failures"]]
             for part in line["parts"]:
                 numbers += [part["number"], part["frames"], part["num_bytes"]]

@@ -53,7 +53,9 @@ def test_the_nth_operation_fails(tmp_path, name, for_good):
 
 
 def test_an_item_that_fails_half_way_leaves_no_byte(tmp_path):
-    GulpIngestor(FrameAdapter(num_items=3, bad=[1]), tmp_path, 3, 1).run()
+    # Large enough that some of it was on its way to the disk.
+    adapter = FrameAdapter(num_items=2, num_frames=300, height=400, width=400, bad=[0])
+    GulpIngestor(adapter, tmp_path, 3, 1).run()
     with GulpDirectory(tmp_path) as directory:
         stored = sum(directory.item(id_).num_bytes for id_ in directory.chunk_lookup)
     assert (tmp_path / "data_0.gulp").stat().st_size == stored

@@ -32,7 +32,7 @@ class LabelledAdapter(FrameAdapter):
 
 def make_directory(folder):
     """Make every kind of file; an item is deleted, another one erased."""
-    side, num_frames = (72, 12) if LONG else (16, 2)
+    side, num_frames = (84, 12) if LONG else (16, 2)
     adapter = LabelledAdapter(
         num_items=6, num_frames=num_frames, height=side, width=side, bad=[5]
     )

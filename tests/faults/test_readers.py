@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import gulpio2
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import LockedError
 from gulpio2.removal import compact_directory, delete_items
@@ -123,8 +124,12 @@ def test_spawned_readers_take_a_pickled_directory_while_a_writer_commits(
         directory.read_clip("item0")
         (tmp_path / "pickle").write_bytes(pickle.dumps(directory))
     arguments = [sys.executable, str(PROGRAM), str(tmp_path / "pickle"), str(READS)]
+    package = Path(gulpio2.__path__[0]).parent  # the one that is tested here
+    environment = {**os.environ, "PYTHONPATH": str(package)}
     readers = [
-        subprocess.Popen([*arguments, str(seed)], stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [*arguments, str(seed)], stderr=subprocess.PIPE, env=environment
+        )
         for seed in range(READERS)
     ]
     write_while(folder, lambda: any(reader.poll() is None for reader in readers))
