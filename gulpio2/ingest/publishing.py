@@ -11,7 +11,7 @@ from gulpio2.ingest.report import ItemFailure
 from gulpio2.staging import StagedChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from gulpio2.ingest.journal import RunJournal
     from gulpio2.ingest.report import IngestReport
@@ -104,7 +104,7 @@ class Publisher:
 
     def _finish(self, result: TaskResult) -> None:
         """Record a task as finished, then publish its chunks."""
-        line = {
+        line: dict[str, Any] = {
             "task": result.task.index,
             "parts": [
                 {
@@ -122,7 +122,11 @@ class Publisher:
         }
         self.journal.finish_task(line)
         self.report.resumed += result.resumed
-        self._publish(line)
+        # All of them are there: no need to list a folder of thousands of chunks.
+        fresh = {
+            name for part in line["parts"] for name in (part["data"], part["meta"])
+        }
+        self._publish(line, fresh)
         self.store.remove(result.journal)
 
     def take_up(self) -> set[int]:
@@ -133,16 +137,16 @@ class Publisher:
         set of int
             Ordinals of the tasks that are finished.
         """
+        names = set(self.store.names())
         for line in self.journal.finished:
-            self._publish(line)
+            self._publish(line, names)
             for part in line["parts"]:
                 ids = part["ids"]
                 self.report.resumed += ids if isinstance(ids, int) else len(ids)
         return {line["task"] for line in self.journal.finished}
 
-    def _publish(self, line: Mapping[str, Any]) -> None:
+    def _publish(self, line: Mapping[str, Any], names: Collection[str]) -> None:
         """Give chunks their names, those that have not got them yet."""
-        names = set(self.store.names())
         for part in line["parts"]:
             number, ids = part["number"], part["ids"]
             staged = StagedChunk(part["data"], part["meta"])
