@@ -6,9 +6,10 @@ import shlex
 
 import pytest
 
+from gulpio2 import GulpChunk
 from gulpio2.cli.command import DocumentedArgument, DocumentedCommand
 from gulpio2.cli.reference import command_lines
-from gulpio2.testing import make_gulp_directory
+from gulpio2.testing import make_frames, make_gulp_directory
 
 COMMANDS = {" ".join(words): context for words, context in command_lines()}
 EXAMPLES = sorted(
@@ -50,6 +51,19 @@ def test_every_argument_and_option_has_a_help_text(name):
 def test_the_example_runs(example, gulp2, sources):
     words = shlex.split(example, comments=True)
     assert words.pop(0) == "gulp2"
-    if words[0] != "ingest":
+    if words[0] == "merge":
+        for part in words[1:-1]:
+            make_part(sources / part)
+    elif words[0] != "ingest":
         make_gulp_directory(sources / "gulped").close()
     gulp2(*words)
+
+
+def make_part(folder):
+    """Make a directory of one item with an id that no other part has."""
+    if folder.name.startswith("-"):
+        return
+    folder.mkdir(parents=True)
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append(folder.name, {}, make_frames(2))
