@@ -245,7 +245,7 @@ def make_long(path: Path, source: Path, times: int) -> Path:
     with av.open(str(path), "w") as output:
         stream = None
         for _ in range(times):
-            last = 0
+            last = first = None
             with av.open(str(source)) as container:
                 video = container.streams.video[0]
                 if stream is None:
@@ -253,12 +253,13 @@ def make_long(path: Path, source: Path, times: int) -> Path:
                 for packet in container.demux(video):
                     if packet.dts is None:
                         continue
-                    last = max(last, packet.dts + (packet.duration or 1))
+                    first = packet.dts if first is None else first
+                    last = packet.dts + (packet.duration or 1)
                     packet.dts += shift
                     packet.pts += shift
                     packet.stream = stream
                     output.mux(packet)
-            shift += last
+            shift += (last or 0) - (first or 0)
     return path
 
 
@@ -378,11 +379,11 @@ def clips(bench: Bench) -> None:
         "clips, beside the limit",
         count * CLIP_FRAMES,
         {
-            "limit": inner("limit", CLIP, count, CORES, 1),
-            "limit, decoders with 2 threads": inner("limit", CLIP, count, CORES, 2),
-            "ours": inner("run", source, output, CORES, 10),
-            "ours, one chunk": inner("run", source, output, CORES, 100),
-            "ours, one worker": inner("run", source, output, 1, 10),
+            "limit": inner("_limit", CLIP, count, CORES, 1),
+            "limit, decoders with 2 threads": inner("_limit", CLIP, count, CORES, 2),
+            "ours": inner("_run", source, output, CORES, 10),
+            "ours, one chunk": inner("_run", source, output, CORES, 100),
+            "ours, one worker": inner("_run", source, output, 1, 10),
         },
     )
     best = max(speed for name, speed in speeds.items() if name.startswith("limit"))
@@ -436,8 +437,8 @@ def long(bench: Bench) -> None:
         "one video of 10 minutes",
         60 * CLIP_FRAMES,
         {
-            "2 cores": inner("run", source, bench.folder / "inner", CORES, 100),
-            "1 core": inner("run", source, bench.folder / "inner", 1, 100),
+            "2 cores": inner("_run", source, bench.folder / "inner", CORES, 100),
+            "1 core": inner("_run", source, bench.folder / "inner", 1, 100),
         },
     )
 
@@ -461,7 +462,7 @@ def held(bench: Bench) -> None:
     bench.take_turns(
         "interpreter lock",
         6 * CLIP_FRAMES,
-        {"ours": inner("held", source, bench.folder / "inner")},
+        {"ours": inner("_held", source, bench.folder / "inner")},
     )
 
 
@@ -472,9 +473,9 @@ def overhead(bench: Bench) -> None:
         "a chunk of one tiny frame",
         400,
         {
-            "in this process": inner("overhead", output, 400, "alone"),
-            "2 processes": inner("overhead", output, 400, "processes"),
-            "Dask, 2 workers": inner("overhead", output, 400, "dask"),
+            "in this process": inner("_overhead", output, 400, "alone"),
+            "2 processes": inner("_overhead", output, 400, "processes"),
+            "Dask, 2 workers": inner("_overhead", output, 400, "dask"),
         },
     )
 
@@ -483,10 +484,10 @@ CASES = {
     case.__name__: case for case in (clips, small, large, long, images, held, overhead)
 }
 INNER = {
-    "limit": run_limit,
-    "run": run_ingest,
-    "held": run_held,
-    "overhead": run_overhead,
+    "_limit": run_limit,
+    "_run": run_ingest,
+    "_held": run_held,
+    "_overhead": run_overhead,
 }
 
 
