@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -275,7 +276,7 @@ def make_large(path: Path, source: Path, num_frames: int) -> Path:
                 break
             larger = frame.reformat(1920, 1080, "yuv420p")
             larger.pts = number
-            larger.time_base = None
+            larger.time_base = Fraction(1, 28)
             for packet in stream.encode(larger):
                 output.mux(packet)
         for packet in stream.encode():
