@@ -35,6 +35,8 @@ __all__ = ["in_this_process", "in_worker_processes", "on_executor"]
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
+# Objects after which a worker looks for cycles.
+_COLLECT_AFTER = 50_000
 
 
 @contextlib.contextmanager
@@ -247,8 +249,11 @@ class _Teller:
 def _begin_worker(job: Job, tell: Connection, cores: SharedCores) -> None:
     global _job, _told, _cores  # one of each per worker process
     _job, _told, _cores = job, _Teller(tell), cores
-    # What is here now stays until the process ends: not to be looked through again.
+    # What is here now stays until the process ends: not to be looked through again. And
+    # frames make no cycles: looking for some after every 700 objects took 2 % of the
+    # time.
     gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, 10, 10)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
