@@ -17,7 +17,7 @@ from gulpio2.errors import ItemNotFoundError, MetaFileError, StorageError
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.layout import partial_name
-from gulpio2.item import EntryRecord, StoredItem, located, read_clips
+from gulpio2.item import StoredItem, located, read_clips, record_of
 from gulpio2.request import split_request
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import ChunkSession
@@ -57,6 +57,8 @@ class GulpChunk:
         each frame that has one, before it is given.
     handles : HandlePool, optional
         Open files shared with other chunks.
+    meta_dict : OrderedDict, optional
+        What the map says, where it is known already and need not be read.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class GulpChunk:
         threads: int | None = None,
         verify: bool = False,
         handles: HandlePool | None = None,
+        meta_dict: OrderedDict[str, Any] | None = None,
     ) -> None:
         self.data_file_path = data_file_path
         self.meta_file_path = meta_file_path
@@ -99,7 +102,9 @@ class GulpChunk:
         self.threads = threads
         self.verify = verify
         self.fp: BinaryIO | StoreWriter | None = None
-        self.meta_dict: OrderedDict[str, Any] = self._get_or_create_dict()
+        self.meta_dict: OrderedDict[str, Any] = (
+            self._get_or_create_dict() if meta_dict is None else meta_dict
+        )
         self._handles = HandlePool() if handles is None else handles
         self._session: ChunkSession | None = None
         self._open_depth = 0
@@ -309,15 +314,12 @@ class GulpChunk:
             No item has this id.
         """
         id_ = str(id_)
-        try:
-            entry = self.meta_dict[id_]
-        except KeyError:
-            raise ItemNotFoundError(
-                f"no item {id_!r} in {self.data_file_path}"
-            ) from None
+        record = record_of(self.meta_dict, id_)
+        if record is None:
+            raise ItemNotFoundError(f"no item {id_!r} in {self.data_file_path}")
         return StoredItem(
             id_,
-            EntryRecord(entry),
+            record,
             self.data_file_path,
             self._read_at,
             self.jpeg_decoder,

@@ -28,6 +28,8 @@ from gulpio2.reading import (
     read_arrays,
     read_list,
 )
+from gulpio2.storage.index.entries import FrameSpans, IndexRecord
+from gulpio2.storage.index.mappings import Entries
 from gulpio2.threads import default_threads
 
 if TYPE_CHECKING:
@@ -38,7 +40,14 @@ if TYPE_CHECKING:
 
     Seconds = float | Fraction | Iterable[float | Fraction]
 
-__all__ = ["EntryRecord", "ItemRecord", "StoredItem", "located", "read_clips"]
+__all__ = [
+    "EntryRecord",
+    "ItemRecord",
+    "StoredItem",
+    "located",
+    "read_clips",
+    "record_of",
+]
 
 _PLAIN = DecodeOptions()
 
@@ -109,6 +118,8 @@ class EntryRecord:
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
         infos = self.entry["frame_info"]
+        if isinstance(infos, FrameSpans) and not infos.changed:
+            return infos.jpeg_spans(indices)
         return [
             (info[0], info[2] - info[1]) for info in map(infos.__getitem__, indices)
         ]
@@ -117,6 +128,17 @@ class EntryRecord:
         """Give the checksum of each of these frames; None where there are none."""
         del where  # extras were checked when the map was opened
         return stored_crc32(self.entry, indices)
+
+
+def record_of(meta_dict: Mapping[str, Any], id_: str) -> ItemRecord | None:
+    """Look an item up in a map; None where there is none."""
+    if not isinstance(meta_dict, Entries):
+        entry = meta_dict.get(id_)
+        return None if entry is None else EntryRecord(entry)
+    found = meta_dict.look_up(id_)
+    if found is None or isinstance(found, IndexRecord):
+        return found
+    return EntryRecord(found)
 
 
 @dataclass(frozen=True, slots=True)

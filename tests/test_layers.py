@@ -34,6 +34,8 @@ LAYERS = (
         "staging",
         "item",
         "chunk",
+        "query",
+        "view",
         "directory",
         "tolerant",
     ),

@@ -159,6 +159,8 @@ NEW = {
         }.items()
     },
     "gulpio2:GulpDirectory.read_frames": "id_, slice_=None",
+    "gulpio2:GulpDirectory.query": "condition",
+    "gulpio2:GulpDirectory.view": "ids",
     "gulpio2:GulpDirectory.close": "",
     "gulpio2:GulpDirectory.__len__": "",
     "gulpio2:GulpDirectory.__contains__": "id_",
@@ -175,8 +177,13 @@ NEW = {
 # What this package adds to a callable of 0.0.4, by keyword: parameter and default.
 # All of it: a callable that is not here has nothing added.
 ADDED: dict[str, dict[str, object]] = {
-    "gulpio2:GulpDirectory": {"threads": None, "verify": False},
-    "gulpio2:GulpChunk": {"threads": None, "verify": False, "handles": None},
+    "gulpio2:GulpDirectory": {"threads": None, "verify": False, "indexed": None},
+    "gulpio2:GulpChunk": {
+        "threads": None,
+        "verify": False,
+        "handles": None,
+        "meta_dict": None,
+    },
     "gulpio2:GulpChunk.iter_all": {"seed": None},
     "gulpio2:GulpIngestor": {
         "executor": None,
@@ -221,17 +228,22 @@ MEMBERS = {
         "read_jpegs",
     ],
     "gulpio2:GulpDirectory": [
+        "all_meta_dicts",
         "chunks",
         "close",
+        "index",
         "item",
         "manifest",
         "metainfo",
         "new_chunks",
+        "query",
         "read_clip",
         "read_clips",
         "read_frames",
         "read_frames_at",
         "read_jpegs",
+        "table",
+        "view",
     ],
     "gulpio2:GulpIngestor": ["output_store", "run"],
     "gulpio2.adapters:AbstractDatasetAdapter": [

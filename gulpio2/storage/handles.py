@@ -98,11 +98,7 @@ class HandlePool:
         StorageError
             The system refuses to open or read it.
         """
-        handle = self._handle(path)
-        # Before any memory is set aside: a damaged map can ask for terabytes.
-        if not handle.holds(offset + length):
-            raise _range_error(path, handle.size, offset, length)
-        return read_fully(handle.fd, path, offset, length)
+        return _read(self._handle(path), path, offset, length)
 
     def _handle(self, path: str) -> _Handle:
         with self._lock:
@@ -110,15 +106,7 @@ class HandlePool:
             if handle is not None:
                 self._handles.move_to_end(path)
                 return handle
-            try:
-                handle = _Handle(path)
-            except FileNotFoundError:
-                raise
-            except OSError as cause:
-                raise StorageError(
-                    cause.errno, f"cannot open {path}: {cause.strerror}"
-                ) from cause
-            self._handles[path] = handle
+            handle = self._handles[path] = _open(path)
             if len(self._handles) > self.max_open:
                 self._handles.popitem(last=False)
             return handle
@@ -135,6 +123,29 @@ class HandlePool:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Start without open files."""
         self.__init__(**state)  # type: ignore[misc]  # a fresh pool is what is wanted
+
+
+def read_once(path: str, offset: int, length: int) -> bytes:
+    """Read from a file that need not stay open; as `HandlePool.read_at`."""
+    return _read(_open(path), path, offset, length)
+
+
+def _open(path: str) -> _Handle:
+    try:
+        return _Handle(path)
+    except FileNotFoundError:
+        raise
+    except OSError as cause:
+        raise StorageError(
+            cause.errno, f"cannot open {path}: {cause.strerror}"
+        ) from cause
+
+
+def _read(handle: _Handle, path: str, offset: int, length: int) -> bytes:
+    # Before any memory is set aside: a damaged map can ask for terabytes.
+    if not handle.holds(offset + length):
+        raise _range_error(path, handle.size, offset, length)
+    return read_fully(handle.fd, path, offset, length)
 
 
 def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:

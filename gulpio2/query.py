@@ -1,0 +1,260 @@
+"""Conditions on the items of a directory, written like Python and never run as it.
+
+A text is parsed, and only comparisons, membership, ``and``, ``or``, ``not`` and a few
+tests of strings are turned into an Arrow expression; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2._optional import require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    import numpy.typing as npt
+
+__all__ = ["parse_condition", "select_rows"]
+
+# A name that Python would not take, in backticks.
+_QUOTED = re.compile(r"`([^`]+)`")
+_STRING_TESTS = {
+    "startswith": "starts_with",
+    "endswith": "ends_with",
+    "contains": "match_substring",
+}
+
+
+def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
+    """Find the rows of a table that meet a condition.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        A row per item.
+    condition : str, pyarrow.compute.Expression, or boolean mask
+        A text is parsed by `parse_condition`; a mask is a list, a numpy, pandas or
+        Arrow array, with a value per row, of which null counts as False.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Row numbers, ascending.
+
+    Raises
+    ------
+    ValueError
+        The condition cannot be understood, or does not fit the columns.
+    TypeError
+        It is none of these.
+    """
+    compute = require("pyarrow.compute")
+    if isinstance(condition, str):
+        condition = parse_condition(condition, table.column_names)
+    if isinstance(condition, compute.Expression):
+        return _filter(table, condition)
+    mask = np.asarray(
+        condition.fill_null(False)  # noqa: FBT003  # of pyarrow
+        if hasattr(condition, "fill_null")
+        else condition
+    )
+    if mask.dtype == object:  # nulls of pandas among them
+        mask = np.array([value is not None and value is True for value in mask])
+    if mask.dtype != np.bool_ or mask.ndim != 1:
+        raise TypeError(
+            f"cannot select items by {condition!r}; give a text, an Arrow expression, "
+            "or a boolean mask with one value per item"
+        )
+    if len(mask) != table.num_rows:
+        raise ValueError(
+            f"a mask of {len(mask)} values cannot select from {table.num_rows} items"
+        )
+    return np.flatnonzero(mask)
+
+
+def _filter(table: Any, expression: Any) -> npt.NDArray[np.int64]:
+    pa = require("pyarrow")
+    rows = pa.array(np.arange(table.num_rows))
+    numbered = table.append_column("\0row", rows)
+    try:
+        found = numbered.filter(expression).column("\0row")
+    except pa.ArrowException as cause:
+        raise ValueError(
+            f"the condition does not fit the columns ({_types(table)}): {cause}"
+        ) from cause
+    return np.asarray(found.to_numpy())
+
+
+def _types(table: Any) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in table.schema)
+
+
+def parse_condition(text: str, names: Collection[str]) -> Any:
+    """Turn a text into an Arrow expression.
+
+    Parameters
+    ----------
+    text : str
+        As ``label == 'waving' and num_frames >= 16``. Names are columns, those that
+        are no Python names in backticks. There are ``== != < <= > >=``, chains of
+        them, ``in`` and ``not in`` a list, ``is None``, ``is not None``, ``and``,
+        ``or``, ``not``, parentheses, and of strings ``name.startswith('x')``,
+        ``.endswith('x')``, ``.contains('x')``.
+    names : collection of str
+        The columns that there are.
+
+    Returns
+    -------
+    pyarrow.compute.Expression
+
+    Raises
+    ------
+    ValueError
+        It is something else; the message says what, and which columns there are.
+
+    Examples
+    --------
+    >>> print(parse_condition("n >= 16 and kind in ['a', 'b']", ["n", "kind"]))
+    ((n >= 16) and is_in(kind, {value_set=string:[
+      "a",
+      "b"
+    ], null_matching_behavior=MATCH}))
+    """
+    quoted: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        name = f"_quoted_{len(quoted)}_"
+        quoted[name] = match[1]
+        return name
+
+    try:
+        tree = ast.parse(_QUOTED.sub(stand_in, text.strip()), mode="eval")
+        return _Translator(names, quoted).translate(tree.body)
+    except (SyntaxError, RecursionError, MemoryError) as cause:
+        raise ValueError(f"the condition {text!r} cannot be parsed: {cause}") from cause
+    except ValueError as cause:
+        raise ValueError(f"in the condition {text!r}: {cause}") from cause
+
+
+class _Translator:
+    """One condition, part by part."""
+
+    def __init__(self, names: Collection[str], quoted: dict[str, str]) -> None:
+        self._names = names
+        self._quoted = quoted
+        self._compute = require("pyarrow.compute")
+
+    def translate(self, node: ast.expr) -> Any:
+        """Translate what is true or false."""
+        if isinstance(node, ast.BoolOp):
+            parts = [self.translate(value) for value in node.values]
+            result = parts[0]
+            for part in parts[1:]:
+                result = (
+                    result & part if isinstance(node.op, ast.And) else result | part
+                )
+            return result
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return ~self.translate(node.operand)
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        if isinstance(node, ast.Call):
+            return self._string_test(node)
+        if isinstance(node, ast.Name):
+            return self._field(node)  # a column of booleans
+        raise self._refused(node)
+
+    def _comparison(self, node: ast.Compare) -> Any:
+        result = None
+        left = node.left
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            part = self._pair(left, operator, right)
+            result = part if result is None else result & part
+            left = right
+        return result
+
+    def _pair(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Any:
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            values = self._constant(right)
+            if not isinstance(values, list):
+                raise self._refused(right, "a list")
+            found = self._value(left).isin(values)
+            return found if isinstance(operator, ast.In) else ~found
+        if isinstance(operator, (ast.Is, ast.IsNot)):
+            if not (isinstance(right, ast.Constant) and right.value is None):
+                raise self._refused(right, "None")
+            null = self._value(left).is_null()
+            return null if isinstance(operator, ast.Is) else ~null
+        compare = _COMPARISONS[type(operator)]
+        return compare(self._value(left), self._value(right))
+
+    def _string_test(self, node: ast.Call) -> Any:
+        method = node.func
+        if (
+            not isinstance(method, ast.Attribute)
+            or method.attr not in _STRING_TESTS
+            or len(node.args) != 1
+            or node.keywords
+        ):
+            raise self._refused(node)
+        pattern = self._constant(node.args[0])
+        if not isinstance(pattern, str):
+            raise self._refused(node.args[0], "a string")
+        test = getattr(self._compute, _STRING_TESTS[method.attr])
+        return test(self._value(method.value), pattern)
+
+    def _value(self, node: ast.expr) -> Any:
+        """Translate a column or a constant into what can be compared."""
+        if isinstance(node, ast.Name):
+            return self._field(node)
+        return self._compute.scalar(self._constant(node))
+
+    def _field(self, node: ast.Name) -> Any:
+        name = self._quoted.get(node.id, node.id)
+        if name not in self._names:
+            raise ValueError(
+                f"there is no column {name!r}; there are {', '.join(self._names)}"
+            )
+        return self._compute.field(name)
+
+    def _constant(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(
+            node.value, (bool, int, float, str)
+        ):
+            return node.value
+        if (
+            isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.USub)
+            and isinstance(node.operand, ast.Constant)
+            and type(node.operand.value) in (int, float)
+        ):
+            return -node.operand.value  # type: ignore[operator]  # a number
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            return [self._constant(part) for part in node.elts]
+        raise self._refused(node, "a number, a string or a list of them")
+
+    def _refused(self, node: ast.expr, wanted: str = "") -> ValueError:
+        text = ast.unparse(node)
+        for name, original in self._quoted.items():
+            text = text.replace(name, f"`{original}`")
+        if wanted:
+            return ValueError(f"{text!r} stands where {wanted} is needed")
+        return ValueError(
+            f"{text!r} is no condition that is understood: there are comparisons, in, "
+            "is None, and, or, not, and tests of strings like name.startswith('x')"
+        )
+
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: lambda left, right: left == right,
+    ast.NotEq: lambda left, right: left != right,
+    ast.Lt: lambda left, right: left < right,
+    ast.LtE: lambda left, right: left <= right,
+    ast.Gt: lambda left, right: left > right,
+    ast.GtE: lambda left, right: left >= right,
+}

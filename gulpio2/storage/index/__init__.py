@@ -1,0 +1,17 @@
+"""What is in a directory, in columns: found by id, mapped from a file, or in memory.
+
+The index is derived from the maps and never trusted over them: `index.Index` checks
+each row, when it is first used, against the map that it was made from.
+
+* `columns`: the columns of items and frames, however they came about.
+* `building`: maps to columns.
+* `arrow_file`: where the buffers of an Arrow file are, without the Arrow library.
+* `typed`: users' metadata as typed columns.
+* `file`: columns to ``index.arrow`` and back.
+* `table`: what users see, as an Arrow table.
+* `entries`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.
+* `index`: ids, rows and spans for readers.
+* `opening`: the file if it is fresh, else columns built anew.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,249 @@
+"""The columns of an index: a row per item, and in each row its frames.
+
+All of them are numpy arrays, over memory of this process or over a mapped file. Values
+of a varying length lie one after another; the row's part is between two bounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+__all__ = [
+    "DTYPES",
+    "HAS_CRC32",
+    "IRREGULAR",
+    "Columns",
+    "IndexContent",
+    "Lookup",
+    "concatenate",
+    "crc32_of",
+    "hash_id",
+    "ids_crc32",
+    "make_lookup",
+]
+
+# Bits of `Columns.flags`.
+HAS_CRC32 = 1  # each frame has a checksum
+IRREGULAR = 2  # the entry has to be read from the map itself
+
+# Every column, by what its values belong to, with the type in the file. Those of items
+# have a value per row, those of frames one per frame, texts are bytes of UTF-8.
+DTYPES: dict[str, str] = {
+    "id_bounds": "<i8",
+    "id_text": "u1",
+    "chunk": "<i4",
+    "num_frames": "<i4",
+    "frame_bounds": "<i8",
+    "frame_offset": "<i8",
+    "frame_length": "<u4",
+    "frame_pad": "u1",
+    "frame_crc32": "<u4",
+    "entry_offset": "<i8",
+    "entry_length": "<i8",
+    "entry_crc32": "<u4",
+    "flags": "u1",
+    "extras_bounds": "<i8",
+    "extras_text": "u1",
+    "meta_bounds": "<i8",
+    "meta_text": "u1",
+    "row_crc32": "<u4",
+}
+_BOUNDS = {
+    "id_bounds": ("id_text",),
+    "extras_bounds": ("extras_text",),
+    "meta_bounds": ("meta_text",),
+    "frame_bounds": ("frame_offset", "frame_length", "frame_pad", "frame_crc32"),
+}
+_BOUNDED = frozenset(name for names in _BOUNDS.values() for name in names)
+_ROW = struct.Struct("<qqqqiiqqIB")
+
+
+def hash_id(id_: bytes) -> int:
+    """Hash an id to 64 bits, the same in every process and release."""
+    return int.from_bytes(hashlib.blake2b(id_, digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """One array per column; see `DTYPES`."""
+
+    id_bounds: npt.NDArray[np.int64]
+    id_text: npt.NDArray[np.uint8]
+    chunk: npt.NDArray[np.int32]
+    """Number of the chunk."""
+    num_frames: npt.NDArray[np.int32]
+    """Frames of the item: for queries; `frame_bounds` says the same."""
+    frame_bounds: npt.NDArray[np.int64]
+    frame_offset: npt.NDArray[np.int64]
+    """First byte of the record in the data file."""
+    frame_length: npt.NDArray[np.uint32]
+    """Bytes of the record, padding included."""
+    frame_pad: npt.NDArray[np.uint8]
+    """Bytes of padding."""
+    frame_crc32: npt.NDArray[np.uint32]
+    """Checksum of the JPEG; 0 where the item has none."""
+    entry_offset: npt.NDArray[np.int64]
+    """First byte of the entry in the map."""
+    entry_length: npt.NDArray[np.int64]
+    """Bytes of the entry."""
+    entry_crc32: npt.NDArray[np.uint32]
+    """CRC-32 of those bytes."""
+    flags: npt.NDArray[np.uint8]
+    extras_bounds: npt.NDArray[np.int64]
+    extras_text: npt.NDArray[np.uint8]
+    """JSON of the ``gulp2`` key, the checksums left out."""
+    meta_bounds: npt.NDArray[np.int64]
+    meta_text: npt.NDArray[np.uint8]
+    """JSON of ``meta_data`` as it stands in the map."""
+    row_crc32: npt.NDArray[np.uint32]
+    """CRC-32 of everything above that belongs to the row."""
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self.chunk)
+
+    @property
+    def total_frames(self) -> int:
+        """Frames of all items."""
+        return len(self.frame_offset)
+
+    def rows(self, start: int, stop: int) -> Columns:
+        """Give the part with these rows, as views; its bounds begin at 0."""
+        parts: dict[str, npt.NDArray[Any]] = {}
+        for bounds, bounded in _BOUNDS.items():
+            part = getattr(self, bounds)[start : stop + 1]
+            first, last = int(part[0]), int(part[-1])
+            parts[bounds] = part - first
+            for name in bounded:
+                parts[name] = getattr(self, name)[first:last]
+        for name in DTYPES.keys() - parts.keys():
+            parts[name] = getattr(self, name)[start:stop]
+        return Columns(**parts)
+
+    def row_check(self, row: int) -> int:
+        """Compute the CRC-32 of a row. It does not depend on where the row stands.
+
+        Raises
+        ------
+        ValueError
+            The row's bounds are none.
+        """
+        lengths = []
+        parts: list[Any] = [b""]
+        for bounds, bounded in _BOUNDS.items():
+            first, last = getattr(self, bounds)[row : row + 2].tolist()
+            lengths.append(last - first)
+            if not 0 <= first <= last:
+                raise ValueError(f"row {row} has bounds {first} and {last}")
+            for name in bounded:
+                part = getattr(self, name)[first:last]
+                if len(part) != last - first:
+                    raise ValueError(f"row {row} has bounds {first} and {last}")
+                parts.append(part)
+        parts[0] = _ROW.pack(
+            *lengths,
+            self.chunk.item(row),
+            self.num_frames.item(row),
+            self.entry_offset.item(row),
+            self.entry_length.item(row),
+            self.entry_crc32.item(row),
+            self.flags.item(row),
+        )
+        if lengths[-1] != self.num_frames.item(row):
+            raise ValueError(f"row {row} has {lengths[-1]} frames")
+        return zlib.crc32(b"".join(parts))
+
+    def ids(self, start: int, stop: int) -> list[str]:
+        """Give the ids of these rows."""
+        bounds = self.id_bounds[start : stop + 1].tolist()
+        text = self.id_text[bounds[0] : bounds[-1]].tobytes()
+        base = bounds[0]
+        return [
+            text[first - base : last - base].decode("utf-8")
+            for first, last in pairwise(bounds)
+        ]
+
+    def id_at(self, row: int) -> str:
+        """Give the id of a row."""
+        return self.ids(row, row + 1)[0]
+
+
+def concatenate(parts: Sequence[Columns]) -> Columns:
+    """Put the rows of several parts one after another."""
+    whole: dict[str, npt.NDArray[Any]] = {}
+    for name in (column.name for column in fields(Columns)):
+        dtype = np.dtype(DTYPES[name])
+        if name not in _BOUNDS:
+            arrays = [getattr(part, name) for part in parts]
+            whole[name] = (
+                np.concatenate(arrays, dtype=dtype) if arrays else np.empty(0, dtype)
+            )
+            continue
+        bounds = np.zeros(1 + sum(len(part) for part in parts), dtype)
+        at = 0
+        for part in parts:
+            bounds[at + 1 : at + 1 + len(part)] = getattr(part, name)[1:] + bounds[at]
+            at += len(part)
+        whole[name] = bounds
+    return Columns(**whole)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """Rows by id: hashes in ascending order, and the row of each."""
+
+    hashes: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexContent:
+    """All of an index."""
+
+    columns: Columns
+    lookup: Lookup
+    chunks: npt.NDArray[np.int64]
+    """``(k, 5)``: number, bytes, time, CRC-32 and items of each map."""
+    crc32: dict[str, int] = field(default_factory=dict)
+    """Checksums of what is read as a whole; none where it was just made."""
+    source: memoryview | None = None
+    """The file that it is mapped from."""
+
+
+def crc32_of(*arrays: Any) -> int:
+    """Compute one CRC-32 over several arrays or buffers."""
+    crc32 = 0
+    for array in arrays:
+        crc32 = zlib.crc32(array, crc32)
+    return crc32
+
+
+def ids_crc32(columns: Columns) -> int:
+    """Compute one CRC-32 over the columns that are read as a whole."""
+    return crc32_of(
+        columns.id_bounds, columns.id_text, columns.chunk, columns.num_frames
+    )
+
+
+def make_lookup(columns: Columns) -> Lookup:
+    """Sort the ids by their hash."""
+    text, bounds = columns.id_text.tobytes(), columns.id_bounds.tolist()
+    hashes = np.fromiter(
+        (hash_id(text[bounds[row] : bounds[row + 1]]) for row in range(len(columns))),
+        "<u8",
+        len(columns),
+    )
+    order = np.argsort(hashes, kind="stable").astype("<i4")
+    return Lookup(hashes[order], order)

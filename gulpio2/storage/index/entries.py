@@ -1,0 +1,264 @@
+"""An item of an index: its record for readers, and its entry as the map has it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import OrderedDict
+from collections.abc import MutableSequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras
+from gulpio2.format.gmeta import validate_entry
+from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, ItemsView, Sequence, ValuesView
+
+    from gulpio2.storage.index.columns import Columns
+
+__all__ = ["FrameSpans", "IndexRecord", "IndexedEntry", "load_entry"]
+
+
+class FrameSpans(MutableSequence[Any]):
+    """The ``frame_info`` of an item: a list of ``[loc, pad, length]``, made on demand.
+
+    It equals the list that it stands for. Once it is changed it is that list.
+    """
+
+    __slots__ = ("_columns", "_first", "_last", "_own")
+
+    def __init__(self, columns: Columns, row: int) -> None:
+        self._columns = columns
+        self._first, self._last = columns.frame_bounds[row : row + 2].tolist()
+        self._own: list[Any] | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether it was, so that the index does not tell the spans any more."""
+        return self._own is not None
+
+    def to_list(self) -> list[Any]:
+        """Give the list itself."""
+        if self._own is not None:
+            return self._own
+        part = slice(self._first, self._last)
+        columns = self._columns
+        return [
+            list(triplet)
+            for triplet in zip(
+                columns.frame_offset[part].tolist(),
+                columns.frame_pad[part].tolist(),
+                columns.frame_length[part].tolist(),
+                strict=True,
+            )
+        ]
+
+    def jpeg_spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
+        """Give offset and length of the JPEG of each of these frames."""
+        columns, first = self._columns, self._first
+        if isinstance(indices, range) and indices.step == 1:
+            part = slice(first + indices.start, first + indices.stop)
+            lengths = (columns.frame_length[part] - columns.frame_pad[part]).tolist()
+            return list(zip(columns.frame_offset[part].tolist(), lengths, strict=True))
+        offset, length, pad = (
+            columns.frame_offset.item,
+            columns.frame_length.item,
+            columns.frame_pad.item,
+        )
+        return [
+            (offset(first + index), length(first + index) - pad(first + index))
+            for index in indices
+        ]
+
+    def __len__(self) -> int:
+        """Count the frames."""
+        return self._last - self._first if self._own is None else len(self._own)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Give a triplet, or a list of them."""
+        if self._own is not None or isinstance(index, slice):
+            return self.to_list()[index]
+        at = range(self._first, self._last)[index]
+        columns = self._columns
+        return [
+            columns.frame_offset.item(at),
+            columns.frame_pad.item(at),
+            columns.frame_length.item(at),
+        ]
+
+    def _mine(self) -> list[Any]:
+        self._own = self.to_list()
+        return self._own
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Replace triplets."""
+        self._mine()[index] = value
+
+    def __delitem__(self, index: Any) -> None:
+        """Remove triplets."""
+        del self._mine()[index]
+
+    def insert(self, index: int, value: Any) -> None:
+        """Insert a triplet."""
+        self._mine().insert(index, value)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a list."""
+        if isinstance(other, FrameSpans):
+            return self.to_list() == other.to_list()
+        return self.to_list() == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # a list has none
+
+    def __add__(self, other: Any) -> list[Any]:
+        """Give a list with more."""
+        return self.to_list() + list(other)
+
+    def __repr__(self) -> str:
+        """Show the list."""
+        return repr(self.to_list())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy as a list."""
+        return list, (self.to_list(),)
+
+
+class IndexedEntry(OrderedDict[str, Any]):
+    """An entry of a map; its ``frame_info`` is a `FrameSpans` until it is listed."""
+
+    def _listed(self) -> IndexedEntry:
+        """Turn the spans into the list that they stand for."""
+        spans = self.get("frame_info")
+        if isinstance(spans, FrameSpans):
+            self["frame_info"] = spans.to_list()
+        return self
+
+    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]  # a plain view
+        """Give pairs, the spans as a list: programs that write JSON go this way."""
+        return OrderedDict.items(self._listed())
+
+    def values(self) -> ValuesView[Any]:  # type: ignore[override]  # a plain view
+        """Give values, the spans as a list."""
+        return OrderedDict.values(self._listed())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy as an ordinary mapping."""
+        return OrderedDict, (list(self.items()),)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRecord:
+    """What an index says of an item. See `gulpio2.item.ItemRecord`."""
+
+    columns: Columns
+    row: int
+    read_text: Callable[[Columns, int], bytes]
+    """Reads the text of a row's entry from the map."""
+
+    @property
+    def frame_info(self) -> FrameSpans:
+        """The spans."""
+        return FrameSpans(self.columns, self.row)
+
+    @property
+    def number(self) -> int:
+        """Number of the chunk."""
+        return self.columns.chunk.item(self.row)
+
+    @property
+    def num_frames(self) -> int:
+        """Frames stored."""
+        return self.columns.num_frames.item(self.row)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the records, padding included."""
+        first, last = self.columns.frame_bounds[self.row : self.row + 2].tolist()
+        return int(self.columns.frame_length[first:last].sum(dtype="i8"))
+
+    @property
+    def entry(self) -> OrderedDict[str, Any]:
+        """The entry, made anew."""
+        if self.columns.flags.item(self.row) & IRREGULAR:
+            return load_entry(self.read_text(self.columns, self.row))
+        made = IndexedEntry(
+            frame_info=self.frame_info, meta_data=_load(self._meta_text)
+        )
+        if extras := self._extras():
+            made[EXTRAS_KEY] = extras
+        return made
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """A copy of the metadata; {} where there is none."""
+        metas = _load(self._meta_text)
+        return dict(metas[0] or {}) if metas else {}
+
+    def extras(self, where: str) -> EntryExtras:
+        """Give checksums, times and source facts, where it has them."""
+        return load_extras(self.entry, where=where)
+
+    def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
+        """Give offset and length of the JPEG of each of these frames."""
+        return self.frame_info.jpeg_spans(indices)
+
+    def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
+        """Give the checksum of each of these frames; None where there are none."""
+        flags = self.columns.flags.item(self.row)
+        if flags & HAS_CRC32:
+            first = self.columns.frame_bounds.item(self.row)
+            checksum = self.columns.frame_crc32.item
+            return [checksum(first + index) for index in indices]
+        if flags & IRREGULAR:
+            crc32 = self.extras(where).crc32
+            return [int(crc32[index]) for index in indices] if len(crc32) else None
+        return None
+
+    @property
+    def _meta_text(self) -> bytes:
+        first, last = self.columns.meta_bounds[self.row : self.row + 2].tolist()
+        return self.columns.meta_text[first:last].tobytes()
+
+    def _extras(self) -> OrderedDict[str, Any] | None:
+        first, last = self.columns.extras_bounds[self.row : self.row + 2].tolist()
+        if first == last:
+            return None
+        extras: OrderedDict[str, Any] = _load(
+            self.columns.extras_text[first:last].tobytes()
+        )
+        if extras.get("crc32") is True:
+            first, last = self.columns.frame_bounds[self.row : self.row + 2].tolist()
+            packed = self.columns.frame_crc32[first:last].tobytes()
+            extras["crc32"] = base64.b64encode(packed).decode("ascii")
+        return extras
+
+
+def load_entry(text: bytes) -> OrderedDict[str, Any]:
+    """Read an entry's own text.
+
+    Raises
+    ------
+    MetaFileError
+        It is not what it was when the index was made.
+    """
+    try:
+        entry: OrderedDict[str, Any] = _load(text)
+        fault = validate_entry(entry)
+    except ValueError as cause:
+        fault = str(cause)
+    if fault:
+        raise MetaFileError(
+            f"an entry of the map has changed since the directory was opened: {fault}. "
+            "Open the directory again"
+        )
+    return entry
+
+
+_decode = json.JSONDecoder(object_pairs_hook=OrderedDict).decode
+
+
+def _load(text: bytes) -> Any:
+    return _decode(text.decode("utf-8", "surrogatepass"))

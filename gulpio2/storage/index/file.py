@@ -1,0 +1,319 @@
+"""Columns to ``index.arrow`` and back.
+
+The file is an Arrow IPC file with a row per item, which any program that knows Arrow
+can read. The schema's metadata has, under ``gulp2``, the maps that it was made from,
+and checksums::
+
+    {
+        "version": 1,
+        "items": n,
+        "frames": n,
+        "chunks": "<base64>",
+        "crc32": {"ids": n, "lookup": n, "typed": n},
+        "check": n,
+    }
+
+``chunks`` are little-endian 64-bit integers, five for each map: chunk number, bytes,
+time of the last change in nanoseconds, CRC-32, items. Each row has a CRC-32 of its own
+in ``row_crc32``, so that no part of a large file has to be read before it is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import mmap
+import os
+import sys
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2._optional import require
+from gulpio2.format.layout import partial_name
+from gulpio2.storage.index.arrow_file import read_layout
+from gulpio2.storage.index.columns import (
+    DTYPES,
+    Columns,
+    IndexContent,
+    Lookup,
+    crc32_of,
+    ids_crc32,
+)
+from gulpio2.storage.index.typed import typed_columns
+from gulpio2.storage.local import new_token
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from gulpio2.storage.base import Store, StoreWriter
+
+__all__ = [
+    "FIXED_COLUMNS",
+    "INDEX_NAME",
+    "make_batch",
+    "map_index",
+    "named_columns",
+    "typed_crc32",
+    "write_index",
+]
+
+INDEX_NAME = "index.arrow"
+VERSION = 1
+
+# Columns in the file, and the arrays that their buffers are, depth first; None for the
+# validity bitmaps, of which there are none.
+_BUFFERS: dict[str, tuple[str | None, ...]] = {
+    "id": (None, "id_bounds", "id_text"),
+    "chunk": (None, "chunk"),
+    "num_frames": (None, "num_frames"),
+    "frames": (
+        *(None, "frame_bounds", None),
+        *(None, "frame_offset", None, "frame_length"),
+        *(None, "frame_pad", None, "frame_crc32"),
+    ),
+    "entry_offset": (None, "entry_offset"),
+    "entry_length": (None, "entry_length"),
+    "entry_crc32": (None, "entry_crc32"),
+    "flags": (None, "flags"),
+    "extras": (None, "extras_bounds", "extras_text"),
+    "meta_data": (None, "meta_bounds", "meta_text"),
+    "row_crc32": (None, "row_crc32"),
+    "id_hash": (None, "hashes"),
+    "id_row": (None, "rows"),
+}
+_LOOKUP_DTYPES = {"hashes": "<u8", "rows": "<i4"}
+FIXED_COLUMNS = len(_BUFFERS)
+_MAX_ROWS = 2**31 - 1
+
+
+# --- writing --------------------------------------------------------------------------
+
+
+def _texts(pa: Any, bounds: npt.NDArray[np.int64], text: npt.NDArray[np.uint8]) -> Any:
+    return pa.LargeStringArray.from_buffers(
+        len(bounds) - 1, pa.py_buffer(bounds), pa.py_buffer(text)
+    )
+
+
+def make_batch(columns: Columns, lookup: Lookup) -> Any:
+    """Make a ``pyarrow.RecordBatch`` of the columns, which are not copied."""
+    pa = require("pyarrow")
+    names = ("offset", "length", "pad", "crc32")
+    frames = pa.StructArray.from_arrays(
+        [pa.array(getattr(columns, f"frame_{name}")) for name in names],
+        fields=[
+            pa.field(name, kind, nullable=False)
+            for name, kind in zip(
+                names, (pa.int64(), pa.uint32(), pa.uint8(), pa.uint32()), strict=True
+            )
+        ],
+    )
+    arrays = {
+        "id": _texts(pa, columns.id_bounds, columns.id_text),
+        "chunk": pa.array(columns.chunk),
+        "num_frames": pa.array(columns.num_frames),
+        "frames": pa.LargeListArray.from_arrays(pa.array(columns.frame_bounds), frames),
+        "entry_offset": pa.array(columns.entry_offset),
+        "entry_length": pa.array(columns.entry_length),
+        "entry_crc32": pa.array(columns.entry_crc32),
+        "flags": pa.array(columns.flags),
+        "extras": _texts(pa, columns.extras_bounds, columns.extras_text),
+        "meta_data": _texts(pa, columns.meta_bounds, columns.meta_text),
+        "row_crc32": pa.array(columns.row_crc32),
+        "id_hash": pa.array(lookup.hashes),
+        "id_row": pa.array(lookup.rows),
+    }
+    arrays = named_columns(arrays, typed_columns(columns))
+    return pa.record_batch(list(arrays.values()), names=list(arrays))
+
+
+def named_columns(own: dict[str, Any], typed: dict[str, Any]) -> dict[str, Any]:
+    """Add columns of metadata to those of the index, under names of their own.
+
+    Metadata often has an ``id`` itself, which stands aside for the item's.
+    """
+    columns = dict(own)
+    for key, array in typed.items():
+        columns.setdefault(f"meta.{key}" if key in _BUFFERS else key, array)
+    return columns
+
+
+def _settled(batch: Any) -> Any:
+    """Give the typed columns with the very buffers that a file will have."""
+    ipc = require("pyarrow.ipc")
+    return ipc.read_record_batch(batch.serialize(), batch.schema)
+
+
+def typed_crc32(batch: Any) -> int:
+    """Compute one CRC-32 over all typed columns of a batch, their types included."""
+    parts: list[Any] = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        parts.append(f"{field.name!r} {field.type} {_lengths(column)}".encode())
+        parts += [memoryview(part) for part in column.buffers() if part is not None]
+    return crc32_of(*parts)
+
+
+def _lengths(array: Any) -> list[int]:
+    """Give lengths and numbers of nulls, of lists also those of what is in them."""
+    own = [len(array), array.null_count]
+    return own + (_lengths(array.values) if hasattr(array, "values") else [])
+
+
+def write_index(
+    store: Store, columns: Columns, lookup: Lookup, chunks: npt.NDArray[np.int64]
+) -> None:
+    """Put an index file in place, atomically.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    columns, lookup : Columns, Lookup
+        What goes into it.
+    chunks : numpy.ndarray
+        ``(k, 5)``; see `IndexContent`.
+    """
+    pa = require("pyarrow")
+    batch = make_batch(columns, lookup)
+    typed = _settled(batch.select(range(FIXED_COLUMNS, batch.num_columns)))
+    batch = pa.record_batch(
+        [*batch.columns[:FIXED_COLUMNS], *typed.columns], names=batch.schema.names
+    )
+    header: dict[str, Any] = {
+        "version": VERSION,
+        "items": len(columns),
+        "frames": columns.total_frames,
+        "chunks": base64.b64encode(chunks.astype("<i8").tobytes()).decode("ascii"),
+        "crc32": {
+            "ids": ids_crc32(columns),
+            "lookup": crc32_of(lookup.hashes, lookup.rows),
+            "typed": typed_crc32(typed),
+        },
+    }
+    header["check"] = _check(header)
+    batch = batch.replace_schema_metadata({"gulp2": json.dumps(header)})
+    partial = partial_name(INDEX_NAME, new_token())
+    writer = store.create(partial)
+    try:
+        sink = pa.PythonFile(_Sink(writer), "w")
+        with require("pyarrow.ipc").new_file(sink, batch.schema) as file:
+            file.write_batch(batch)
+        writer.sync()
+        writer.close()
+        store.rename(partial, INDEX_NAME)
+        store.sync_names()
+    except BaseException:
+        writer.close()
+        store.remove(partial)
+        raise
+
+
+class _Sink:
+    """A store's writer, as Arrow wants a file."""
+
+    closed = False
+
+    def __init__(self, writer: StoreWriter) -> None:
+        self._writer = writer
+        self.tell = writer.tell
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self._writer.write(view)
+        return len(view)
+
+    def flush(self) -> None:
+        """Do nothing: the writer has no buffer of its own."""
+
+    def close(self) -> None:
+        """Leave closing to whoever opened."""
+
+    def writable(self) -> bool:
+        return True
+
+
+# --- reading --------------------------------------------------------------------------
+
+
+def map_index(path: str) -> IndexContent:
+    """Map an index file. What is in it is not read before it is needed.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    ValueError
+        It is no index that this version can use: damaged, or of another version.
+    OSError
+        It cannot be read.
+    """
+    if sys.byteorder != "little":
+        raise ValueError("the file is little-endian")
+    with open(path, "rb") as file:  # noqa: PTH123  # a tenth of Path's time
+        if os.fstat(file.fileno()).st_size == 0:
+            raise ValueError("empty")
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    layout = read_layout(data)
+    header = json.loads(layout.metadata.get("gulp2", "null"))
+    if not isinstance(header, dict) or header.get("check") != _check(header):
+        raise ValueError("its header is damaged")
+    if header["version"] != VERSION:
+        raise ValueError(f"version {header['version']} is not known")
+    num_rows = layout.num_rows
+    if (
+        layout.field_names[: len(_BUFFERS)] != tuple(_BUFFERS)
+        or num_rows != header["items"]
+        or not 0 < num_rows <= _MAX_ROWS
+    ):
+        raise ValueError("its columns are others")
+    arrays = _arrays(data, layout.buffers, num_rows, header["frames"])
+    chunks = np.frombuffer(base64.b64decode(header["chunks"]), "<i8").reshape(-1, 5)
+    lookup = Lookup(arrays.pop("hashes"), arrays.pop("rows"))
+    return IndexContent(Columns(**arrays), lookup, chunks, header["crc32"], data)
+
+
+def _arrays(
+    data: memoryview,
+    buffers: tuple[tuple[int, int], ...],
+    num_rows: int,
+    num_frames: int,
+) -> dict[str, Any]:
+    """Make arrays over the buffers, each of the length that it has to have."""
+    names = [name for column in _BUFFERS.values() for name in column]
+    if len(buffers) < len(names):
+        raise ValueError("a column is missing")
+    dtypes = {**DTYPES, **_LOOKUP_DTYPES}
+    arrays: dict[str, Any] = {}
+    for name, (start, length) in zip(names, buffers, strict=False):
+        if name is None:
+            continue
+        dtype = np.dtype(dtypes[name])
+        count = length // dtype.itemsize
+        if name.startswith("frame_") and name != "frame_bounds":
+            wanted = num_frames
+        elif name.endswith("_bounds"):
+            wanted = num_rows + 1
+        else:
+            wanted = count if name.endswith("_text") else num_rows
+        if count < wanted or start % dtype.itemsize:
+            raise ValueError(
+                f"column {name} has {count} of {wanted} values, at byte {start}"
+            )
+        arrays[name] = np.frombuffer(data, dtype, wanted, start)
+    for name, bounded in (
+        ("id", "id_text"),
+        ("extras", "extras_text"),
+        ("meta", "meta_text"),
+    ):
+        end = int(arrays[f"{name}_bounds"][-1])
+        if not 0 <= end <= len(arrays[bounded]):
+            raise ValueError(f"column {bounded} ends at {end}")
+        arrays[bounded] = arrays[bounded][:end]
+    return arrays
+
+
+def _check(header: dict[str, Any]) -> int:
+    body = {key: value for key, value in header.items() if key != "check"}
+    return zlib.crc32(json.dumps(body).encode("ascii"))

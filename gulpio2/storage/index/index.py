@@ -1,0 +1,322 @@
+"""Ids, rows and spans for readers, each row checked before it is used."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import zlib
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.errors import StorageError
+from gulpio2.format.entry import verify_entry
+from gulpio2.format.layout import meta_name
+from gulpio2.storage.handles import read_once
+from gulpio2.storage.index.columns import crc32_of, hash_id, ids_crc32
+from gulpio2.storage.index.entries import FrameSpans, IndexRecord, load_entry
+from gulpio2.storage.index.table import make_table
+
+if TYPE_CHECKING:
+    from collections import OrderedDict
+    from collections.abc import Callable, Iterator
+
+    from gulpio2.storage.index.columns import Columns, IndexContent
+
+__all__ = ["Index"]
+
+_logger = logging.getLogger(__name__)
+# Ids that are Python objects at the same time while all are gone through.
+_BLOCK = 4096
+
+
+class _Loaded:
+    """Content that can be searched, and which of it has been checked."""
+
+    def __init__(self, content: IndexContent, *, mapped: bool) -> None:
+        self.content = content
+        self.columns: Columns = content.columns
+        self.mapped = mapped
+        # Views give Python's own integers, three times as fast as arrays.
+        self._hashes = content.lookup.hashes.data
+        self._rows = content.lookup.rows.data
+        self._id_bounds = self.columns.id_bounds.data
+        self._id_text = self.columns.id_text.data
+        self.chunk_rows: dict[int, range] = {}
+        start = 0
+        for number, num_items in content.chunks[:, (0, 4)].tolist():
+            self.chunk_rows[number] = range(start, start + num_items)
+            start += num_items
+        # A bit per row. Its pages come into being as rows are used.
+        self.seen = np.zeros(len(self.columns) // 8 + 1, np.uint8).data
+        self.ids_are_right = self.lookup_is_right = not mapped
+        self.table: Any = None
+
+    def search(self, key: bytes, wanted: int) -> int | None:
+        """Find the row of an id by its bytes and their hash."""
+        hashes, rows, bounds = self._hashes, self._rows, self._id_bounds
+        at = bisect_left(hashes, wanted)
+        while at < len(hashes) and hashes[at] == wanted:
+            row: int = rows[at]
+            if row >= 0 and self._id_text[bounds[row] : bounds[row + 1]] == key:
+                return row
+            at += 1
+        return None
+
+    def check_ids(self) -> bool:
+        """Check the column of ids as a whole, once."""
+        if not self.ids_are_right:
+            found = ids_crc32(self.columns)
+            self.ids_are_right = found == self.content.crc32.get("ids")
+        return self.ids_are_right
+
+    def check_lookup(self) -> bool:
+        """Check ids and lookup as a whole, once."""
+        if not self.lookup_is_right:
+            lookup = self.content.lookup
+            found = crc32_of(lookup.hashes, lookup.rows)
+            self.lookup_is_right = (
+                found == self.content.crc32.get("lookup") and self.check_ids()
+            )
+        return self.lookup_is_right
+
+
+class Index:
+    """The items of a directory, by id.
+
+    Parameters
+    ----------
+    folder : str
+        The directory.
+    make : callable
+        Gives content and whether it is mapped from a file: that of the file if it is
+        fresh, or, with ``trust=False``, that of the maps alone.
+    verify : bool, optional
+        Compare each entry with its own check before it is first used.
+
+    Attributes
+    ----------
+    entries : dict
+        Id to the entries that were handed out, which may have been changed since.
+
+    Notes
+    -----
+    A row of a mapped file is checked when it is first used: by a checksum of its own,
+    and by one over the entry's text, which is read from the map. Lists of ids and
+    the lookup are checked as a whole before ids are listed or said to be missing. If
+    something is wrong the file is put aside and the columns are made in memory.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        make: Callable[..., tuple[IndexContent, bool]],
+        *,
+        verify: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.verify = verify
+        self.entries: dict[str, OrderedDict[str, Any]] = {}
+        self._make = make
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+        self._load()
+
+    def _load(self) -> _Loaded:
+        """Give the content, which is mapped again after `close`."""
+        loaded = self._loaded
+        if loaded is None:
+            with self._lock:
+                loaded = self._loaded
+                if loaded is None:
+                    content, mapped = self._make()
+                    loaded = self._loaded = _Loaded(content, mapped=mapped)
+        return loaded
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the content comes from a file."""
+        return self._load().mapped
+
+    @property
+    def content(self) -> IndexContent:
+        """The columns, checked as a whole as far as ids go."""
+        return self._sound_ids().content
+
+    # --- what there is -----------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self._load().columns)
+
+    @property
+    def numbers(self) -> list[int]:
+        """Chunk numbers, ascending."""
+        return list(self._load().chunk_rows)
+
+    def chunk_len(self, number: int) -> int:
+        """Count the items of a chunk."""
+        return len(self._load().chunk_rows.get(number, ()))
+
+    def ids(self, number: int | None = None) -> Iterator[str]:
+        """Give ids in order: all of them, or those of a chunk."""
+        loaded = self._sound_ids()
+        rows = range(len(loaded.columns))
+        if number is not None:
+            rows = loaded.chunk_rows.get(number, range(0))
+        for start in range(rows.start, rows.stop, _BLOCK):
+            yield from loaded.columns.ids(start, min(start + _BLOCK, rows.stop))
+
+    def _sound_ids(self) -> _Loaded:
+        loaded = self._load()
+        if loaded.check_ids():
+            return loaded
+        return self._put_aside(loaded, "the columns of ids and counts are damaged")
+
+    def table(self) -> Any:
+        """Give a ``pyarrow.Table`` with a row per item; see `table.make_table`."""
+        loaded = self._sound_ids()
+        if loaded.table is None:
+            loaded.table = make_table(loaded.content)
+        if loaded.table is None:
+            loaded = self._put_aside(loaded, "the columns of metadata are damaged")
+            loaded.table = make_table(loaded.content)
+        return loaded.table
+
+    # --- items ---------------------------------------------------------------------
+
+    def row(self, id_: str) -> int | None:
+        """Find the row of an id; None where there is none."""
+        return self._find(id_)[1]
+
+    def record(self, id_: str) -> IndexRecord | None:
+        """Look up an item; None where there is none."""
+        loaded, row = self._find(id_)
+        if row is None:
+            return None
+        if not loaded.seen[row >> 3] >> (row & 7) & 1:
+            if loaded.mapped and not self._is_right(loaded, row):
+                self._put_aside(loaded, f"the row of {id_!r} is not what its map says")
+                return self.record(id_)
+            if self.verify:
+                self._verify(id_, loaded.columns, row)
+            loaded.seen[row >> 3] |= 1 << (row & 7)
+        return IndexRecord(loaded.columns, row, self._entry_text)
+
+    def _find(self, id_: str) -> tuple[_Loaded, int | None]:
+        key = id_.encode("utf-8", "surrogatepass")
+        wanted = hash_id(key)
+        loaded = self._loaded or self._load()
+        try:
+            row = loaded.search(key, wanted)
+        except IndexError:  # a row or bounds that are none
+            row, loaded.lookup_is_right = None, False
+        if row is None and not loaded.check_lookup():
+            loaded = self._put_aside(loaded, "the columns for finding ids are damaged")
+            row = loaded.search(key, wanted)
+        return loaded, row
+
+    def entry(self, id_: str, *, keep: bool = True) -> OrderedDict[str, Any] | None:
+        """Give an item's entry; None where there is none.
+
+        Parameters
+        ----------
+        id_ : str
+            The item.
+        keep : bool, optional
+            Give the same object from now on, since it may be changed.
+        """
+        entry = self.entries.get(id_)
+        if entry is None:
+            record = self.record(id_)
+            if record is None:
+                return None
+            entry = record.entry
+            if keep:
+                entry = self.entries.setdefault(id_, entry)
+        return entry
+
+    def changed_entries(self) -> dict[str, OrderedDict[str, Any]]:
+        """Give the entries that are not any more as the maps have them."""
+        changed = {}
+        for id_, entry in self.entries.items():
+            record = self.record(id_)
+            if record is None or not _is_unchanged(entry, record):
+                changed[id_] = entry
+        return changed
+
+    # --- trust ---------------------------------------------------------------------
+
+    def _is_right(self, loaded: _Loaded, row: int) -> bool:
+        """Check a row against itself, and against its map."""
+        columns = loaded.columns
+        try:
+            if columns.row_check(row) != columns.row_crc32.item(row):
+                return False
+        except ValueError:
+            return False
+        try:
+            text = self._entry_text(columns, row)
+        except (StorageError, FileNotFoundError):
+            text = b""
+        if zlib.crc32(text) == columns.entry_crc32.item(row):
+            return True
+        # Of a map that was replaced since, the row tells what was there before.
+        return self._has_changed(loaded, columns.chunk.item(row))
+
+    def _has_changed(self, loaded: _Loaded, number: int) -> bool:
+        """Tell whether a map is not any more the one that the index was made of."""
+        chunks = loaded.content.chunks
+        known: list[list[int]] = chunks[chunks[:, 0] == number, 1:3].tolist()
+        try:
+            state = os.stat(self._map_path(number))  # noqa: PTH116  # a tenth of Path's time
+        except OSError:
+            return True
+        return [[state.st_size, state.st_mtime_ns]] != known
+
+    def _verify(self, id_: str, columns: Columns, row: int) -> None:
+        where = f"{self._map_path(columns.chunk.item(row))}: item {id_!r}"
+        verify_entry(id_, load_entry(self._entry_text(columns, row)), where=where)
+
+    def _entry_text(self, columns: Columns, row: int) -> bytes:
+        """Read an entry from its map."""
+        path = self._map_path(columns.chunk.item(row))
+        offset, length = columns.entry_offset.item(row), columns.entry_length.item(row)
+        return read_once(path, offset, length)
+
+    def _map_path(self, number: int) -> str:
+        return os.path.join(self.folder, meta_name(number))  # noqa: PTH118  # a tenth of Path's time
+
+    def _put_aside(self, wrong: _Loaded, why: str) -> _Loaded:
+        """Go on with columns made of the maps, where those of the file were wrong."""
+        with self._lock:
+            if self._loaded is wrong:  # else another thread was faster
+                _logger.warning(
+                    "%s: %s, so it is built anew from the maps, in memory. Run `gulp2 "
+                    "index` to replace the file",
+                    os.path.join(self.folder, "index.arrow"),  # noqa: PTH118
+                    why,
+                )
+                content, mapped = self._make(trust=False)
+                self._loaded = _Loaded(content, mapped=mapped)
+        return self._load()
+
+    def close(self) -> None:
+        """Let go of the file; it is mapped again when something is asked for."""
+        with self._lock:
+            if self._loaded is not None and self._loaded.mapped:
+                self._loaded = None
+
+
+def _is_unchanged(entry: OrderedDict[str, Any], record: IndexRecord) -> bool:
+    """Compare an entry that was handed out with what the index says."""
+    fresh = record.entry
+    spans = entry.get("frame_info")
+    if not isinstance(spans, FrameSpans) or spans.changed:
+        # Listed by somebody, or of an unusual form; by repr, NaN equals NaN.
+        return repr(list(entry.items())) == repr(list(fresh.items()))
+    return entry.keys() == fresh.keys() and all(
+        repr(entry[key]) == repr(fresh[key]) for key in fresh if key != "frame_info"
+    )

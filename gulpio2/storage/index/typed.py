@@ -1,0 +1,118 @@
+"""Users' metadata as typed columns.
+
+A key becomes a column of booleans, 64-bit integers, 64-bit floats, strings, or lists
+of one of these, where all its values are; a column of JSON text where they are not.
+The exact JSON of every item stays in the index beside them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from gulpio2._optional import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.storage.index.columns import Columns
+
+__all__ = ["MAX_COLUMNS", "first_metadata", "typed_columns"]
+
+# A data set whose items have each their own keys must not become a table of millions
+# of columns; the keys that came first get one.
+MAX_COLUMNS = 256
+# Integers that a 64-bit float holds exactly.
+_EXACT = 2**53
+_BLOCK = 20_000  # items whose values are Python objects at the same time
+
+
+def first_metadata(columns: Columns, start: int, stop: int) -> Iterator[dict[str, Any]]:
+    """Give the metadata of each of these rows; {} where there is none."""
+    bounds = columns.meta_bounds[start : stop + 1].tolist()
+    text = columns.meta_text[bounds[0] : bounds[-1]].tobytes()
+    for at in range(len(bounds) - 1):
+        part = text[bounds[at] - bounds[0] : bounds[at + 1] - bounds[0]]
+        metas = json.loads(part)
+        yield (metas[0] or {}) if metas else {}
+
+
+def typed_columns(columns: Columns) -> dict[str, Any]:
+    """Make a column of each key.
+
+    Returns
+    -------
+    dict
+        Key to ``pyarrow.Array`` with a value per row; keys in the order in which they
+        first come.
+    """
+    pa = require("pyarrow")
+    kinds: dict[str, set[str]] = {}
+    for meta in first_metadata(columns, 0, len(columns)):
+        for key, value in meta.items():
+            if key in kinds:
+                kinds[key].add(_kind(value))
+            elif len(kinds) < MAX_COLUMNS:
+                kinds[key] = {_kind(value)}
+    types = {key: _type(pa, found) for key, found in kinds.items()}
+    parts: dict[str, list[Any]] = {key: [] for key in types}
+    for start in range(0, len(columns), _BLOCK):
+        stop = min(start + _BLOCK, len(columns))
+        metas = list(first_metadata(columns, start, stop))
+        for key, kind in types.items():
+            values = [meta.get(key) for meta in metas]
+            if kind is None:
+                texts = [
+                    json.dumps(meta[key]) if key in meta else None for meta in metas
+                ]
+                parts[key].append(pa.array(texts, pa.string()))
+            else:
+                parts[key].append(pa.array(values, kind))
+    return {key: pa.concat_arrays(part) for key, part in parts.items() if part}
+
+
+def _kind(value: Any) -> str:
+    """Name what a value is, as far as the choice of a type needs it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        if -_EXACT <= value <= _EXACT:
+            return "int"
+        return "long" if -(2**63) <= value < 2**63 else "other"
+    if isinstance(value, float):
+        return "float"
+    if isinstance(value, str):
+        # Half of a pair of surrogates, which JSON can hold, is no text.
+        return "str" if value.isascii() or _is_text(value) else "other"
+    if isinstance(value, list):
+        inner = {_kind(item) for item in value}
+        scalar = inner <= {"null", "bool", "int", "long", "float", "str"}
+        return "list " + " ".join(sorted(inner)) if scalar else "other"
+    return "other"
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _type(pa: Any, kinds: set[str]) -> Any:
+    """Choose an Arrow type; None for JSON text."""
+    kinds = kinds - {"null"}
+    if kinds and all(kind.startswith("list") for kind in kinds):
+        inner = _type(pa, {name for kind in kinds for name in kind.split()[1:]})
+        return None if inner is None else pa.list_(inner)
+    if not kinds:
+        return pa.null()
+    if kinds <= {"int", "long"}:
+        return pa.int64()
+    if kinds <= {"int", "float"}:
+        return pa.float64()
+    if kinds == {"bool"}:
+        return pa.bool_()
+    return pa.string() if kinds == {"str"} else None

@@ -1,0 +1,331 @@
+"""A part of a directory's items, which reads like a directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from gulpio2.codecs.decode import decode_options
+from gulpio2.errors import ItemNotFoundError
+from gulpio2.item import located, read_clips
+from gulpio2.query import select_rows
+from gulpio2.request import split_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from gulpio2.codecs.decode import Colorspace, Crop
+    from gulpio2.format.manifest import Manifest
+    from gulpio2.format.times import TimeMode
+    from gulpio2.item import Seconds, StoredItem
+    from gulpio2.storage.index.index import Index
+    from gulpio2.types import FrameSelection, Meta
+
+__all__ = ["GulpView", "as_frame", "view_of_rows"]
+
+
+class Viewed(Protocol):
+    """What a view needs of its directory, which `gulpio2.GulpDirectory` has."""
+
+    output_dir: Any
+    merged_meta_dict: Any
+    chunk_lookup: Any
+
+    @property
+    def _item_index(self) -> Index:
+        """The index of the directory, also of one that was opened without."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """How it was made."""
+        ...
+
+    @property
+    def metainfo(self) -> dict[str, Any]:
+        """Metadata of the whole data set."""
+        ...
+
+    def item(self, id_: Any) -> StoredItem:
+        """Find an item."""
+        ...
+
+    def close(self) -> None:
+        """Close every file."""
+        ...
+
+    def _reopening(
+        self, ids: Iterable[str]
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Give what opens it again elsewhere, with changes to these items."""
+        ...
+
+    def _load_label_dict(self) -> Any:
+        """Read ``label2idx.json``."""
+        ...
+
+
+class GulpView:
+    """Some items of a directory, in an order of their own; made by its ``query``.
+
+    Parameters
+    ----------
+    directory : GulpDirectory
+        Where the items are.
+    ids : iterable of str
+        Which of them. Repeats are dropped.
+
+    Raises
+    ------
+    ItemNotFoundError
+        The directory has no such item.
+
+    Examples
+    --------
+    >>> from gulpio2 import GulpDirectory
+    >>> from gulpio2.testing import make_gulp_directory
+    >>> _ = make_gulp_directory("out", num_items=4, num_frames=8)
+    >>> view = GulpDirectory("out").query("number >= 1 and num_frames == 8")
+    >>> list(view.ids), view.read_clip("item2", slice(0, 3)).shape
+    (['item1', 'item2', 'item3'], (3, 24, 32, 3))
+    >>> len(view.query("number in [0, 2]"))
+    1
+
+    Notes
+    -----
+    It holds a number per item, and is pickled as its ids and the directory's path.
+    Conditions look at the metadata that is stored; what was changed in
+    ``merged_meta_dict`` they do not see.
+    """
+
+    def __init__(self, directory: Viewed, ids: Iterable[str]) -> None:
+        index = directory._item_index
+        rows: dict[int, None] = {}
+        for id_ in map(str, ids):
+            row = index.row(id_)
+            if row is None:
+                raise ItemNotFoundError(
+                    f"no item {id_!r} in {directory.output_dir} ({len(index)} items; "
+                    "`gulp2 ls` lists them)"
+                )
+            rows[row] = None
+        self._set(directory, np.fromiter(rows, np.int64, len(rows)))
+
+    def _set(self, directory: Viewed, rows: npt.NDArray[np.int64]) -> None:
+        self.directory = directory
+        self._rows = rows
+        # Ascending, for looking up.
+        self._order = np.sort(rows)
+
+    # --- what is in it -----------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self._rows)
+
+    def __contains__(self, id_: object) -> bool:
+        """Tell whether an item of this id is in the view; 7 and "7" are the same."""
+        row = self.directory._item_index.row(str(id_))
+        if row is None:
+            return False
+        at = int(self._order.searchsorted(row))
+        return at < len(self._order) and int(self._order[at]) == row
+
+    # Iterating a directory gives chunks, which a view has not: see `ids`.
+    __iter__ = None
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The items' ids, in order."""
+        columns = self.directory._item_index.content.columns
+        return [columns.id_at(row) for row in self._rows.tolist()]
+
+    @property
+    def merged_meta_dict(self) -> Mapping[str, Any]:
+        """Id to entry, in order; the entries are the directory's own."""
+        return _Part(self, self.directory.merged_meta_dict)
+
+    @property
+    def chunk_lookup(self) -> Mapping[str, int]:
+        """Id to chunk number, in order."""
+        return _Part(self, self.directory.chunk_lookup)
+
+    @property
+    def output_dir(self) -> Any:
+        """The directory's path."""
+        return self.directory.output_dir
+
+    @property
+    def manifest(self) -> Manifest:
+        """How the directory was made."""
+        return self.directory.manifest
+
+    @property
+    def metainfo(self) -> dict[str, Any]:
+        """Metadata of the whole data set: a copy."""
+        return self.directory.metainfo
+
+    def _load_label_dict(self) -> Any:
+        return self.directory._load_label_dict()
+
+    # --- asking ------------------------------------------------------------------
+
+    @property
+    def table(self) -> Any:
+        """A ``pyarrow.Table``, a row per item; see `GulpDirectory.table`."""
+        return self.directory._item_index.table().take(self._rows)
+
+    @property
+    def index(self) -> Any:
+        """The table as a pandas DataFrame; see `GulpDirectory.index`."""
+        return as_frame(self.table)
+
+    def query(self, condition: Any) -> GulpView:
+        """Give the part of this view that meets a condition.
+
+        Parameters
+        ----------
+        condition : str, pyarrow.compute.Expression, or boolean mask
+            See `GulpDirectory.query`; a mask has a value per item of the view.
+        """
+        chosen = self._rows[select_rows(self.table, condition)]
+        return view_of_rows(self.directory, chosen)
+
+    # --- frames ------------------------------------------------------------------
+
+    def item(self, id_: Any) -> StoredItem:
+        """Find an item, without reading any of its frames.
+
+        Raises
+        ------
+        ItemNotFoundError
+            The view has no item of this id.
+        """
+        if id_ not in self:
+            raise ItemNotFoundError(
+                f"no item {str(id_)!r} in a view of {len(self)} items of "
+                f"{self.output_dir}"
+            )
+        return self.directory.item(id_)
+
+    def __getitem__(self, element: Any) -> tuple[list[Any], Meta]:
+        """Read ``view[id]`` or ``view[id, selection]``; see `read_frames`."""
+        return self.read_frames(*split_request(element))
+
+    def read_frames(
+        self, id_: Any, slice_: FrameSelection = None
+    ) -> tuple[list[Any], Meta]:
+        """Decode the chosen frames of one item; see `GulpChunk.read_frames`."""
+        item = self.item(id_)
+        return item.read_frames(slice_), item.meta
+
+    def read_clip(
+        self,
+        id_: Any,
+        slice_: FrameSelection = None,
+        *,
+        out: Any = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Any:
+        """Decode the chosen frames into one array; see `GulpChunk.read_clip`."""
+        options = decode_options(scale, min_size, crop, colorspace)
+        return self.item(id_).read_clip(slice_, out, options)
+
+    def read_clips(
+        self,
+        requests: Iterable[tuple[Any, FrameSelection]],
+        *,
+        out: Any = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Any:
+        """Decode clips of several items into one array; see `GulpChunk.read_clips`."""
+        options = decode_options(scale, min_size, crop, colorspace)
+        return read_clips(located(requests, self.item), out, options)
+
+    def read_jpegs(self, id_: Any, slice_: FrameSelection = None) -> list[bytes]:
+        """Read the chosen frames as they are stored; see `GulpChunk.read_jpegs`."""
+        return self.item(id_).read_jpegs(slice_)
+
+    def read_frames_at(
+        self, id_: Any, seconds: Seconds, *, mode: TimeMode = "nearest"
+    ) -> tuple[list[Any], Meta]:
+        """Decode the frames at these times; see `GulpChunk.read_frames_at`."""
+        item = self.item(id_)
+        return item.read_frames(item.frame_indices_at(seconds, mode)), item.meta
+
+    # --- lifetime ----------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close every file of the directory; reading again reopens."""
+        self.directory.close()
+
+    def __enter__(self) -> GulpView:
+        """Give the view itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close every file of the directory."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Show the path and the number of items."""
+        return f"GulpView({str(self.output_dir)!r}, {len(self)} items)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the ids, and what opens the directory again."""
+        ids = self.ids
+        return _open_view, (*self.directory._reopening(ids), ids)
+
+
+def _open_view(
+    make: Callable[..., Any], arguments: tuple[Any, ...], ids: list[str]
+) -> GulpView:
+    return GulpView(make(*arguments), ids)
+
+
+def view_of_rows(directory: Viewed, rows: npt.NDArray[np.int64]) -> GulpView:
+    """Make a view of rows of the directory's index."""
+    view = GulpView.__new__(GulpView)
+    view._set(directory, rows)
+    return view
+
+
+def as_frame(table: Any) -> Any:
+    """Turn a table into a pandas DataFrame, if pandas is installed."""
+    return table.to_pandas() if find_spec("pandas") else table
+
+
+class _Part(Mapping[str, Any]):
+    """A mapping of the directory, as far as the view goes."""
+
+    def __init__(self, view: GulpView, whole: Mapping[str, Any]) -> None:
+        self._view = view
+        self._whole = whole
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self:
+            raise KeyError(key)
+        return self._whole[key]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in self._view
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._view.ids)
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def __repr__(self) -> str:
+        return f"<part of {self._whole!r} with {len(self)} items>"

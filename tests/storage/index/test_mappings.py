@@ -1,0 +1,278 @@
+"""The dictionaries of 0.0.4 over an index: like those that they stand for."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from gulpio2 import GulpDirectory
+from gulpio2.storage.index.mappings import LazyDict
+from tests.storage.index.conftest import as_json, write_chunks
+
+
+@pytest.fixture
+def plain(folder) -> GulpDirectory:
+    """Open without an index."""
+    return GulpDirectory(folder, indexed=False)
+
+
+@pytest.fixture
+def lazy(folder) -> GulpDirectory:
+    """Open with one."""
+    return GulpDirectory(folder, indexed=True)
+
+
+def mappings(directory: GulpDirectory) -> list[Any]:
+    """Give every mapping of a directory that has plain values."""
+    (first, *_) = directory.all_meta_dicts
+    return [directory.merged_meta_dict, first, directory.chunk_lookup]
+
+
+def test_they_are_dictionaries_and_equal_those_that_they_stand_for(lazy, plain):
+    # NaN is in the metadata of one item, which equals nothing, itself included.
+    for directory in (lazy, plain):
+        directory.merged_meta_dict["item 0/2"]["meta_data"][0]["fps"] = 0.5
+    for one, other in zip(mappings(lazy), mappings(plain), strict=True):
+        assert isinstance(one, dict)
+        assert one == other
+        assert other == one
+        assert (one != other, other != one) == (False, False)
+        assert one == dict(other)
+        assert dict(other) == one
+        assert OrderedDict(other) == one
+        assert one != {**other, "more": 1}
+        assert one != {}
+    assert lazy.all_meta_dicts == plain.all_meta_dicts
+    assert isinstance(lazy.all_meta_dicts, list)
+    assert isinstance(lazy.chunk_objs_lookup, OrderedDict)
+    assert lazy.chunk_objs_lookup.keys() == plain.chunk_objs_lookup.keys()
+
+
+def test_keys_come_in_order_and_every_way_of_looking_agrees(lazy, plain):
+    for one, other in zip(mappings(lazy), mappings(plain), strict=True):
+        assert list(one) == list(one.keys()) == list(other)
+        assert list(reversed(one)) == list(reversed(other))
+        assert len(one) == len(other)
+        assert bool(one)
+        assert [key for key, _ in one.items()] == list(other)
+        assert len(one.values()) == len(other)
+        assert one.keys() & {"item 0/1", "nobody"} == {"item 0/1"}
+        assert sorted(one) == sorted(other)
+        for key in ("nobody", "", 7, None, ("item 0/1",)):
+            assert key not in one
+            assert one.get(key) is None
+            assert one.get(key, 3) == 3
+            with pytest.raises(KeyError):
+                one[key]
+        with pytest.raises(TypeError, match="unhashable"):
+            one[[]]
+
+
+def test_json_and_copies_hold_all_of_it(lazy, plain):
+    for one, other in zip(mappings(lazy), mappings(plain), strict=True):
+        text = as_json(other)
+        assert as_json(one) == text
+        assert json.dumps(one, indent=1) == json.dumps(other, indent=1)
+        copies = [
+            dict(one),
+            {**one},
+            one.copy(),
+            copy.copy(one),
+            copy.deepcopy(one),
+            pickle.loads(pickle.dumps(one)),
+            one | {},
+            {} | one,
+            OrderedDict(one),
+        ]
+        for made in copies:
+            assert not isinstance(made, LazyDict)
+            assert as_json(made) == text
+    assert as_json(GulpDirectory(lazy.output_dir, indexed=True).merged_meta_dict)
+
+
+def test_an_entry_is_the_same_object_wherever_it_is_looked_up(lazy):
+    for number, chunk in lazy.chunk_objs_lookup.items():
+        assert lazy.chunk_objs_lookup[number] is chunk
+        for id_, entry in chunk.meta_dict.items():
+            assert lazy.merged_meta_dict[id_] is entry
+            assert lazy.merged_meta_dict.get(id_) is entry
+    assert [c.meta_dict for c in lazy] == lazy.all_meta_dicts
+    assert lazy.all_meta_dicts is lazy.all_meta_dicts
+
+
+def test_edits_stick_and_show_in_later_reads(lazy):
+    meta = lazy.merged_meta_dict["item 0/1"]["meta_data"][0]
+    meta["label"] = "edited"
+    del meta["tags"]
+    assert lazy["item 0/1"][1] == {"label": "edited", "fps": 30, "n": 1}
+    assert lazy.item("item 0/1").meta == lazy["item 0/1", 0][1]
+    (chunk, *_) = lazy
+    assert chunk["item 0/1"][1]["label"] == "edited"
+    assert lazy.all_meta_dicts[0]["item 0/1"]["meta_data"][0] is meta
+    lazy["item 0/1"][1]["label"] = "a copy"
+    assert lazy["item 0/1"][1]["label"] == "edited"
+
+
+def test_spans_are_a_list_that_is_made_on_demand(lazy, plain):
+    spans = lazy.merged_meta_dict["item 0/4"]["frame_info"]
+    want = plain.merged_meta_dict["item 0/4"]["frame_info"]
+    assert (spans == want, want == spans, spans != want) == (True, True, False)
+    assert spans != want[:1]
+    assert (len(spans), list(spans), spans[1:3], spans[-1]) == (
+        len(want),
+        want,
+        want[1:3],
+        want[-1],
+    )
+    assert repr(spans) == repr(want)
+    assert spans + [[1, 2, 3]] == [*want, [1, 2, 3]]  # noqa: RUF005  # what is tested
+    assert spans.index(want[2]) == 2
+    assert copy.deepcopy(spans) == want
+    assert pickle.loads(pickle.dumps(spans)) == want
+    with pytest.raises(IndexError):
+        spans[4]
+
+
+def test_changed_spans_are_what_is_read(lazy, plain):
+    want, _ = plain["item 0/4", [3, 1]]
+    spans = lazy.merged_meta_dict["item 0/4"]["frame_info"]
+    del spans[0]
+    spans[0], spans[1] = spans[2], spans[0]
+    spans.pop()
+    frames, _ = lazy["item 0/4"]
+    assert len(frames) == lazy.item("item 0/4").num_frames == 2
+    for frame, expected in zip(frames, want, strict=True):
+        assert (frame == expected).all()
+
+
+def test_assigned_and_deleted_keys_are_those_of_a_dictionary(lazy, plain):
+    for one, other in zip(mappings(lazy), mappings(plain), strict=True):
+        for mapping in (one, other):
+            mapping["new"] = 1
+            mapping["item 0/0"] = 2
+            del mapping["item 0/1"]
+            mapping.update({"newer": 3}, newest=4)
+            assert mapping.pop("newer") == 3
+            assert mapping.pop("nobody", None) is None
+            assert mapping.setdefault("new", 9) == 1
+            assert mapping.setdefault("other", 9) == 9
+            assert mapping.popitem() == ("other", 9)
+            mapping |= {"item 0/0": 5}
+            with pytest.raises(KeyError):
+                mapping.pop("item 0/1")
+            with pytest.raises(KeyError):
+                del mapping["item 0/1"]
+            assert mapping.get("item 0/1") is None
+        assert list(one) == list(other)
+        assert len(one) == len(other)
+        assert one["item 0/0"] == 5
+    assert isinstance(lazy.chunk_lookup, LazyDict)
+
+
+def test_an_entry_assigned_to_a_chunk_is_what_is_read(lazy):
+    (chunk, *_) = lazy
+    chunk.meta_dict["mine"] = copy.deepcopy(chunk.meta_dict["item 0/1"])
+    chunk.meta_dict["mine"]["meta_data"] = [{"of": "mine"}]
+    assert chunk["mine"][1] == {"of": "mine"}
+    assert "mine" in chunk
+    del chunk.meta_dict["item 0/1"]
+    with pytest.raises(KeyError):
+        chunk["item 0/1"]
+
+
+def test_changes_travel_with_a_pickled_directory_and_nothing_else_does(lazy):
+    size = len(pickle.dumps(lazy))
+    assert size < 1000
+    assert len(dict(lazy.merged_meta_dict)) == 5
+    for entry in lazy.merged_meta_dict.values():
+        assert entry["meta_data"] is not None
+    assert len(pickle.dumps(lazy)) == size, "looking is no change"
+    lazy.merged_meta_dict["item 0/3"]["meta_data"][0]["x"] = float("nan")
+    lazy.merged_meta_dict["item 0/4"]["frame_info"].pop()
+    del lazy.merged_meta_dict["item 0/1"]
+    del lazy.all_meta_dicts[1]["item 0/2"]
+    lazy.chunk_lookup["more"] = 1
+    clone = pickle.loads(pickle.dumps(lazy))
+    assert "x" in clone["item 0/3"][1]
+    assert clone.item("item 0/4").num_frames == 3
+    assert "item 0/1" not in clone.merged_meta_dict
+    assert "item 0/2" not in clone.chunk_objs_lookup[1].meta_dict
+    assert clone.chunk_lookup["more"] == 1
+    assert (
+        clone.merged_meta_dict["item 0/3"]
+        is (clone.chunk_objs_lookup[1].meta_dict["item 0/3"])
+    )
+    assert len(pickle.dumps(lazy)) < size + 2000
+
+
+def test_a_repr_is_short(lazy):
+    assert repr(lazy.merged_meta_dict) == (
+        "<Entries of 5: 'item 0/0', 'item 0/1', 'item 0/2', ...>"
+    )
+    assert repr(lazy.chunk_objs_lookup).startswith("<ChunkObjects of 3: 0, 1, 2>")
+
+
+KEYS = st.sampled_from(["item 0/0", "item 0/1", "item 0/4", "a", "b"])
+
+
+class LikeADictionary(RuleBasedStateMachine):
+    """Whatever is done to a mapping over an index is done to a dictionary as well."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.one = GulpDirectory(folder, indexed=True).chunk_lookup
+        self.other = dict(GulpDirectory(folder, indexed=False).chunk_lookup)
+
+    @rule(key=KEYS, value=st.integers())
+    def assign(self, key, value):
+        self.one[key] = self.other[key] = value
+
+    @rule(key=KEYS)
+    def delete(self, key):
+        for mapping in (self.one, self.other):
+            if key in self.other or key in mapping:
+                mapping.pop(key, None)
+
+    @rule()
+    def pop_last(self):
+        if self.other:
+            assert self.one.popitem() == self.other.popitem()
+
+    @rule()
+    def clear(self):
+        self.one.clear()
+        self.other.clear()
+
+    @rule(key=KEYS, value=st.integers())
+    def default(self, key, value):
+        assert self.one.setdefault(key, value) == self.other.setdefault(key, value)
+
+    @invariant()
+    def they_are_the_same(self):
+        assert self.one == self.other
+        assert len(self.one) == len(self.other)
+        assert set(self.one) == set(self.other)
+        assert json.dumps(self.one, sort_keys=True) == json.dumps(
+            self.other, sort_keys=True
+        )
+
+
+def test_whatever_is_done_a_mapping_stays_like_a_dictionary(tmp_path):
+    folder = write_chunks(tmp_path / "gulped")
+    run_state_machine_as_test(
+        lambda: LikeADictionary(folder),  # type: ignore[arg-type]  # any maker
+        settings=settings(max_examples=20, stateful_step_count=15),
+    )

@@ -1,0 +1,455 @@
+"""The index: fresh or built anew, and never trusted over the maps."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.errors import (
+    DuplicateIdError,
+    ItemNotFoundError,
+    MetaFileError,
+    ReadRangeError,
+)
+from gulpio2.storage.index import opening
+from gulpio2.storage.index.opening import build_index, open_index
+from gulpio2.testing import make_frames, make_gulp_directory
+from tests.storage.index.conftest import METAS, as_json, assert_same, write_chunks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = os.environ.get("GULPIO2_FAULTS") == "long"
+
+
+def summary_of(folder: Path) -> Any:
+    """Bring the index up to date."""
+    summary = build_index(folder)
+    assert summary is not None
+    return summary
+
+
+def plain(folder: Path) -> GulpDirectory:
+    """Open without an index."""
+    return GulpDirectory(folder, indexed=False)
+
+
+def indexed(folder: Path) -> GulpDirectory:
+    """Open with one."""
+    directory = GulpDirectory(folder, indexed=True)
+    assert directory._index is not None
+    return directory
+
+
+def mapped(directory: GulpDirectory) -> bool:
+    """Tell whether the index is a file's."""
+    assert directory._index is not None
+    return directory._index.mapped
+
+
+# ------------------------------------------------------------------ fresh or not
+def test_a_directory_is_the_same_with_and_without_an_index(folder):
+    assert_same(indexed(folder), plain(folder))
+    directory = indexed(folder)  # by the file that was written
+    assert mapped(directory)
+    assert_same(directory, plain(folder))
+
+
+def test_the_index_is_written_when_missing_and_then_used(folder):
+    assert not (folder / "index.arrow").exists()
+    assert mapped(indexed(folder))
+    before = (folder / "index.arrow").stat()
+    assert mapped(indexed(folder))
+    after = (folder / "index.arrow").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert summary_of(folder).parsed == 0
+
+
+def test_only_changed_maps_are_parsed_again(folder):
+    assert summary_of(folder).parsed == 3
+    write_chunks(folder, first=7)
+    summary = summary_of(folder)
+    assert (summary.parsed, summary.chunks, summary.items) == (3, 6, 10)
+    assert_same(indexed(folder), plain(folder))
+    (chunk,) = [c for n, c in plain(folder).chunk_objs_lookup.items() if n == 1]
+    with chunk.open("ab"):
+        chunk.append("one more", {"label": "z"}, make_frames(2))
+    assert summary_of(folder).parsed == 1
+    assert_same(indexed(folder), plain(folder))
+    for name in ("data_8.gulp", "meta_8.gmeta"):
+        (folder / name).unlink()
+    assert summary_of(folder).parsed == 0
+    assert_same(indexed(folder), plain(folder))
+
+
+def test_a_map_of_another_time_and_the_same_content_is_not_parsed(folder):
+    build_index(folder)
+    for path in folder.glob("*.gmeta"):
+        os.utime(path, ns=(1, 1))
+    assert summary_of(folder).parsed == 0
+    assert mapped(indexed(folder))
+
+
+def test_a_copied_directory_keeps_its_index(folder, tmp_path):
+    build_index(folder)
+    shutil.copytree(folder, tmp_path / "copy")
+    assert summary_of(tmp_path / "copy").parsed == 0
+    assert_same(indexed(tmp_path / "copy"), plain(folder))
+
+
+def test_a_map_of_the_same_size_and_time_and_another_content_is_noticed(folder):
+    build_index(folder)
+    path = folder / "meta_0.gmeta"
+    state = path.stat()
+    path.write_bytes(path.read_bytes().replace(b'"jumping"', b'"running"'))
+    os.utime(path, ns=(state.st_mtime_ns, state.st_mtime_ns))
+    directory = indexed(folder)
+    assert directory["item 0/1"][1]["label"] == "running"
+    assert not mapped(directory)
+    assert_same(directory, plain(folder))
+
+
+def test_the_index_of_another_directory_gives_no_wrong_frames(tmp_path):
+    # The same names, sizes and times; every span and checksum another.
+    one, other = tmp_path / "one", tmp_path / "other"
+    make_gulp_directory(one, num_items=3, num_frames=4)
+    shutil.copytree(one, other)
+    swapped = json.loads((other / "meta_0.gmeta").read_bytes())
+    infos = [entry["frame_info"] for entry in swapped.values()]
+    infos[0][0], infos[0][1] = infos[0][1], infos[0][0]
+    (other / "meta_0.gmeta").write_text(json.dumps(swapped))
+    build_index(one)
+    shutil.copy(one / "index.arrow", other / "index.arrow")
+    for path in one.glob("*.gmeta"):
+        ns = path.stat().st_mtime_ns
+        os.utime(other / path.name, ns=(ns, ns))
+        assert (other / path.name).stat().st_size == path.stat().st_size
+    assert_same(GulpDirectory(other, indexed=True), plain(other))
+
+
+def test_a_map_that_was_replaced_after_opening_does_not_disturb_what_was_opened(folder):
+    build_index(folder)
+    directory = indexed(folder)
+    expected = plain(folder)
+    chunk = GulpChunk(folder / "data_1.gulp", folder / "meta_1.gmeta")
+    with chunk.open("ab"):
+        chunk.append("later", {}, make_frames(1))
+    assert_same(directory, expected)
+    assert mapped(directory)
+    assert "later" in indexed(folder)
+
+
+# ------------------------------------------------------------------ when there is one
+def test_a_small_directory_has_no_index_unless_asked(folder, monkeypatch):
+    directory = GulpDirectory(folder)
+    assert directory._index is None
+    assert type(directory.merged_meta_dict) is dict
+    assert not (folder / "index.arrow").exists()
+    assert build_index(folder, even_if_small=False) is None
+    monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 10)
+    assert mapped(GulpDirectory(folder))
+    monkeypatch.undo()
+    write_chunks(folder, first=5)
+    assert build_index(folder, even_if_small=False) is not None, "brought up to date"
+
+
+def test_a_folder_that_may_not_be_written_is_indexed_in_memory(folder, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    directory = indexed(folder)
+    assert not mapped(directory)
+    assert not (folder / "index.arrow").exists()
+    assert_same(directory, plain(folder))
+
+
+def test_nothing_is_written_beside_partial_files(folder):
+    (folder / "data_9.gulp.0a1b.partial").write_bytes(b"")
+    assert not mapped(indexed(folder))
+    assert not (folder / "index.arrow").exists()
+
+
+def test_a_disk_that_refuses_leaves_the_index_in_memory(folder, monkeypatch):
+    def refuse(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", refuse)
+    directory = indexed(folder)
+    monkeypatch.undo()
+    assert not mapped(directory)
+    assert (
+        sorted(path.suffix for path in folder.iterdir())
+        == [".gmeta"] * 3 + [".gulp"] * 3
+    )
+    assert_same(directory, plain(folder))
+
+
+def test_an_empty_directory_can_be_asked(tmp_path):
+    assert build_index(tmp_path) is None
+    directory = GulpDirectory(tmp_path, indexed=True)
+    assert (len(directory), directory.merged_meta_dict) == (0, {})
+    assert len(GulpDirectory(tmp_path).query("num_frames > 3")) == 0
+
+
+def test_faults_of_maps_are_those_of_a_directory_without_an_index(folder):
+    shutil.copy(folder / "data_0.gulp", folder / "data_3.gulp")
+    shutil.copy(folder / "meta_0.gmeta", folder / "meta_3.gmeta")
+    messages = []
+    for open_it in (plain, indexed, build_index):
+        with pytest.raises(DuplicateIdError, match=r"item 'item 0/0' is in ") as twice:
+            open_it(folder)
+        messages.append(str(twice.value))
+    assert len(set(messages)) == 1
+    (folder / "meta_3.gmeta").write_bytes(b'{"a": 3}')
+    messages = []
+    for open_it in (plain, indexed, build_index):
+        with pytest.raises(MetaFileError, match=r"meta_3\.gmeta") as error:
+            open_it(folder)
+        messages.append(str(error.value).replace("its directory", "the directory"))
+    assert len(set(messages)) == 1
+
+
+def test_a_map_that_cannot_be_put_into_columns_is_opened_all_the_same(folder):
+    data = (folder / "meta_0.gmeta").read_text("ascii")
+    (folder / "meta_0.gmeta").write_text(data, "utf-16")
+    directory = GulpDirectory(folder, indexed=True)
+    assert directory._index is None
+    assert len(directory["item 0/1"][0]) == 1
+    with pytest.raises(MetaFileError, match="cannot be asked like a table"):
+        directory.query("num_frames > 1")
+
+
+def test_entries_of_an_unusual_form_are_read_from_the_map(folder):
+    path = folder / "meta_2.gmeta"
+    meta_dict = json.loads(path.read_bytes())
+    entry = meta_dict["item 0/4"]
+    turned = {"mine": [1], **dict(reversed(entry.items()))}
+    path.write_text(json.dumps({"item 0/4": turned}, indent=2))
+    build_index(folder)
+    directory = indexed(folder)
+    assert list(directory.merged_meta_dict["item 0/4"]) == list(turned)
+    assert_same(directory, plain(folder))
+    assert GulpDirectory(folder, indexed=True, verify=True)["item 0/2"][0]
+
+
+def test_damaged_extras_are_told_when_they_are_needed(folder):
+    path = folder / "meta_2.gmeta"
+    meta_dict = json.loads(path.read_bytes())
+    meta_dict["item 0/4"]["gulp2"]["crc32"] = "?"
+    path.write_text(json.dumps(meta_dict))
+    directory = indexed(folder)
+    assert len(directory["item 0/4"][0]) == 4
+    with pytest.raises(MetaFileError, match="'gulp2' part of the entry is damaged"):
+        _ = directory.item("item 0/4").extras
+
+
+def test_a_verified_directory_compares_each_entry_when_it_is_first_used(folder):
+    path = folder / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"jumping"', b'"running"'))
+    directory = GulpDirectory(folder, indexed=True, verify=True)
+    assert len(directory["item 0/2"][0]) == 2
+    for _ in range(2):
+        with pytest.raises(MetaFileError, match="'item 0/1': its check is not that"):
+            directory["item 0/1"]
+
+
+# ------------------------------------------------------------------ size and cost
+def test_the_file_has_less_than_20_bytes_for_each_frame(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    jpeg = GulpDirectory(
+        make_gulp_directory(tmp_path / "x", num_items=1).output_dir
+    ).read_jpegs("item0", 0)
+    with chunk.open("wb"):
+        for item in range(20):
+            chunk.append(f"class_7/video_{item:06}", {"label": 7}, jpeg * 300)
+    summary = build_index(tmp_path)
+    assert summary is not None
+    assert summary.frames == 6000
+    assert summary.num_bytes / summary.frames < 20
+
+
+def test_opening_by_the_index_loads_no_arrow_and_reads_no_map(folder, python):
+    build_index(folder)
+    code = (
+        "import sys, gulpio2; directory = gulpio2.GulpDirectory(sys.argv[1], "
+        "indexed=True); frames, meta = directory['item 0/3']; "
+        "print(len(frames), meta['label'] == 'ünï', 'pyarrow' in sys.modules)"
+    )
+    done = subprocess.run(
+        [python, "-X", "utf8", "-c", code, str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["3", "True", "False"]
+
+
+def test_any_program_that_knows_arrow_can_read_the_file(folder):
+    build_index(folder)
+    with pa.memory_map(str(folder / "index.arrow")) as source:
+        table = pa.ipc.open_file(source).read_all()
+        table.validate(full=True)
+        assert table.column("id").to_pylist() == list(plain(folder).merged_meta_dict)
+        assert table.column("label").to_pylist() == [m.get("label") for m in METAS]
+        frames = table.column("frames").to_pylist()
+    for spans, (id_, entry) in zip(
+        frames, plain(folder).merged_meta_dict.items(), strict=True
+    ):
+        assert [[s["offset"], s["pad"], s["length"]] for s in spans] == (
+            entry["frame_info"]
+        ), id_
+
+
+# ------------------------------------------------------------------ damage
+def assert_right_or_refused(folder: Path, expected: GulpDirectory) -> None:
+    """Open by whatever the index file is now; nothing wrong may come of it."""
+    directory = GulpDirectory(folder, indexed=True)
+    assert_same(directory, expected)
+    assert directory.query("label == 'waving'").ids == ["item 0/0", "item 0/2"]
+    assert directory.table.column("n").to_pylist() == [m.get("n") for m in METAS]
+
+
+def keep_index(folder: Path) -> bytes:
+    """Give the bytes of a fresh index."""
+    build_index(folder)
+    return (folder / "index.arrow").read_bytes()
+
+
+def test_no_changed_byte_in_the_file_gives_anything_wrong(folder, monkeypatch, caplog):
+    caplog.set_level(logging.ERROR)
+    data, expected = keep_index(folder), plain(folder)
+    monkeypatch.setattr(opening, "_write", lambda *_: False)
+    rng = random.Random(4)
+    places = range(len(data)) if LONG else rng.sample(range(len(data)), 250)
+    for at in places:
+        damaged = bytearray(data)
+        damaged[at] ^= rng.choice([1, 16, 128, 255])
+        (folder / "index.arrow").write_bytes(damaged)
+        assert_right_or_refused(folder, expected)
+
+
+def test_no_length_of_the_file_gives_anything_wrong(folder, monkeypatch, caplog):
+    caplog.set_level(logging.ERROR)
+    data, expected = keep_index(folder), plain(folder)
+    monkeypatch.setattr(opening, "_write", lambda *_: False)
+    lengths = range(len(data)) if LONG else range(0, len(data), len(data) // 40)
+    for length in lengths:
+        (folder / "index.arrow").write_bytes(data[:length])
+        assert_right_or_refused(folder, expected)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"index", b"\0" * 5000, b"ARROW1\0\0" + b"\0" * 100 + b"ARROW1"]
+)
+def test_a_file_that_is_no_index_is_replaced(folder, content, caplog):
+    (folder / "index.arrow").write_bytes(content)
+    assert mapped(indexed(folder))
+    assert "cannot be used and is built anew" in caplog.text
+    caplog.clear()
+    assert_same(indexed(folder), plain(folder))
+    assert caplog.text == ""
+
+
+def rewrite(folder: Path, change: Any) -> None:
+    """Write the index anew with Arrow, one column changed, header and all."""
+    path = folder / "index.arrow"
+    with pa.OSFile(str(path)) as source:
+        batch = pa.ipc.open_file(source).get_batch(0)
+    batch = change(batch)
+    with pa.ipc.new_file(str(path), batch.schema) as file:
+        file.write_batch(batch)
+
+
+def replaced(name: str, make: Any) -> Any:
+    """Give a change of one column."""
+
+    def change(batch: Any) -> Any:
+        at = batch.schema.get_field_index(name)
+        column = make(batch.column(at))
+        columns = [*batch.columns[:at], column, *batch.columns[at + 1 :]]
+        names = batch.schema.names
+        made = pa.record_batch(columns, names=names)
+        return made.replace_schema_metadata(batch.schema.metadata)
+
+    return change
+
+
+def shifted_frames(column: Any) -> Any:
+    """Give each item the spans of the frames of the next."""
+    items = column.to_pylist()
+    flat = [span for item in items for span in item]
+    flat = flat[1:] + flat[:1]
+    counts = [len(item) for item in items]
+    ends = np.cumsum(counts).tolist()
+    moved = [flat[end - n : end] for n, end in zip(counts, ends, strict=True)]
+    return pa.array(moved, column.type)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("frames", shifted_frames),
+        ("chunk", lambda c: pa.array([2, 0, 0, 1, 1], c.type)),
+        ("chunk", lambda c: pa.array([99] * 5, c.type)),
+        ("num_frames", lambda c: pa.array([4, 3, 2, 1, 0], c.type)),
+        ("entry_offset", lambda c: pa.array([2**62] * 5, c.type)),
+        ("entry_length", lambda c: pa.array([-1] * 5, c.type)),
+        ("entry_crc32", lambda c: pa.array([0] * 5, c.type)),
+        ("meta_data", lambda c: pa.array(['[{"label": "no"}]'] * 5, c.type)),
+        ("extras", lambda c: pa.array(["{"] * 5, c.type)),
+        ("row_crc32", lambda c: pa.array([0] * 5, c.type)),
+        ("id", lambda c: pa.array([f"item 0/{(k + 1) % 5}" for k in range(5)], c.type)),
+        ("id_row", lambda c: pa.array([2**31 - 1] * 5, c.type)),
+        ("id_row", lambda c: pa.array([-1] * 5, c.type)),
+        ("id_hash", lambda c: pa.array([0] * 5, c.type)),
+        ("label", lambda c: pa.array(["waving"] * 5, c.type)),
+        ("n", lambda c: pa.array([None, 1, None, 3, None], pa.float64())),
+    ],
+)
+def test_a_crafted_column_gives_nothing_wrong(folder, name, make, monkeypatch, caplog):
+    caplog.set_level(logging.ERROR)
+    keep_index(folder)
+    expected = plain(folder)
+    monkeypatch.setattr(opening, "_write", lambda *_: False)
+    rewrite(folder, replaced(name, make))
+    assert_right_or_refused(folder, expected)
+
+
+def test_a_damaged_index_is_not_taken_over_into_the_next(folder, caplog):
+    caplog.set_level(logging.ERROR)
+    keep_index(folder)
+    rewrite(folder, replaced("frames", shifted_frames))
+    write_chunks(folder, first=7)  # so that it is stale, and rows would be reused
+    summary = summary_of(folder)
+    assert summary.parsed == 6
+    assert_same(indexed(folder), plain(folder))
+
+
+def test_spans_of_a_map_that_go_beyond_the_data_are_refused(folder):
+    path = folder / "meta_1.gmeta"
+    meta_dict = json.loads(path.read_bytes())
+    meta_dict["item 0/3"]["frame_info"][0] = [2**40, 0, 2**31]
+    path.write_text(json.dumps(meta_dict))
+    with pytest.raises(ReadRangeError):
+        indexed(folder)["item 0/3", 0]
+    with pytest.raises(ItemNotFoundError, match="no item 'nobody'"):
+        indexed(folder)["nobody"]
+
+
+def test_records_of_four_gigabytes_are_left_to_the_maps(folder):
+    path = folder / "meta_1.gmeta"
+    meta_dict = json.loads(path.read_bytes())
+    meta_dict["item 0/3"]["frame_info"][0] = [0, 0, 2**32]
+    path.write_text(json.dumps(meta_dict))
+    numbers = [0, 1, 2]
+    assert open_index(folder, numbers, wanted=True, may_write=True) is None
+    directory = GulpDirectory(folder, indexed=True)
+    assert as_json(directory["item 0/2"][1]) == as_json(METAS[2])

@@ -1,0 +1,114 @@
+"""Metadata as typed columns, whatever it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.storage.index import typed
+from gulpio2.storage.index.building import columns_of_map
+from gulpio2.storage.index.typed import typed_columns
+
+
+def columns_of(*metas: Any) -> dict[str, Any]:
+    """Give the typed columns of items with this metadata."""
+    meta_dict = {
+        f"i{n}": {"frame_info": [], "meta_data": [] if meta is None else [meta]}
+        for n, meta in enumerate(metas)
+    }
+    return typed_columns(columns_of_map(dump_gmeta(meta_dict), 0, where="map"))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2], pa.int64()),
+        ([1, None], pa.int64()),
+        ([2**62, 1], pa.int64()),
+        ([1, 2.5], pa.float64()),
+        ([float("inf"), float("nan")], pa.float64()),
+        ([True, False], pa.bool_()),
+        (["a", "ü"], pa.string()),
+        ([None, None], pa.null()),
+        ([[1, 2], []], pa.list_(pa.int64())),
+        ([[0.5], [1]], pa.list_(pa.float64())),
+        ([["a"], None], pa.list_(pa.string())),
+        ([[True], [None]], pa.list_(pa.bool_())),
+    ],
+    ids=str,
+)
+def test_values_of_one_kind_are_a_column_of_it(values, kind):
+    column = columns_of(*({"k": value} for value in values))["k"]
+    assert column.type == kind
+    np.testing.assert_equal(column.to_pylist(), values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, "a"],
+        [True, 1],
+        [{"x": 1}, {}],
+        [[1], [[2]]],
+        [[1], ["a"]],
+        [[1], 2],
+        [2**63, 1],
+        [2**60, 0.5],
+        ["\ud800", "a"],
+        [[{"x": 1}], []],
+    ],
+    ids=ascii,
+)
+def test_values_of_several_kinds_are_a_column_of_json(values):
+    column = columns_of(*({"k": value} for value in values))["k"]
+    assert column.type == pa.string()
+    assert [json.loads(text) for text in column.to_pylist()] == values
+
+
+def test_items_without_a_key_have_null():
+    columns = columns_of({"a": 1}, {}, None, {"b": {"c": 1}})
+    assert columns["a"].to_pylist() == [1, None, None, None]
+    assert columns["b"].to_pylist() == [None, None, None, '{"c": 1}']
+
+
+def test_many_keys_do_not_become_as_many_columns(monkeypatch):
+    monkeypatch.setattr(typed, "MAX_COLUMNS", 3)
+    columns = columns_of(*({f"k{n}": n, "same": n} for n in range(9)))
+    assert list(columns) == ["k0", "same", "k1"]
+    assert columns["same"].to_pylist() == list(range(9))
+
+
+def test_items_are_taken_in_parts(monkeypatch):
+    monkeypatch.setattr(typed, "_BLOCK", 4)
+    columns = columns_of(*({"n": n} for n in range(11)))
+    assert columns["n"].to_pylist() == list(range(11))
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), values), max_size=5))
+def test_any_metadata_becomes_columns(metas):
+    columns = columns_of(*metas)
+    assert set(columns) == {key for meta in metas for key in meta}
+    for key, column in columns.items():
+        wanted = [meta.get(key) for meta in metas]
+        found = column.to_pylist()
+        if column.type == pa.string() and not all(
+            value is None or isinstance(value, str) for value in wanted
+        ):
+            found = [None if text is None else json.loads(text) for text in found]
+        np.testing.assert_equal(found, wanted)

@@ -1,0 +1,168 @@
+"""Conditions are parsed and never run, and mean what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.query import parse_condition, select_rows
+
+ITEMS: list[dict[str, Any]] = [
+    {"label": "waving", "n": 3, "fps": 25.0, "ok": True, "my key": "a", "x": None},
+    {"label": "jump", "n": 16, "fps": 30.0, "ok": False, "my key": "b", "x": 1},
+    {"label": "waving", "n": 40, "fps": None, "ok": None, "my key": "c", "x": 2},
+    {"label": None, "n": -2, "fps": 12.5, "ok": True, "my key": "and", "x": 3},
+]
+TABLE = pa.Table.from_pylist(ITEMS)
+
+
+def rows(condition: Any) -> list[int]:
+    """Give the rows that meet a condition."""
+    return list(select_rows(TABLE, condition))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("label == 'waving' and n >= 16", [2]),
+        ("label == 'waving' or n == 16", [0, 1, 2]),
+        ("n > 3", [1, 2]),
+        ("n < 3", [3]),
+        ("n <= 3", [0, 3]),
+        ("n != 3", [1, 2, 3]),
+        ("3 < n <= 40", [1, 2]),
+        ("16 == n", [1]),
+        ("n == -2", [3]),
+        ("n in [3, 40]", [0, 2]),
+        ("n not in (3, 40)", [1, 3]),
+        ("label in {'jump'}", [1]),
+        ("label is None", [3]),
+        ("label is not None", [0, 1, 2]),
+        ("not n == 3", [1, 2, 3]),
+        ("not (n == 3 or n == 16)", [2, 3]),
+        ("ok", [0, 3]),
+        ("not ok", [1]),
+        ("ok == True", [0, 3]),
+        ("fps > 20", [0, 1]),
+        ("fps == 25", [0]),
+        ("x == n", []),
+        ("label.startswith('wav')", [0, 2]),
+        ("label.endswith('mp')", [1]),
+        ("label.contains('vi') and n > 3", [2]),
+        ("`my key` == 'c'", [2]),
+        ("`my key` == 'and' and n < 0", [3]),
+        ("  n == 3\n", [0]),
+        ("n == 3 and n == 4 or n == 16", [1]),
+    ],
+)
+def test_a_text_selects_what_it_says(text, expected):
+    assert rows(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "cannot be parsed"),
+        ("n ==", "cannot be parsed"),
+        ("n = 3", "cannot be parsed"),
+        ("import os", "cannot be parsed"),
+        ("(" * 300 + "n" + ")" * 300, "cannot be parsed"),
+        ("nothing == 3", "no column 'nothing'; there are label, n, fps"),
+        ("`no such` == 3", "no column 'no such'"),
+        ("n + 1 == 4", "'n \\+ 1' stands where a number"),
+        ("__import__('os').system('true')", "no condition that is understood"),
+        ("label.upper() == 'X'", "'label.upper\\(\\)' stands where"),
+        ("label.__class__", "no condition that is understood"),
+        ("(lambda: True)()", "no condition that is understood"),
+        ("[n for n in [1]]", "no condition that is understood"),
+        ("n if ok else n", "no condition that is understood"),
+        ("(x := 3) == 3", "stands where"),
+        ("f'{n}' == '3'", "stands where"),
+        ("n == b'3'", "stands where a number, a string"),
+        ("n == 3j", "stands where a number, a string"),
+        ("n == ...", "stands where a number, a string"),
+        ("n is 3", "'3' stands where None is needed"),
+        ("n in 3", "'3' stands where a list is needed"),
+        ("n in label", "stands where a number"),
+        ("label.startswith(n)", "stands where"),
+        ("label.startswith('a', 'b')", "no condition that is understood"),
+        ("label.startswith(prefix='a')", "no condition that is understood"),
+        ("n == [1, 2]", "does not fit the columns"),
+        ("n == 'three'", "does not fit the columns"),
+        ("label > 3", "does not fit the columns"),
+        ("n", "does not fit the columns"),
+        ("n.startswith('3')", "does not fit the columns"),
+        ("not label", "does not fit the columns"),
+    ],
+)
+def test_anything_else_is_refused_with_what_is_wrong(text, message):
+    with pytest.raises(ValueError, match=message):
+        rows(text)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_condition_or_a_value_error(text):
+    try:
+        found = rows(text)
+    except ValueError:
+        return
+    assert set(found) <= {0, 1, 2, 3}
+
+
+@given(st.integers(-50, 50), st.integers(-50, 50))
+def test_a_condition_means_what_it_means_in_python(low, high):
+    text = f"{low} <= n < {high} or not n != {high}"
+    expected = [k for k, item in enumerate(ITEMS) if low <= item["n"] < high
+                or item["n"] == high]  # fmt: skip
+    assert rows(text) == expected
+
+
+def test_an_arrow_expression_is_taken_as_it_is():
+    assert rows((pc.field("n") > 3) & pc.field("label").is_valid()) == [1, 2]
+    with pytest.raises(ValueError, match="does not fit the columns"):
+        rows(pc.field("nothing") == 3)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        [True, False, True, False],
+        np.array([True, False, True, False]),
+        pa.array([True, False, True, None]),
+        pa.chunked_array([[True, False], [True, None]]),
+        np.array([True, None, True, False], object),
+    ],
+    ids=["list", "numpy", "arrow", "chunked", "objects"],
+)
+def test_a_mask_has_a_value_per_item(mask):
+    assert rows(mask) == [0, 2]
+
+
+def test_a_mask_of_pandas_is_one():
+    pandas = pytest.importorskip("pandas")
+    assert rows(pandas.Series([True, False, True, False])) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("mask", "error"),
+    [
+        ([True], ValueError),
+        ([1, 0, 1, 0], TypeError),
+        (np.ones((4, 1), bool), TypeError),
+        (3, TypeError),
+        (None, TypeError),
+    ],
+)
+def test_what_is_no_mask_is_refused(mask, error):
+    with pytest.raises(error):
+        rows(mask)
+
+
+def test_a_parsed_condition_is_an_arrow_expression():
+    assert isinstance(parse_condition("n > 3", ["n"]), pc.Expression)

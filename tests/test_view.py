@@ -1,0 +1,173 @@
+"""A part of a directory reads like a directory, nests, and is small to send."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.errors import ItemNotFoundError
+from gulpio2.testing import make_gulp_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write twelve items, of four frames each, in six chunks."""
+    path = tmp_path / "gulped"
+    make_gulp_directory(path, num_items=12, num_frames=4)
+    return path
+
+
+@pytest.fixture(params=[False, True], ids=["maps", "index"])
+def directory(request: Any, folder: Path) -> GulpDirectory:
+    """Open it in both ways."""
+    return GulpDirectory(folder, indexed=request.param)
+
+
+def test_a_query_gives_a_view_of_the_items_that_meet_it(directory):
+    view = directory.query("number >= 9 and num_frames == 4")
+    assert view.ids == ["item9", "item10", "item11"]
+    assert len(view) == 3
+    assert ("item9" in view, "item3" in view, "nobody" in view) == (True, False, False)
+    assert repr(view) == f"GulpView({str(directory.output_dir)!r}, 3 items)"
+
+
+def test_it_reads_like_the_directory(directory):
+    view = directory.query("number < 3")
+    for id_ in view.ids:
+        frames, meta = view[id_, 1:3]
+        wanted, wanted_meta = directory[id_, 1:3]
+        assert meta == wanted_meta
+        np.testing.assert_array_equal(np.stack(frames), np.stack(wanted))
+        np.testing.assert_array_equal(view.read_clip(id_), directory.read_clip(id_))
+        assert view.read_jpegs(id_) == directory.read_jpegs(id_)
+        assert view.item(id_).num_frames == 4
+        assert len(view.read_frames(id_)[0]) == 4
+    requests = [("item0", [0, 1]), ("item2", [2, 3])]
+    np.testing.assert_array_equal(
+        view.read_clips(requests, scale=2), directory.read_clips(requests, scale=2)
+    )
+    out = np.zeros((1, 24, 32, 3), np.uint8)
+    assert view.read_clip("item1", 0, out=out) is out
+
+
+def test_items_outside_are_not_found(directory):
+    view = directory.query("number < 3")
+    for read in (view.item, view.read_frames, view.read_clip, view.read_jpegs):
+        with pytest.raises(ItemNotFoundError, match=r"no item 'item5' in a view of 3"):
+            read("item5")
+    with pytest.raises(KeyError):
+        view["item5"]
+    with pytest.raises(ItemNotFoundError):
+        view.read_clips([("item0", 0), ("item5", 0)])
+    with pytest.raises(TypeError, match="not iterable"):
+        list(view)
+
+
+def test_its_mappings_are_parts_of_the_directorys(directory):
+    view = directory.view(["item7", "item1", "item7"])
+    assert list(view.merged_meta_dict) == view.ids == ["item7", "item1"]
+    assert dict(view.chunk_lookup) == {"item7": 3, "item1": 0}
+    entry = view.merged_meta_dict["item7"]
+    assert entry is directory.merged_meta_dict["item7"]
+    entry["meta_data"][0]["edited"] = 1
+    assert view["item7"][1] == directory["item7"][1] == {"number": 7, "edited": 1}
+    assert "item2" not in view.merged_meta_dict
+    with pytest.raises(KeyError):
+        view.merged_meta_dict["item2"]
+    assert view.output_dir == directory.output_dir
+    assert view.metainfo == directory.metainfo
+    assert view.manifest == directory.manifest
+
+
+def test_views_nest_and_keep_the_order(directory):
+    view = directory.view([f"item{n}" for n in (9, 1, 5, 3)])
+    inner = view.query("number > 2")
+    assert inner.ids == ["item9", "item5", "item3"]
+    assert inner.query([True, False, True]).ids == ["item9", "item3"]
+    assert inner.query("number == 1").ids == []
+    assert len(inner.query("number == 1").query("number == 9")) == 0
+    with pytest.raises(ValueError, match="a mask of 12 values"):
+        inner.query([True] * 12)
+
+
+def test_an_unknown_item_makes_no_view(directory):
+    with pytest.raises(ItemNotFoundError, match="no item 'nobody'"):
+        directory.view(["item1", "nobody"])
+
+
+def test_the_table_has_a_row_per_item(directory):
+    table = directory.table
+    assert isinstance(table, pa.Table)
+    assert table.column_names == ["id", "chunk", "num_frames", "number"]
+    assert table.column("number").to_pylist() == list(range(12))
+    assert table.column("chunk").to_pylist() == [n // 2 for n in range(12)]
+    view = directory.view(["item4", "item2"])
+    assert view.table.to_pylist() == [
+        {"id": "item4", "chunk": 2, "num_frames": 4, "number": 4},
+        {"id": "item2", "chunk": 1, "num_frames": 4, "number": 2},
+    ]
+    assert len(view.index) == 2
+
+
+def test_the_index_is_a_data_frame_where_pandas_is(directory):
+    pandas = pytest.importorskip("pandas")
+    frame = directory.index
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame[frame.number > 9].id.tolist() == ["item10", "item11"]
+    assert directory.query(frame.number > 9).ids == ["item10", "item11"]
+
+
+def test_a_pickle_is_small_and_carries_edits(directory):
+    view = directory.query("number != 4")
+    directory.merged_meta_dict["item2"]["meta_data"][0]["edited"] = True
+    directory.merged_meta_dict["item4"]["meta_data"][0]["edited"] = True
+    data = pickle.dumps(view)
+    copy = pickle.loads(data)
+    assert copy.ids == view.ids
+    assert copy["item2"][1] == {"number": 2, "edited": True}
+    np.testing.assert_array_equal(copy.read_clip("item7"), view.read_clip("item7"))
+    del directory.merged_meta_dict["item2"]["meta_data"][0]["edited"]
+    ids = sum(len(pickle.dumps(id_)) for id_ in view.ids)
+    assert len(pickle.dumps(view)) < 1000 + ids
+    view.close()
+    assert view["item0"][1] == {"number": 0}
+    with view as same:
+        assert same is view
+
+
+def test_a_view_is_read_in_another_process(directory, python):
+    view = directory.query("number in [3, 8]")
+    code = (
+        "import pickle, sys; view = pickle.load(sys.stdin.buffer); "
+        "print(view.ids, view.read_clip('item8').sum())"
+    )
+    done = subprocess.run(
+        [python, "-c", code], input=pickle.dumps(view), capture_output=True, check=True
+    )
+    expected = directory.read_clip("item8").sum()
+    assert done.stdout.decode().strip() == f"['item3', 'item8'] {expected}"
+
+
+def test_conditions_see_stored_metadata_and_not_what_was_edited(directory):
+    directory.merged_meta_dict["item2"]["meta_data"][0]["number"] = 99
+    assert directory.query("number == 99").ids == []
+    assert directory.query("number == 2")["item2"][1] == {"number": 99}
+
+
+@pytest.mark.torch
+def test_a_dataset_takes_a_view_for_a_directory(directory):
+    from gulpio2.torch import GulpImageDataset
+
+    dataset = GulpImageDataset(directory.query("number < 5"), frame=2)
+    assert len(dataset) == 5
+    frame = directory.read_clip("item4", 2)[0]
+    np.testing.assert_array_equal(dataset[4].permute(1, 2, 0).numpy(), frame)
