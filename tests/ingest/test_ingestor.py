@@ -266,6 +266,7 @@ def test_an_exception_that_cannot_be_pickled_still_tells_its_cause(tmp_path):
     # Dask, once loaded, makes such exceptions survive: then it comes as it is.
     with pytest.raises((IngestError, OwnError), match="7: broken disk"):
         ingestor()
+    assert ingestor.report is not None
     assert ingestor.report.failures[0].error == "OwnError"
 
 
