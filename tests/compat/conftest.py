@@ -70,6 +70,24 @@ def make_directory(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
+def folder(make_directory: Callable[..., Path]) -> Path:
+    """Make a directory of two chunks, frames of two and three items."""
+    return make_directory(
+        {
+            "a": [colour_frame(k) for k in range(8)],
+            "b": [colour_frame(k + 9) for k in range(3)],
+        },
+        {k: [colour_frame(k + 30), colour_frame(k + 50)] for k in range(3)},
+    )
+
+
+@pytest.fixture
+def chunk(folder: Path) -> GulpChunk:
+    """Give the first chunk of that directory, not opened."""
+    return GulpChunk(str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
+
+
+@pytest.fixture
 def make_video() -> Callable[..., Path]:
     """Encode a video: ``make_video(path, num_frames=.., rate=..)``, codec by suffix."""
 

@@ -17,11 +17,11 @@ from gulpio2 import GulpChunk, GulpDirectory, utils
 from gulpio2.adapters import (
     ActivitynetAdapter,
 )
+from tests.compat.folders import ids_in, save_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
 
 INGEST_SCRIPTS = [
     "gulp2_20bn_csv_jpeg",
@@ -33,19 +33,6 @@ INGEST_SCRIPTS = [
     "gulp2_kinetics",
     "gulp2_video_folder",
 ]
-
-
-def save_image(path: Path, pixels: np.ndarray) -> Path:
-    """Write an image file."""
-    image = pytest.importorskip("PIL.Image")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    image.fromarray(pixels).save(path)
-    return path
-
-
-def ids_in(folder: Path) -> list[str]:
-    """Give all ids of a directory."""
-    return list(GulpDirectory(folder).merged_meta_dict)
 
 
 def printed_mapping(out: str) -> dict[str, Any]:

@@ -24,24 +24,10 @@ from gulpio2.adapters import (
     Custom20BNJsonVideoAdapter,
     ImageListAdapter,
 )
+from tests.compat.folders import ids_in, save_image
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    import numpy as np
-
-
-def save_image(path: Path, pixels: np.ndarray) -> Path:
-    """Write an image file."""
-    image = pytest.importorskip("PIL.Image")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    image.fromarray(pixels).save(path)
-    return path
-
-
-def ids_in(folder: Path) -> list[str]:
-    """Give all ids of a directory."""
-    return list(GulpDirectory(folder).merged_meta_dict)
 
 
 # ------------------------------------------------------------------ 29

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, errors
+from tests.compat.folders import chunk_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,27 +43,6 @@ def open_files(folder: Path) -> list[str]:
 def is_closed(chunk: Any) -> bool:
     """Tell whether a chunk's own file is closed."""
     return chunk.fp is None or bool(chunk.fp.closed)
-
-
-@pytest.fixture
-def folder(make_directory: Any, frame: Any) -> Path:
-    """Make a directory of two chunks, frames of two and three items."""
-    path: Path = make_directory(
-        {"a": [frame(k) for k in range(8)], "b": [frame(k + 9) for k in range(3)]},
-        {k: [frame(k + 30), frame(k + 50)] for k in range(3)},
-    )
-    return path
-
-
-def first_of(folder: Path) -> GulpChunk:
-    """Give the first chunk, not opened."""
-    return GulpChunk(str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
-
-
-@pytest.fixture
-def chunk(folder: Path) -> GulpChunk:
-    """Give the first chunk, not opened."""
-    return first_of(folder)
 
 
 # ------------------------------------------------------------------ 14
@@ -117,7 +97,7 @@ def test_defect_14_threads_share_an_open_chunk(chunk: GulpChunk) -> None:
 def test_defect_15_a_chunk_is_closed_after_an_exception_in_its_body(
     folder: Path,
 ) -> None:
-    chunk = first_of(folder)
+    chunk = chunk_in(folder)
     with pytest.raises(RuntimeError, match="mine"), chunk.open("rb"):  # noqa: PT012
         chunk.read_frames("a")
         raise RuntimeError("mine")
@@ -141,7 +121,7 @@ def test_defect_15_no_file_stays_open_after_a_failed_read(
 
 @has_proc
 def test_defect_15_an_abandoned_iteration_closes_its_file(folder: Path) -> None:
-    chunk = first_of(folder)
+    chunk = chunk_in(folder)
     iterator: Any = chunk.iter_all()
     next(iterator)
     iterator.close()

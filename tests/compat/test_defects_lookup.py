@@ -18,27 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def folder(make_directory: Any, frame: Any) -> Path:
-    """Make a directory of two chunks, frames of two and three items."""
-    path: Path = make_directory(
-        {"a": [frame(k) for k in range(8)], "b": [frame(k + 9) for k in range(3)]},
-        {k: [frame(k + 30), frame(k + 50)] for k in range(3)},
-    )
-    return path
-
-
-def first_of(folder: Path) -> GulpChunk:
-    """Give the first chunk, not opened."""
-    return GulpChunk(str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
-
-
-@pytest.fixture
-def chunk(folder: Path) -> GulpChunk:
-    """Give the first chunk, not opened."""
-    return first_of(folder)
-
-
 # ------------------------------------------------------------------ 18
 def test_defect_18_chunks_are_ordered_by_number(make_directory: Any, grey: Any) -> None:
     folder = make_directory(*({f"i{k}": [grey(k, 8, 8)]} for k in range(12)))

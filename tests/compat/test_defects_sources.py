@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor, errors, utils
+from gulpio2 import GulpDirectory, GulpIngestor, errors, utils
 from gulpio2.adapters import (
     Custom20BNJsonVideoAdapter,
     ImageFolderAdapter,
@@ -19,36 +19,10 @@ from gulpio2.adapters import (
     KineticsAdapter,
     VideoFolderAdapter,
 )
+from tests.compat.folders import chunk_in, counts_in, ids_in, save_image
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def chunk_in(folder: Path, number: int = 0) -> GulpChunk:
-    """Give the chunk of this number in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return GulpChunk(
-        str(folder / f"data_{number}.gulp"), str(folder / f"meta_{number}.gmeta")
-    )
-
-
-def ids_in(folder: Path) -> list[str]:
-    """Give all ids of a directory."""
-    return list(GulpDirectory(folder).merged_meta_dict)
-
-
-def counts_in(folder: Path) -> dict[str, int]:
-    """Give the number of frames of each item."""
-    entries = GulpDirectory(folder).merged_meta_dict
-    return {id_: len(entry["frame_info"]) for id_, entry in entries.items()}
-
-
-def save_image(path: Path, pixels: np.ndarray) -> Path:
-    """Write an image file."""
-    image = pytest.importorskip("PIL.Image")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    image.fromarray(pixels).save(path)
-    return path
 
 
 # ------------------------------------------------------------------ 8
