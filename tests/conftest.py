@@ -65,14 +65,23 @@ def _without_gpu() -> str | None:
     return reason
 
 
-def _without_ffmpeg() -> str | None:
-    return None if shutil.which("ffmpeg") else "no ffmpeg program on PATH"
-
-
 def _original_python() -> Path:
     """Give the interpreter of the original, which ``bin/original`` makes."""
     default = REPOSITORY / ".original-env" / "bin" / "python"
     return Path(os.environ.get("GULPIO2_ORIGINAL_PYTHON", default))
+
+
+def _ffmpeg() -> str | None:
+    """Find an ffmpeg program: on PATH, or the one that the original needs."""
+    return shutil.which("ffmpeg") or shutil.which(
+        "ffmpeg", path=str(_original_python().parent)
+    )
+
+
+def _without_ffmpeg() -> str | None:
+    if _ffmpeg():
+        return None
+    return "no ffmpeg program on PATH or beside GulpIO2 0.0.4 (bin/original)"
 
 
 def _without_original() -> str | None:
@@ -177,6 +186,13 @@ def original_python() -> str:
     """Give the interpreter that has GulpIO2 0.0.4; skip where there is none."""
     _need("original")
     return str(_original_python())
+
+
+@pytest.fixture(scope="session")
+def ffmpeg_program() -> str:
+    """Give the path of an ffmpeg program; skip where there is none."""
+    _need("ffmpeg")
+    return str(_ffmpeg())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -185,10 +185,9 @@ def test_a_time_that_is_far_too_late_is_refused():
         grid.place(100_000, 1)
 
 
-@pytest.mark.ffmpeg
 @pytest.mark.parametrize("rate", ["8", "12", "25", "60", "30000/1001", "7.3", "0.5"])
 def test_the_ffmpeg_program_shows_the_same_frames(
-    tmp_path, write_video, pictures, rate
+    ffmpeg_program, tmp_path, write_video, pictures, rate
 ):
     from gulpio2.media.decode import open_video
 
@@ -198,7 +197,7 @@ def test_the_ffmpeg_program_shows_the_same_frames(
         time_base=MILLISECOND,
         pts=np.cumsum(np.arange(40) % 7 * 13 + 5).tolist(),
     )
-    source, expected = frames_by_ffmpeg(path, rate)
+    source, expected = frames_by_ffmpeg(ffmpeg_program, path, rate)
     with open_video(path) as video:
         shown = [when for _, when in video.frames()]
         indices = place_all(
@@ -211,11 +210,11 @@ def test_the_ffmpeg_program_shows_the_same_frames(
     assert [source[index] for index in indices] == expected
 
 
-def frames_by_ffmpeg(path, rate):
+def frames_by_ffmpeg(program, path, rate):
     """Ask the program for the hashes of all frames, and of those that -r shows."""
 
     def hashes(*options):
-        command = ["ffmpeg", "-v", "error", "-i", str(path), "-map", "0:v:0"]
+        command = [program, "-v", "error", "-i", str(path), "-map", "0:v:0"]
         result = subprocess.run(
             [*command, *options, "-f", "framemd5", "-"],
             capture_output=True,
