@@ -1,4 +1,4 @@
-"""Video data sets as JPEG frames in few files: written once, read at random.
+"""Video datasets as JPEG frames in few files: written once, read at random.
 
 `GulpIngestor` writes what an adapter yields into a directory of chunks,
 `GulpDirectory` reads any frames of any item by id and slice.

@@ -31,7 +31,7 @@ class Draw:
     """One sample to be made."""
 
     index: int
-    """Item of the data set."""
+    """Item of the dataset."""
     epoch: int
     """From 0."""
     position: int
