@@ -29,6 +29,7 @@ TEST_REQUIREMENTS = [
     "hypothesis>=6.100",
     "pillow>=10.0",
     "pyyaml>=6.0",
+    "distributed>=2023.5",
     "mypy>=1.13",
     "ruff>=0.9",
 ]
