@@ -9,13 +9,19 @@ import os
 import signal
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["content", "fail_at_operation", "in_child", "kill_at_operation"]
+__all__ = [
+    "content",
+    "fail_at_operation",
+    "in_child",
+    "kill_at_operation",
+    "shorten_write",
+]
 
 # Every way in which the package changes what is on the disk.
 _OPERATIONS = (
@@ -49,11 +55,23 @@ def in_child(work: Callable[[], object]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def kill_at_operation(number: int) -> None:
-    """Make this process kill itself -9 when it is about to do its n-th operation."""
+def kill_at_operation(
+    number: int, *, where: Literal["anywhere", "parent", "worker"] = "anywhere"
+) -> None:
+    """Make a process kill itself -9 when it is about to do its n-th operation.
+
+    Parameters
+    ----------
+    number : int
+        Ordinal of the operation in its process, from 1.
+    where : {"anywhere", "parent", "worker"}
+        Which process: this one, those that it forks, or whichever comes first.
+    """
+    parent = os.getpid()
 
     def kill(count: int) -> None:
-        if count == number:
+        is_meant = where == "anywhere" or (os.getpid() == parent) == (where == "parent")
+        if count == number and is_meant:
             os.kill(os.getpid(), signal.SIGKILL)
 
     _before_each_operation(kill)
@@ -79,9 +97,44 @@ def fail_at_operation(number: int, code: int, *, for_good: bool) -> None:
     _before_each_operation(fail)
 
 
-def _before_each_operation(act: Callable[[int], None]) -> None:
-    """Call something with the ordinal of each operation, before it is done."""
+def shorten_write(number: int, *, for_good: bool) -> None:
+    """Make the n-th write of this process take a part of its bytes only.
+
+    Parameters
+    ----------
+    number : int
+        Ordinal of the write, from 1; the other operations do not count.
+    for_good : bool
+        Whether all after it take a part only as well.
+
+    Notes
+    -----
+    The system may do so at any time, and says how many bytes it took. A write of one
+    byte cannot be shortened.
+    """
     count = 0
+    write = os.write
+
+    def shortened(fd: int, data: Any) -> int:
+        nonlocal count
+        count += 1
+        view = memoryview(data)
+        is_meant = count == number or (for_good and count > number)
+        return write(fd, view[: max(1, len(view) // 2)] if is_meant else view)
+
+    os.write = shortened
+
+
+def _before_each_operation(act: Callable[[int], None]) -> None:
+    """Call something with the ordinal of each operation, before it is done.
+
+    A forked process counts from the beginning.
+    """
+    count = 0
+
+    def begin_again() -> None:
+        nonlocal count
+        count = 0
 
     def wrap(operation: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -92,5 +145,6 @@ def _before_each_operation(act: Callable[[int], None]) -> None:
 
         return counted
 
+    os.register_at_fork(after_in_child=begin_again)
     for name in _OPERATIONS:
         setattr(os, name, wrap(getattr(os, name)))

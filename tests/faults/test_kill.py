@@ -1,6 +1,8 @@
 """Kill -9 of an ingest, anywhere: nothing committed is lost, and it can be resumed."""
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,15 +13,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gulpio2
 from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import IngestError
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
+LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 MODES: dict[str, dict[str, Any]] = {
     "count": {"options": {}, "list_ids": True},
     "bytes": {"options": {"chunk_bytes": 3000}, "list_ids": True},
     "unlisted": {"options": {}, "list_ids": False},
 }
+
+
+@pytest.fixture(autouse=True)
+def _fast_disk(monkeypatch):
+    """Do not wait for the disk: a killed process loses nothing that it had written."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 def ingest(folder, *, mode="count", workers=1, resume=False, num_items=5, **more):
@@ -29,6 +40,12 @@ def ingest(folder, *, mode="count", workers=1, resume=False, num_items=5, **more
     return GulpIngestor(
         adapter, folder, 2, workers, resume=resume, **MODES[mode]["options"], **more
     ).run()
+
+
+def committed_jpegs(folder):
+    """Open the directory, which must work, and give the bytes of each frame."""
+    with GulpDirectory(folder) as directory:
+        return {id_: directory.read_jpegs(id_) for id_ in directory.chunk_lookup}
 
 
 def committed_items(folder):
@@ -60,6 +77,74 @@ def test_killed_at_every_operation_and_resumed_gives_the_undisturbed_bytes(
         ingest(folder, mode=mode, resume=True)
         assert content(folder) == expected, number
     assert number > 40  # the operations were really counted
+
+
+@pytest.mark.parametrize("where", ["parent", "worker"])
+def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where):
+    ingest(tmp_path / "whole", workers=2)
+    expected = content(tmp_path / "whole")
+    jpegs = committed_jpegs(tmp_path / "whole")
+    kills = 0
+    for number in range(1, 1000):
+        folder = tmp_path / str(number)
+
+        def killed(folder=folder, number=number):
+            kill_at_operation(number, where=where)
+            try:
+                ingest(folder, workers=2)
+            except IngestError as error:
+                if "run again with resume=True" not in str(error):
+                    raise
+                os._exit(7)
+
+        status = in_child(killed)
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) in ((0,) if where == "parent" else (0, 7))
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+            break
+        kills += 1
+        assert jpegs.items() >= committed_jpegs(folder).items()
+        ingest(folder, workers=2, resume=True)
+        assert content(folder) == expected, number
+    assert kills > 20
+
+
+@pytest.mark.parametrize("mode", MODES if LONG else ["count"])
+def test_killed_at_every_operation_of_resuming_and_resumed_again(tmp_path, mode):
+    ingest(tmp_path / "whole", mode=mode)
+    expected = content(tmp_path / "whole")
+    jpegs = committed_jpegs(tmp_path / "whole")
+    kills = 0
+    for first in range(4, 90, 6 if LONG else 25):
+        begun = tmp_path / f"begun{first}"
+
+        def killed(begun=begun, first=first):
+            kill_at_operation(first)
+            ingest(begun, mode=mode)
+
+        if os.WIFEXITED(in_child(killed)):
+            break
+        for number in range(1, 1000):
+            folder = tmp_path / f"{first} {number}"
+            shutil.copytree(begun, folder)
+            committed = committed_jpegs(folder)
+
+            def killed_again(folder=folder, number=number):
+                kill_at_operation(number)
+                ingest(folder, mode=mode, resume=True)
+
+            status = in_child(killed_again)
+            if os.WIFEXITED(status):
+                assert os.WEXITSTATUS(status) == 0
+                assert content(folder) == expected
+                break
+            kills += 1
+            found = committed_jpegs(folder)
+            assert committed.items() <= found.items() <= jpegs.items()
+            ingest(folder, mode=mode, resume=True)
+            assert content(folder) == expected, (first, number)
+            shutil.rmtree(folder)
+    assert kills > 60
 
 
 def test_killed_again_and_again_while_resuming_it_still_gets_there(tmp_path):
@@ -108,37 +193,91 @@ def start(folder, workers, *more, script=SCRIPT):
     )
 
 
-def children_of(process):
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(pid) for pid in path.read_text().split()]
+def children_of(pid):
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(child) for child in found.split()]
+
+
+class Larger(FrameAdapter):
+    """150 items of 20 frames, one of which cannot be read; some 6 MB."""
+
+    def __init__(self):
+        super().__init__(num_items=150, num_frames=20, height=64, width=96, bad=(7,))
+
+
+def run_larger(folder, *, resume=False):
+    """Ingest, in this process and two workers."""
+    try:
+        GulpIngestor(Larger(), folder, 4, 2, resume=resume).run()
+    except IngestError as error:
+        if "run again with resume=True" not in str(error):
+            raise
+        os._exit(7)
+
+
+def kill_at_a_moment(work, victim, moment):
+    """Kill a forked process, or a worker of it, so many seconds after its beginning.
+
+    Returns
+    -------
+    bool
+        Whether it was in time.
+    """
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    time.sleep(moment)
+    target = pid
+    if victim == "worker":
+        workers = children_of(pid)
+        target = workers[int(1e6 * moment) % len(workers)] if workers else 0
+    if target:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(target, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    if os.WIFEXITED(status):
+        assert os.WEXITSTATUS(status) in (0, 7)
+        return os.WEXITSTATUS(status) == 7
+    return True
 
 
 @pytest.mark.parametrize("victim", ["parent", "worker"])
-def test_killed_at_a_random_moment_with_workers_and_resumed(tmp_path, victim):
-    whole = start(tmp_path / "whole", 2)
-    assert whole.wait() == 0
+def test_killed_at_random_moments_and_while_resuming(tmp_path, victim):
+    began = time.monotonic()
+    run_larger(tmp_path / "whole")
+    duration = time.monotonic() - began
+    expected = content(tmp_path / "whole")
+    jpegs = committed_jpegs(tmp_path / "whole")
     rng = np.random.default_rng(5)
-    folder = tmp_path / victim
-    kills = 0
-    for attempt in range(4):
-        process = start(folder, 2, *(["-r"] if attempt else []))
-        deadline = time.monotonic() + 20
-        while not children_of(process) and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        time.sleep(rng.uniform(0.02, 0.2))
-        try:
-            pid = process.pid if victim == "parent" else children_of(process)[0]
-            os.kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, FileNotFoundError, IndexError):
-            pass
-        if process.wait(timeout=30) == 0:
-            break
-        kills += 1
-        committed_items(folder)
-    assert kills
-    assert start(folder, 2, "-r").wait() == 0
-    assert content(folder) == content(tmp_path / "whole")
+    wanted = int(os.environ.get("GULPIO2_KILLS", 200)) if LONG else 3
+    folder = tmp_path / "killed"
+    kills = kills_while_resuming = kept = 0
+    while min(kills, kills_while_resuming) < wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        moment = rng.uniform(0, duration)
+        kills += kill_at_a_moment(lambda: run_larger(folder), victim, moment)
+        committed = committed_jpegs(folder)
+        assert committed.items() <= jpegs.items()
+        kept += len(committed)
+        moment = rng.uniform(0, duration * (1 - len(committed) / len(jpegs)) + 0.01)
+        kills_while_resuming += kill_at_a_moment(
+            lambda: run_larger(folder, resume=True), victim, moment
+        )
+        found = committed_jpegs(folder)
+        assert committed.items() <= found.items() <= jpegs.items()
+        run_larger(folder, resume=True)
+        assert content(folder) == expected
+    assert kept > kills  # not all of them came before there was anything to lose
 
 
 def test_workers_end_with_a_killed_parent(tmp_path):
@@ -146,7 +285,7 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     workers: list[int] = []
     deadline = time.monotonic() + 20
     while len(workers) < 2 and time.monotonic() < deadline:
-        workers = children_of(process)
+        workers = children_of(process.pid)
         assert process.poll() is None
     process.kill()
     process.wait()
@@ -155,24 +294,47 @@ def test_workers_end_with_a_killed_parent(tmp_path):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, workers):
-    # Two tasks of some seconds each: nothing ends because a task does.
-    script = (
-        SCRIPT.replace("sys.argv[1], 4", "sys.argv[1], 12")
-        .replace("num_items=150, num_frames=20", "num_items=24, num_frames=60")
-        .replace("height=64, width=96", "height=240, width=320")
+ADAPTER = """
+from gulpio2.testing import FrameAdapter
+
+class Frames(FrameAdapter):
+    def __init__(self):
+        super().__init__(num_items=16, num_frames=60, height=240, width=320)
+"""
+
+
+def gulp2(*arguments):
+    """Start the command as a user does."""
+    package = Path(gulpio2.__path__[0]).parent  # the one that is tested here
+    return subprocess.Popen(
+        [sys.executable, "-m", "gulpio2.cli.main", *arguments],
+        env={**os.environ, "PYTHONPATH": str(package)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, workers):
+    (tmp_path / "frames.py").write_text(ADAPTER)
+    # Two tasks of some seconds each: nothing ends because a task does.
+    ingesting = ["ingest", f"{tmp_path}/frames.py:Frames", "--videos-per-chunk", "8"]
+    ingesting += ["--num-workers", workers, "--quiet"]
     folder = tmp_path / "stopped"
-    process = start(folder, workers, script=script)
+    process = gulp2(*ingesting, str(folder))
     while not list(folder.glob("chunk_*.gulp.*.partial")):
         assert process.poll() is None
         time.sleep(0.01)
     time.sleep(0.3)
     stopped = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-    assert process.wait(timeout=30) != 0
+    _, messages = process.communicate(timeout=30)
     assert time.monotonic() - stopped < 2
-    assert start(folder, 2, "-r", script=script).wait() == 0
-    assert start(tmp_path / "whole", 2, script=script).wait() == 0
+    assert process.returncode == 130
+    assert "what was stored is intact; --resume goes on with the rest" in messages
+    assert "Traceback" not in messages
+    for arguments in (["--resume", str(folder)], [str(tmp_path / "whole")]):
+        process = gulp2(*ingesting, *arguments)
+        assert (process.communicate(timeout=60), process.returncode)[1] == 0
     assert content(folder) == content(tmp_path / "whole")
