@@ -392,7 +392,7 @@ def test_a_disk_that_breaks_while_it_is_written_to_stops_the_run(
     with mounted(disk, "-o", "loop", str(image)):  # the disk is well again
         kept = assert_what_is_there_is_right(disk / "out", tmp_path / "whole")
         assert 3 <= kept < 12
-        options = ("--resume", "--num-workers", workers)
-        run = gulp2(disk / "out", *options, adapter_folder=tmp_path)
+        again = ("--resume", "--num-workers", workers)
+        run = gulp2(disk / "out", *again, adapter_folder=tmp_path)
         assert (run.communicate(timeout=60), run.returncode)[1] == 0
         assert content(disk / "out") == content(tmp_path / "whole")
