@@ -143,7 +143,7 @@ class LocalStore:
     def names(self) -> list[str]:
         """List the files, in no particular order; none if the folder is missing."""
         try:
-            return [path.name for path in self.folder.iterdir()]
+            return os.listdir(self.folder)  # noqa: PTH208  # a third of Path's time
         except FileNotFoundError:
             return []
         except OSError as cause:
