@@ -79,15 +79,19 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
 
 def _filter(table: Any, expression: Any) -> npt.NDArray[np.int64]:
     pa = require("pyarrow")
-    rows = pa.array(np.arange(table.num_rows))
-    numbered = table.append_column("\0row", rows)
+    dataset = require("pyarrow.dataset")
     try:
-        found = numbered.filter(expression).column("\0row")
+        # A scan reads the columns of the condition and no others.
+        met = dataset.Scanner.from_batches(
+            table.to_batches(), schema=table.schema, columns={"met": expression}
+        ).to_table()
+        if met.schema.field("met").type != pa.bool_():
+            raise pa.ArrowInvalid(f"it gives {met.schema.field('met').type}")
     except pa.ArrowException as cause:
         raise ValueError(
             f"the condition does not fit the columns ({_types(table)}): {cause}"
         ) from cause
-    return np.asarray(found.to_numpy())
+    return np.flatnonzero(met.column("met").fill_null(False).to_numpy())  # noqa: FBT003  # of pyarrow
 
 
 def _types(table: Any) -> str:

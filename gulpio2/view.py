@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from gulpio2._optional import require
 from gulpio2.codecs.decode import decode_options
 from gulpio2.errors import ItemNotFoundError
 from gulpio2.item import located, read_clips
 from gulpio2.query import select_rows
 from gulpio2.request import split_request
+from gulpio2.storage.index.table import without_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -193,7 +195,8 @@ class GulpView:
         condition : str, pyarrow.compute.Expression, or boolean mask
             See `GulpDirectory.query`; a mask has a value per item of the view.
         """
-        chosen = self._rows[select_rows(self.table, condition)]
+        table = without_frames(self.directory._item_index.table())
+        chosen = self._rows[select_rows(table.take(self._rows), condition)]
         return view_of_rows(self.directory, chosen)
 
     # --- frames ------------------------------------------------------------------
@@ -302,8 +305,10 @@ def view_of_rows(directory: Viewed, rows: npt.NDArray[np.int64]) -> GulpView:
 
 
 def as_frame(table: Any) -> Any:
-    """Turn a table into a pandas DataFrame, if pandas is installed."""
-    return table.to_pandas() if find_spec("pandas") else table
+    """Turn a table into a pandas DataFrame of the same columns, if pandas is there."""
+    if find_spec("pandas") is None:
+        return table
+    return table.to_pandas(types_mapper=require("pandas").ArrowDtype)
 
 
 class _Part(Mapping[str, Any]):

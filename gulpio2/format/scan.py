@@ -51,7 +51,7 @@ class ScannedEntry:
     id_: str
     """The item."""
     start: int
-    """First byte of the entry in the file."""
+    """First byte of the entry in the file: the quote before its id."""
     stop: int
     """Byte after the last one."""
     frame_info: npt.NDArray[np.int64]
@@ -99,6 +99,7 @@ class _Scanner:
         self.ascii = data.isascii()
         self._ordered = _make_scanner(json.JSONDecoder(object_pairs_hook=OrderedDict))
         self._at = 0
+        self._key_at = 0  # where the key begins that was read last
         # Text position and byte position of the same place, where they differ.
         self._known = (0, 0)
 
@@ -110,7 +111,7 @@ class _Scanner:
                 raise ValueError(f"{id_!r} stands there twice")
             seen.add(id_)
             id_.encode("utf-8")
-            yield self._entry(id_)
+            yield self._entry(id_, self._key_at)
         self._blank()
         if self._at != len(self.text):
             raise ValueError(f"more than one value, at {self._at}")
@@ -124,11 +125,13 @@ class _Scanner:
             return
         while True:
             self._blank()
+            begin = self._at
             self._expect('"')
             key, self._at = _scan_string(self.text, self._at)
             self._blank()
             self._expect(":")
             self._blank()
+            self._key_at = begin
             yield key
             self._blank()
             mark = self.text[self._at]
@@ -138,8 +141,7 @@ class _Scanner:
             if mark != ",":
                 raise ValueError(f"{mark!r} after a value, at {self._at}")
 
-    def _entry(self, id_: str) -> ScannedEntry:
-        begin = self._at
+    def _entry(self, id_: str, begin: int) -> ScannedEntry:
         keys: list[str] = []
         infos: npt.NDArray[np.int64] | None = None
         entry: dict[str, Any] = {}

@@ -11,7 +11,9 @@ each row, when it is first used, against the map that it was made from.
 * `table`: what users see, as an Arrow table.
 * `entries`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.
 * `index`: ids, rows and spans for readers.
+* `composing`: what the maps say, and as much of an old index as holds.
 * `opening`: the file if it is fresh, else columns built anew.
+* `keeping`: the file written, checked against the maps, and removed.
 """
 
 __all__: list[str] = []

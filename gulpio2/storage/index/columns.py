@@ -95,7 +95,7 @@ class Columns:
     frame_crc32: npt.NDArray[np.uint32]
     """Checksum of the JPEG; 0 where the item has none."""
     entry_offset: npt.NDArray[np.int64]
-    """First byte of the entry in the map."""
+    """First byte of the entry in the map: the quote before its id."""
     entry_length: npt.NDArray[np.int64]
     """Bytes of the entry."""
     entry_crc32: npt.NDArray[np.uint32]
@@ -180,24 +180,39 @@ class Columns:
         return self.ids(row, row + 1)[0]
 
 
-def concatenate(parts: Sequence[Columns]) -> Columns:
-    """Put the rows of several parts one after another."""
+def concatenate(parts: list[Columns]) -> Columns:
+    """Put the rows of several parts one after another.
+
+    The list is emptied, and columns are let go of one by one: both at once would take
+    twice the memory.
+    """
+    names = [column.name for column in fields(Columns)]
+    columns = {name: [getattr(part, name) for part in parts] for name in names}
+    parts.clear()
     whole: dict[str, npt.NDArray[Any]] = {}
-    for name in (column.name for column in fields(Columns)):
+    for name in names:
         dtype = np.dtype(DTYPES[name])
-        if name not in _BOUNDS:
-            arrays = [getattr(part, name) for part in parts]
+        arrays = columns.pop(name)
+        if name in _BOUNDS:
+            whole[name] = _joined_bounds(arrays, dtype)
+        else:
             whole[name] = (
                 np.concatenate(arrays, dtype=dtype) if arrays else np.empty(0, dtype)
             )
-            continue
-        bounds = np.zeros(1 + sum(len(part) for part in parts), dtype)
-        at = 0
-        for part in parts:
-            bounds[at + 1 : at + 1 + len(part)] = getattr(part, name)[1:] + bounds[at]
-            at += len(part)
-        whole[name] = bounds
     return Columns(**whole)
+
+
+def _joined_bounds(
+    arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    """Put bounds one after another, each beginning where the last one ended."""
+    bounds = np.zeros(1 + sum(len(array) - 1 for array in arrays), dtype)
+    at = 0
+    for array in arrays:
+        count = len(array) - 1
+        bounds[at + 1 : at + 1 + count] = array[1:] + bounds[at]
+        at += count
+    return bounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

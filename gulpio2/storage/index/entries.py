@@ -126,15 +126,60 @@ class FrameSpans(MutableSequence[Any]):
         return list, (self.to_list(),)
 
 
+class _Unmade:
+    """Stands for a part of an entry that nobody has asked for."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
 class IndexedEntry(OrderedDict[str, Any]):
-    """An entry of a map; its ``frame_info`` is a `FrameSpans` until it is listed."""
+    """An entry of a map; its parts are made when they are asked for.
+
+    Its ``frame_info`` is a `FrameSpans`, until somebody wants all of the entry.
+    """
+
+    def __getitem__(self, key: str) -> Any:
+        """Give a part."""
+        value = OrderedDict.__getitem__(self, key)
+        if type(value) is _Unmade:
+            value = self[key] = value.make()
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Give a part, or something else where there is none."""
+        return self[key] if key in self else default  # noqa: SIM401  # it is this very method
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Give a part, which is put there where there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Remove a part and give it."""
+        return OrderedDict.pop(self._listed(), key, *default)
+
+    def popitem(self, last: bool = True) -> tuple[str, Any]:  # noqa: FBT001, FBT002  # signature of OrderedDict
+        """Remove a part and give it with its key."""
+        return OrderedDict.popitem(self._listed(), last)
 
     def _listed(self) -> IndexedEntry:
-        """Turn the spans into the list that they stand for."""
-        spans = self.get("frame_info")
-        if isinstance(spans, FrameSpans):
-            self["frame_info"] = spans.to_list()
+        """Make every part, and of the spans the list that they stand for."""
+        for key in self:
+            value = self[key]
+            if isinstance(value, FrameSpans):
+                self[key] = value.to_list()
         return self
+
+    def is_as_stored(self, key: str) -> bool:
+        """Tell whether nobody can have changed a part, since nobody has seen it."""
+        value = OrderedDict.get(self, key)
+        return type(value) is _Unmade or (
+            isinstance(value, FrameSpans) and not value.changed
+        )
 
     def items(self) -> ItemsView[str, Any]:  # type: ignore[override]  # a plain view
         """Give pairs, the spans as a list: programs that write JSON go this way."""
@@ -143,6 +188,38 @@ class IndexedEntry(OrderedDict[str, Any]):
     def values(self) -> ValuesView[Any]:  # type: ignore[override]  # a plain view
         """Give values, the spans as a list."""
         return OrderedDict.values(self._listed())
+
+    def copy(self) -> OrderedDict[str, Any]:  # type: ignore[override]  # an ordinary one
+        """Give an ordinary mapping with the same parts."""
+        return OrderedDict(self.items())
+
+    def __copy__(self) -> OrderedDict[str, Any]:
+        """Give an ordinary mapping with the same parts."""
+        return self.copy()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a mapping."""
+        if isinstance(other, IndexedEntry):
+            other._listed()
+        return OrderedDict.__eq__(self._listed(), other)
+
+    def __ne__(self, other: object) -> bool:
+        """Compare with a mapping."""
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]  # a dictionary has none
+
+    def __or__(self, other: Any) -> Any:
+        """Merge into an ordinary mapping."""
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        """Merge into an ordinary mapping."""
+        return other | self.copy()
+
+    def __repr__(self) -> str:
+        """Show it as the mapping that it stands for."""
+        return repr(self.copy())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy as an ordinary mapping."""
@@ -182,13 +259,14 @@ class IndexRecord:
     @property
     def entry(self) -> OrderedDict[str, Any]:
         """The entry, made anew."""
-        if self.columns.flags.item(self.row) & IRREGULAR:
-            return load_entry(self.read_text(self.columns, self.row))
+        columns, row = self.columns, self.row
+        if columns.flags.item(row) & IRREGULAR:
+            return load_entry(self.read_text(columns, row), columns.id_at(row))
         made = IndexedEntry(
             frame_info=self.frame_info, meta_data=_load(self._meta_text)
         )
-        if extras := self._extras():
-            made[EXTRAS_KEY] = extras
+        if columns.extras_bounds.item(row) < columns.extras_bounds.item(row + 1):
+            made[EXTRAS_KEY] = _Unmade(self._extras)
         return made
 
     @property
@@ -222,10 +300,8 @@ class IndexRecord:
         first, last = self.columns.meta_bounds[self.row : self.row + 2].tolist()
         return self.columns.meta_text[first:last].tobytes()
 
-    def _extras(self) -> OrderedDict[str, Any] | None:
+    def _extras(self) -> OrderedDict[str, Any]:
         first, last = self.columns.extras_bounds[self.row : self.row + 2].tolist()
-        if first == last:
-            return None
         extras: OrderedDict[str, Any] = _load(
             self.columns.extras_text[first:last].tobytes()
         )
@@ -236,8 +312,8 @@ class IndexRecord:
         return extras
 
 
-def load_entry(text: bytes) -> OrderedDict[str, Any]:
-    """Read an entry's own text.
+def load_entry(text: bytes, id_: str) -> OrderedDict[str, Any]:
+    """Read an entry's own text, which begins with its id.
 
     Raises
     ------
@@ -245,9 +321,9 @@ def load_entry(text: bytes) -> OrderedDict[str, Any]:
         It is not what it was when the index was made.
     """
     try:
-        entry: OrderedDict[str, Any] = _load(text)
+        entry: OrderedDict[str, Any] = _load(b"{%s}" % text)[id_]
         fault = validate_entry(entry)
-    except ValueError as cause:
+    except (ValueError, KeyError) as cause:
         fault = str(cause)
     if fault:
         raise MetaFileError(

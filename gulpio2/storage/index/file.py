@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FIXED_COLUMNS",
     "INDEX_NAME",
+    "NewerIndexError",
+    "frames_column",
     "make_batch",
     "map_index",
     "named_columns",
@@ -88,6 +90,10 @@ FIXED_COLUMNS = len(_BUFFERS)
 _MAX_ROWS = 2**31 - 1
 
 
+class NewerIndexError(ValueError):
+    """An index in a format that a later version of the package writes."""
+
+
 # --- writing --------------------------------------------------------------------------
 
 
@@ -97,8 +103,11 @@ def _texts(pa: Any, bounds: npt.NDArray[np.int64], text: npt.NDArray[np.uint8]) 
     )
 
 
-def make_batch(columns: Columns, lookup: Lookup) -> Any:
-    """Make a ``pyarrow.RecordBatch`` of the columns, which are not copied."""
+def frames_column(columns: Columns) -> Any:
+    """Make the column of spans and checksums, a list for each item; nothing is copied.
+
+    Its type is ``large_list<struct<offset, length, pad, crc32>>``.
+    """
     pa = require("pyarrow")
     names = ("offset", "length", "pad", "crc32")
     frames = pa.StructArray.from_arrays(
@@ -110,11 +119,17 @@ def make_batch(columns: Columns, lookup: Lookup) -> Any:
             )
         ],
     )
+    return pa.LargeListArray.from_arrays(pa.array(columns.frame_bounds), frames)
+
+
+def make_batch(columns: Columns, lookup: Lookup) -> Any:
+    """Make a ``pyarrow.RecordBatch`` of the columns, which are not copied."""
+    pa = require("pyarrow")
     arrays = {
         "id": _texts(pa, columns.id_bounds, columns.id_text),
         "chunk": pa.array(columns.chunk),
         "num_frames": pa.array(columns.num_frames),
-        "frames": pa.LargeListArray.from_arrays(pa.array(columns.frame_bounds), frames),
+        "frames": frames_column(columns),
         "entry_offset": pa.array(columns.entry_offset),
         "entry_length": pa.array(columns.entry_length),
         "entry_crc32": pa.array(columns.entry_crc32),
@@ -244,8 +259,10 @@ def map_index(path: str) -> IndexContent:
     ------
     FileNotFoundError
         There is none.
+    NewerIndexError
+        It is for a later version.
     ValueError
-        It is no index that this version can use: damaged, or of another version.
+        It is no index that can be used: damaged, or none.
     OSError
         It cannot be read.
     """
@@ -254,13 +271,14 @@ def map_index(path: str) -> IndexContent:
     with open(path, "rb") as file:  # noqa: PTH123  # a tenth of Path's time
         if os.fstat(file.fileno()).st_size == 0:
             raise ValueError("empty")
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        # Else the system may map two megabytes for each number that is looked at,
+        # which count as this process's as long as no other one maps them.
+        mapped.madvise(mmap.MADV_NOHUGEPAGE)
+    data = memoryview(mapped)
     layout = read_layout(data)
-    header = json.loads(layout.metadata.get("gulp2", "null"))
-    if not isinstance(header, dict) or header.get("check") != _check(header):
-        raise ValueError("its header is damaged")
-    if header["version"] != VERSION:
-        raise ValueError(f"version {header['version']} is not known")
+    header = _read_header(layout.metadata.get("gulp2", "null"))
     num_rows = layout.num_rows
     if (
         layout.field_names[: len(_BUFFERS)] != tuple(_BUFFERS)
@@ -272,6 +290,33 @@ def map_index(path: str) -> IndexContent:
     chunks = np.frombuffer(base64.b64decode(header["chunks"]), "<i8").reshape(-1, 5)
     lookup = Lookup(arrays.pop("hashes"), arrays.pop("rows"))
     return IndexContent(Columns(**arrays), lookup, chunks, header["crc32"], data)
+
+
+def _read_header(text: str) -> dict[str, Any]:
+    """Read what the schema says of the index, and check its form.
+
+    Raises
+    ------
+    ValueError
+        It is damaged, or of a later version.
+    """
+    header: Any = json.loads(text)
+    version = header.get("version") if isinstance(header, dict) else None
+    if type(version) is int and version > VERSION:
+        # Its other parts may have another form.
+        raise NewerIndexError(f"version {version} is of a later gulpio2")
+    if version != VERSION or header.get("check") != _check(header):
+        raise ValueError("its header is damaged")
+    sums = header.get("crc32")
+    if not (
+        type(header.get("items")) is int
+        and type(header.get("frames")) is int
+        and header["frames"] >= 0
+        and isinstance(header.get("chunks"), str)
+        and isinstance(sums, dict)
+    ):
+        raise ValueError("its header is damaged")
+    return dict(header)
 
 
 def _arrays(

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import weakref
 import zlib
 from bisect import bisect_left
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.errors import StorageError
+from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import meta_name
 from gulpio2.storage.handles import read_once
 from gulpio2.storage.index.columns import crc32_of, hash_id, ids_crc32
-from gulpio2.storage.index.entries import FrameSpans, IndexRecord, load_entry
+from gulpio2.storage.index.entries import IndexedEntry, IndexRecord, load_entry
 from gulpio2.storage.index.table import make_table
 
 if TYPE_CHECKING:
@@ -30,6 +32,18 @@ __all__ = ["Index"]
 _logger = logging.getLogger(__name__)
 # Ids that are Python objects at the same time while all are gone through.
 _BLOCK = 4096
+_HASH_BITS = 64
+
+# As in `gulpio2.storage.handles`: a forked child gets locks that nobody holds.
+_indexes: weakref.WeakSet[Index] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for index in _indexes:
+        index._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 class _Loaded:
@@ -44,21 +58,34 @@ class _Loaded:
         self._rows = content.lookup.rows.data
         self._id_bounds = self.columns.id_bounds.data
         self._id_text = self.columns.id_text.data
-        self.chunk_rows: dict[int, range] = {}
-        start = 0
-        for number, num_items in content.chunks[:, (0, 4)].tolist():
-            self.chunk_rows[number] = range(start, start + num_items)
-            start += num_items
+        # Hashes are spread evenly, so that the place of one is known but for chance:
+        # six standard deviations of a binomial distribution.
+        self._reach = 3 * int(len(self.columns) ** 0.5) + 8
         # A bit per row. Its pages come into being as rows are used.
         self.seen = np.zeros(len(self.columns) // 8 + 1, np.uint8).data
         self.ids_are_right = self.lookup_is_right = not mapped
         self.table: Any = None
 
+    @cached_property
+    def chunk_rows(self) -> dict[int, range]:
+        """Chunk number to rows, in numeric order."""
+        found: dict[int, range] = {}
+        start = 0
+        for number, num_items in self.content.chunks[:, (0, 4)].tolist():
+            found[number] = range(start, start + num_items)
+            start += num_items
+        return found
+
     def search(self, key: bytes, wanted: int) -> int | None:
         """Find the row of an id by its bytes and their hash."""
         hashes, rows, bounds = self._hashes, self._rows, self._id_bounds
-        at = bisect_left(hashes, wanted)
-        while at < len(hashes) and hashes[at] == wanted:
+        end = len(hashes)
+        guess = wanted * end >> _HASH_BITS
+        low, high = max(guess - self._reach, 0), min(guess + self._reach, end)
+        at = bisect_left(hashes, wanted, low, high)
+        if (at == low and low) or (at == high and high < end):
+            at = bisect_left(hashes, wanted)  # beyond its place: once in a lifetime
+        while at < end and hashes[at] == wanted:
             row: int = rows[at]
             if row >= 0 and self._id_text[bounds[row] : bounds[row + 1]] == key:
                 return row
@@ -122,6 +149,7 @@ class Index:
         self._make = make
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
+        _indexes.add(self)
         self._load()
 
     def _load(self) -> _Loaded:
@@ -154,7 +182,8 @@ class Index:
     @property
     def numbers(self) -> list[int]:
         """Chunk numbers, ascending."""
-        return list(self._load().chunk_rows)
+        numbers: list[int] = self._load().content.chunks[:, 0].tolist()
+        return numbers
 
     def chunk_len(self, number: int) -> int:
         """Count the items of a chunk."""
@@ -191,6 +220,16 @@ class Index:
         """Find the row of an id; None where there is none."""
         return self._find(id_)[1]
 
+    def number(self, id_: str) -> int | None:
+        """Give the number of an item's chunk; None where there is no such item."""
+        loaded, row = self._find(id_)
+        if row is None:
+            return None
+        if not loaded.ids_are_right and not loaded.check_ids():
+            self._put_aside(loaded, "the columns of ids and counts are damaged")
+            return self.number(id_)
+        return loaded.columns.chunk.item(row)
+
     def record(self, id_: str) -> IndexRecord | None:
         """Look up an item; None where there is none."""
         loaded, row = self._find(id_)
@@ -203,7 +242,7 @@ class Index:
             if self.verify:
                 self._verify(id_, loaded.columns, row)
             loaded.seen[row >> 3] |= 1 << (row & 7)
-        return IndexRecord(loaded.columns, row, self._entry_text)
+        return IndexRecord(loaded.columns, row, self._sound_text)
 
     def _find(self, id_: str) -> tuple[_Loaded, int | None]:
         key = id_.encode("utf-8", "surrogatepass")
@@ -278,7 +317,25 @@ class Index:
 
     def _verify(self, id_: str, columns: Columns, row: int) -> None:
         where = f"{self._map_path(columns.chunk.item(row))}: item {id_!r}"
-        verify_entry(id_, load_entry(self._entry_text(columns, row)), where=where)
+        entry = load_entry(self._entry_text(columns, row), id_)
+        verify_entry(id_, entry, where=where)
+
+    def _sound_text(self, columns: Columns, row: int) -> bytes:
+        """Read an entry from its map, if it is still the one that was indexed.
+
+        Raises
+        ------
+        MetaFileError
+            It is not.
+        """
+        text = self._entry_text(columns, row)
+        if zlib.crc32(text) != columns.entry_crc32.item(row):
+            raise MetaFileError(
+                f"{self._map_path(columns.chunk.item(row))}: the entry of "
+                f"{columns.id_at(row)!r} has changed since the directory was opened. "
+                "Open the directory again"
+            )
+        return text
 
     def _entry_text(self, columns: Columns, row: int) -> bytes:
         """Read an entry from its map."""
@@ -313,10 +370,9 @@ class Index:
 def _is_unchanged(entry: OrderedDict[str, Any], record: IndexRecord) -> bool:
     """Compare an entry that was handed out with what the index says."""
     fresh = record.entry
-    spans = entry.get("frame_info")
-    if not isinstance(spans, FrameSpans) or spans.changed:
-        # Listed by somebody, or of an unusual form; by repr, NaN equals NaN.
-        return repr(list(entry.items())) == repr(list(fresh.items()))
-    return entry.keys() == fresh.keys() and all(
-        repr(entry[key]) == repr(fresh[key]) for key in fresh if key != "frame_info"
+    return list(entry) == list(fresh) and all(
+        # By repr, NaN equals NaN.
+        (isinstance(entry, IndexedEntry) and entry.is_as_stored(key))
+        or repr(entry[key]) == repr(fresh[key])
+        for key in fresh
     )

@@ -26,6 +26,35 @@ _NOBODY: Any = None
 _REQUIRED: Any = object()
 
 
+class _Keys(KeysView[K]):
+    """Keys, also backwards, as those of a dictionary."""
+
+    _mapping: LazyDict[K, Any]
+
+    def __reversed__(self) -> Iterator[K]:
+        return reversed(self._mapping)
+
+
+class _Items(ItemsView[K, V]):
+    """Pairs, also backwards."""
+
+    _mapping: LazyDict[K, V]
+
+    def __reversed__(self) -> Iterator[tuple[K, V]]:
+        for key in reversed(self._mapping):
+            yield key, self._mapping[key]
+
+
+class _Values(ValuesView[V]):
+    """Values, also backwards."""
+
+    _mapping: LazyDict[Any, V]
+
+    def __reversed__(self) -> Iterator[V]:
+        for key in reversed(self._mapping):
+            yield self._mapping[key]
+
+
 class LazyDict(OrderedDict[K, V]):
     """A dictionary whose items are made on demand.
 
@@ -137,15 +166,15 @@ class LazyDict(OrderedDict[K, V]):
 
     def keys(self) -> KeysView[K]:  # type: ignore[override]  # a plain view
         """View the keys."""
-        return KeysView(self)
+        return _Keys(self)
 
     def items(self) -> ItemsView[K, V]:  # type: ignore[override]  # a plain view
         """View pairs of key and value."""
-        return ItemsView(self)
+        return _Items(self)
 
     def values(self) -> ValuesView[V]:  # type: ignore[override]  # a plain view
         """View the values."""
-        return ValuesView(self)
+        return _Values(self)
 
     def pop(self, key: Any, default: Any = _REQUIRED) -> Any:
         """Remove a value and give it, or the default where there is none."""
@@ -295,8 +324,7 @@ class ChunkEntries(Entries):
         return super()._stored(key, keep=keep)
 
     def _has_stored(self, key: Any) -> bool:
-        record = self.index.record(key) if isinstance(key, str) else None
-        return record is not None and record.number == self.number
+        return isinstance(key, str) and self.index.number(key) == self.number
 
     def _may_have(self, key: str) -> bool:
         return self._has_stored(key)
@@ -316,10 +344,13 @@ class ChunkNumbers(LazyDict[str, int]):
         return self.index.ids()
 
     def _stored(self, key: Any, *, keep: bool) -> int:
-        record = self.index.record(key) if isinstance(key, str) else None
-        if record is None:
+        number = self.index.number(key) if isinstance(key, str) else None
+        if number is None:
             raise KeyError(key)
-        return record.number
+        return number
+
+    def _has_stored(self, key: Any) -> bool:
+        return isinstance(key, str) and self.index.row(key) is not None
 
 
 class ChunkObjects(LazyDict[int, Any]):

@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
-from gulpio2.storage.index.file import FIXED_COLUMNS, named_columns, typed_crc32
+from gulpio2.storage.index.file import (
+    FIXED_COLUMNS,
+    frames_column,
+    named_columns,
+    typed_crc32,
+)
 from gulpio2.storage.index.typed import typed_columns
 
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import IndexContent
 
-__all__ = ["make_table"]
+__all__ = ["FRAMES", "has_right_metadata", "make_table", "without_frames"]
+
+FRAMES = "frames"
+"""The column of spans and checksums, a list for each item."""
 
 
 def make_table(content: IndexContent) -> Any | None:
@@ -30,9 +38,39 @@ def make_table(content: IndexContent) -> Any | None:
         ),
         "chunk": pa.array(columns.chunk),
         "num_frames": pa.array(columns.num_frames),
+        FRAMES: frames_column(columns),
     }
     if content.source is None:
         return pa.table(named_columns(own, typed_columns(columns)))
+    typed = _typed_of_file(content)
+    if typed is None:
+        return None
+    return pa.table(
+        {**own, **dict(zip(typed.schema.names, typed.columns, strict=True))}
+    )
+
+
+def without_frames(table: Any) -> Any:
+    """Give the columns of a table that conditions can be about."""
+    return table.select([name for name in table.column_names if name != FRAMES])
+
+
+def has_right_metadata(content: IndexContent) -> bool:
+    """Tell whether a file's columns of metadata are those of its exact JSON."""
+    typed = _typed_of_file(content)
+    if typed is None:
+        return False
+    wanted = named_columns({}, typed_columns(content.columns))
+    return typed.schema.names == list(wanted) and all(
+        # By repr, NaN equals NaN.
+        one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
+        for one, other in zip(typed.columns, wanted.values(), strict=True)
+    )
+
+
+def _typed_of_file(content: IndexContent) -> Any | None:
+    """Give the columns of metadata of a file; None if they are damaged."""
+    pa = require("pyarrow")
     try:
         reader = require("pyarrow.ipc").open_file(pa.py_buffer(content.source))
         batch = reader.get_batch(0)
@@ -41,6 +79,4 @@ def make_table(content: IndexContent) -> Any | None:
             return None
     except (pa.ArrowException, OSError, ValueError, LookupError):
         return None
-    return pa.table(
-        {**own, **dict(zip(typed.schema.names, typed.columns, strict=True))}
-    )
+    return typed

@@ -6,8 +6,11 @@ import json
 import logging
 import os
 import random
+import re
 import shutil
 import subprocess
+import time
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +24,10 @@ from gulpio2.errors import (
     MetaFileError,
     ReadRangeError,
 )
+from gulpio2.format.layout import list_chunks
 from gulpio2.storage.index import opening
-from gulpio2.storage.index.opening import build_index, open_index
+from gulpio2.storage.index.keeping import build_index, check_index
+from gulpio2.storage.index.opening import open_index
 from gulpio2.testing import make_frames, make_gulp_directory
 from tests.storage.index.conftest import METAS, as_json, assert_same, write_chunks
 
@@ -119,6 +124,109 @@ def test_a_map_of_the_same_size_and_time_and_another_content_is_noticed(folder):
     assert_same(directory, plain(folder))
 
 
+def without_extras(folder: Path) -> None:
+    """Turn the maps into those of 0.0.4, in which an entry does not know its id."""
+    for path in folder.glob("*.gmeta"):
+        meta_dict = json.loads(path.read_bytes())
+        for entry in meta_dict.values():
+            del entry["gulp2"]
+        path.write_text(json.dumps(meta_dict))
+
+
+def rewrite_map(path: Path, change: Any) -> None:
+    """Change the text of a map, and neither its size nor its time."""
+    state = path.stat()
+    path.write_text(change(path.read_text("ascii")), "ascii")
+    os.utime(path, ns=(state.st_mtime_ns, state.st_mtime_ns))
+    assert path.stat().st_size == state.st_size
+
+
+def test_two_ids_that_were_exchanged_in_a_map_are_noticed(folder):
+    without_extras(folder)
+    build_index(folder)
+
+    def exchange(text: str) -> str:
+        text = text.replace("item 0/2", "item ?/2").replace("item 0/3", "item 0/2")
+        return text.replace("item ?/2", "item 0/3")
+
+    rewrite_map(folder / "meta_1.gmeta", exchange)
+    for id_ in ("item 0/2", "item 0/3"):
+        directory = indexed(folder)
+        frames, _ = directory[id_]
+        assert len(frames) == len(plain(folder)[id_][0])
+        assert not mapped(directory)
+    assert summary_of(folder).parsed == 0, "size and time are what they were"
+    summary = build_index(folder, thorough=True)
+    assert summary is not None
+    assert summary.parsed == 1
+    assert mapped(indexed(folder))
+    assert_same(indexed(folder), plain(folder))
+
+
+@pytest.mark.parametrize("name", ["id_row", "label", "frames"])
+def test_a_thorough_build_replaces_what_is_damaged_and_nothing_else(folder, name):
+    build_index(folder)
+    expected = (folder / "index.arrow").read_bytes()
+    summary = build_index(folder, thorough=True)
+    assert summary is not None
+    assert (summary.parsed, (folder / "index.arrow").read_bytes()) == (0, expected)
+    make = {
+        "id_row": lambda c: pa.array([-1] * 5, c.type),
+        "label": lambda c: pa.array(["waving"] * 5, c.type),
+        "frames": shifted_frames,
+    }[name]
+    rewrite(folder, replaced(name, make))
+    assert check_index(folder) != []
+    build_index(folder, thorough=True)
+    assert check_index(folder) == []
+    assert_same(indexed(folder), plain(folder))
+
+
+def test_an_id_that_was_renamed_in_a_map_is_noticed(folder):
+    without_extras(folder)
+    build_index(folder)
+    rewrite_map(
+        folder / "meta_1.gmeta", lambda text: text.replace("item 0/3", "item x/3")
+    )
+    directory = indexed(folder)
+    with pytest.raises(ItemNotFoundError):
+        directory["item 0/3"]
+    assert len(directory["item x/3"][0]) == 3
+
+
+def test_a_map_that_was_written_just_now_is_indexed_once_the_clock_has_moved(folder):
+    path = folder / "meta_1.gmeta"
+    for label in (b'"label"', b'"LABEL"') * 10:
+        # The same size, and without a pause in between.
+        path.write_bytes(re.sub(rb'"label"', label, path.read_bytes(), flags=re.I))
+        summary = summary_of(folder)
+        changed = path.stat().st_mtime_ns
+        assert time.time_ns() > changed + 10_000_000
+        assert indexed(folder).table.num_rows == summary.items == 5
+        found = indexed(folder).table.column_names
+        assert (label.decode().strip('"') in found) is True
+
+
+def test_times_of_whole_seconds_are_waited_for(folder):
+    path = folder / "meta_1.gmeta"
+    now = time.time_ns() // 10**9 * 10**9
+    os.utime(path, ns=(now, now))
+    build_index(folder)
+    assert time.time_ns() >= now + 10**9
+    os.utime(path, ns=(now + 10**15, now + 10**15))  # a clock that is wrong
+    assert summary_of(folder).parsed == 0
+
+
+def test_a_map_that_vanishes_while_the_directory_is_opened_is_left_out(folder):
+    build_index(folder)
+    listed = list_chunks(path.name for path in folder.iterdir()).chunks
+    (folder / "meta_1.gmeta").unlink()
+    index = open_index(folder, listed, wanted=True, may_write=False)
+    assert index is not None
+    assert index.numbers == [0, 2]
+    assert list(index.ids()) == ["item 0/0", "item 0/1", "item 0/4"]
+
+
 def test_the_index_of_another_directory_gives_no_wrong_frames(tmp_path):
     # The same names, sizes and times; every span and checksum another.
     one, other = tmp_path / "one", tmp_path / "other"
@@ -175,6 +283,53 @@ def test_nothing_is_written_beside_partial_files(folder):
     (folder / "data_9.gulp.0a1b.partial").write_bytes(b"")
     assert not mapped(indexed(folder))
     assert not (folder / "index.arrow").exists()
+
+
+def test_a_partial_index_of_a_killed_process_keeps_nobody_from_writing(folder):
+    partial = folder / "index.arrow.0a1b.partial"
+    partial.write_bytes(b"half")
+    assert not mapped(indexed(folder)), "somebody is writing it"
+    os.utime(partial, (1, 1))
+    assert mapped(indexed(folder))
+    build_index(folder)
+    assert not partial.exists()
+
+
+def test_the_index_of_a_later_version_is_left_alone_by_readers(folder, caplog):
+    build_index(folder)
+    rewrite_header(folder, version=2, check=None, chunks=None)
+    later = (folder / "index.arrow").read_bytes()
+    for _ in range(2):
+        directory = indexed(folder)
+        assert not mapped(directory)
+        assert_same(directory, plain(folder))
+    assert (folder / "index.arrow").read_bytes() == later
+    assert "version 2 is of a later gulpio2. It is left as it is" in caplog.text
+    assert summary_of(folder).parsed == 3, "gulp2 index replaces it"
+    assert mapped(indexed(folder))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": None},
+        {"version": True},
+        {"items": "5"},
+        {"frames": -1},
+        {"frames": 1.5},
+        {"chunks": None},
+        {"chunks": "AAAA"},
+        {"chunks": "ü"},
+        {"crc32": None},
+        {"crc32": {}},
+    ],
+    ids=str,
+)
+def test_a_crafted_header_is_refused_or_harmless(folder, change, caplog):
+    caplog.set_level(logging.CRITICAL)
+    build_index(folder)
+    rewrite_header(folder, **change)
+    assert_right_or_refused(folder, plain(folder))
 
 
 def test_a_disk_that_refuses_leaves_the_index_in_memory(folder, monkeypatch):
@@ -366,6 +521,20 @@ def rewrite(folder: Path, change: Any) -> None:
     batch = change(batch)
     with pa.ipc.new_file(str(path), batch.schema) as file:
         file.write_batch(batch)
+
+
+def rewrite_header(folder: Path, **changes: Any) -> None:
+    """Change what the schema says of the index, with a check that fits."""
+
+    def change(batch: Any) -> Any:
+        header = json.loads(batch.schema.metadata[b"gulp2"])
+        header = {**header, **changes}
+        if "check" not in changes:
+            del header["check"]
+            header["check"] = zlib.crc32(json.dumps(header).encode("ascii"))
+        return batch.replace_schema_metadata({"gulp2": json.dumps(header)})
+
+    rewrite(folder, change)
 
 
 def replaced(name: str, make: Any) -> Any:

@@ -1,0 +1,202 @@
+"""What the maps of a directory say, in columns; of an old index as much as holds.
+
+A map is taken to be the one that the index was made of if its size and time are the
+same, or else if its CRC-32 is; only maps of which neither holds are parsed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gulpio2.format.layout import meta_name
+from gulpio2.storage.index.building import check_ids, columns_of_map
+from gulpio2.storage.index.columns import (
+    Columns,
+    IndexContent,
+    concatenate,
+    ids_crc32,
+    make_lookup,
+)
+from gulpio2.storage.index.file import INDEX_NAME, NewerIndexError, map_index
+from gulpio2.storage.index.table import make_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from gulpio2.types import Progress
+
+__all__ = ["compose", "load_index", "map_states", "read_map"]
+
+_logger = logging.getLogger(__name__)
+
+# Nanoseconds between two times that a file system tells apart: a tick of Linux, or a
+# second where times have no fraction.
+_TICK, _SECOND = 20_000_000, 1_000_000_000
+
+
+def load_index(folder: str) -> tuple[IndexContent | None, bool]:
+    """Map the file if there is a usable one; say whether it may be replaced."""
+    path = os.path.join(folder, INDEX_NAME)  # noqa: PTH118
+    try:
+        return map_index(path), True
+    except FileNotFoundError:
+        return None, True
+    except NewerIndexError as cause:
+        # Two versions that replace each other's file would never be done.
+        _logger.warning("%s: %s. It is left as it is, and not used", path, cause)
+        return None, False
+    except (OSError, ValueError) as cause:
+        _logger.warning("%s cannot be used and is built anew: %s", path, cause)
+        return None, True
+
+
+def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Ask for the size and time of every map.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(k, 5)``: number, bytes, time, and zeros for what is not known yet. A map
+        that is gone since the folder was listed is left out, with its chunk.
+    """
+    stat, prefix = os.stat, os.path.join(folder, "")  # noqa: PTH118
+    states = []
+    for number in numbers:
+        try:
+            state = stat(f"{prefix}meta_{number}.gmeta")
+        except FileNotFoundError:
+            continue
+        states.append((number, state.st_size, state.st_mtime_ns, 0, 0))
+    return np.array(states, np.int64).reshape(-1, 5)
+
+
+def compose(
+    folder: str,
+    states: npt.NDArray[np.int64],
+    old: IndexContent | None,
+    progress: Progress | None = None,
+    *,
+    thorough: bool = False,
+) -> tuple[IndexContent, int]:
+    """Put together what the maps say, with as much as possible of an old index.
+
+    Parameters
+    ----------
+    folder : str
+        The directory.
+    states : numpy.ndarray
+        Of its maps; see `map_states`.
+    old : IndexContent or None
+        What there is.
+    progress : Progress, optional
+        Called for each chunk, with the bytes of its map.
+    thorough : bool, optional
+        Trust no map's size and time, but its CRC-32 only.
+
+    Returns
+    -------
+    content : IndexContent
+        The old one itself, if all of it holds.
+    parsed : int
+        Maps that were parsed.
+    """
+    fresh = old is not None and np.array_equal(old.chunks[:, :3], states[:, :3])
+    if old is not None and fresh and not thorough:
+        return old, 0
+    earlier = _Earlier(old)
+    parts: list[Columns] = []
+    chunks = np.zeros_like(states)
+    parsed = 0
+    for at, state in enumerate(states.tolist()):
+        part, known = earlier.chunk(state[0])
+        if part is None or thorough or known[:3] != state[:3]:
+            data, state = read_map(folder, state[0])
+            if part is None or known[3] != state[3]:
+                where = os.path.join(folder, meta_name(state[0]))  # noqa: PTH118
+                part = columns_of_map(data, state[0], where=where)
+                parsed += 1
+            known = state
+        chunks[at] = [*known[:4], len(part)]
+        parts.append(part)
+        if progress is not None:
+            progress(
+                items=len(part), frames=part.total_frames, num_bytes=int(states[at, 1])
+            )
+    columns = concatenate(parts)
+    lookup = make_lookup(columns)
+    check_ids(columns, lookup, where=folder)
+    made = IndexContent(columns, lookup, chunks)
+    if old is not None and fresh and not parsed and _is_whole(old, made):
+        return old, 0
+    return made, parsed
+
+
+def _is_whole(old: IndexContent, made: IndexContent) -> bool:
+    """Tell whether an old index, whose rows are right, is right in all the rest."""
+    return (
+        np.array_equal(old.chunks, made.chunks)
+        and len(old.columns) == len(made.columns)
+        and np.array_equal(old.lookup.hashes, made.lookup.hashes)
+        and np.array_equal(old.lookup.rows, made.lookup.rows)
+        and make_table(old) is not None
+    )
+
+
+class _Earlier:
+    """The chunks of an old index, as far as they prove to be right."""
+
+    def __init__(self, old: IndexContent | None) -> None:
+        self._old = old
+        self._place: dict[int, tuple[int, list[int]]] = {}
+        if old is not None:
+            if ids_crc32(old.columns) != old.crc32.get("ids"):
+                return
+            start = 0
+            for known in old.chunks.tolist():
+                self._place[known[0]] = (start, known)
+                start += known[4]
+
+    def chunk(self, number: int) -> tuple[Columns | None, list[int]]:
+        """Give the rows of a chunk and what is known of its map."""
+        if self._old is None or number not in self._place:
+            return None, []
+        start, known = self._place[number]
+        try:
+            part = self._old.columns.rows(start, start + known[4])
+            checks = [part.row_check(row) for row in range(known[4])]
+        except (ValueError, IndexError, OverflowError):
+            return None, []
+        if checks != part.row_crc32.tolist():
+            return None, []
+        return part, known
+
+
+def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
+    """Read a map; give what is known of it, the number of items left out.
+
+    A map that was written just now is read once the clock has moved on: one that
+    replaces it later could have the same time, and, if it has the same size, pass for
+    the one that was read.
+    """
+    path = os.path.join(folder, meta_name(number))  # noqa: PTH118
+    _wait_for_the_clock(os.stat(path).st_mtime_ns)  # noqa: PTH116  # a tenth of Path's time
+    with open(path, "rb") as file:  # noqa: PTH123  # as above
+        state = os.fstat(file.fileno())
+        data = file.read()
+    return data, [number, state.st_size, state.st_mtime_ns, zlib.crc32(data)]
+
+
+def _wait_for_the_clock(changed_ns: int) -> None:
+    """Wait until what is written from now on has another time than this one."""
+    tick = _TICK if changed_ns % _SECOND else _SECOND
+    ahead = changed_ns + tick - time.time_ns()
+    if 0 < ahead <= tick:
+        time.sleep(ahead / _SECOND)

@@ -1,0 +1,247 @@
+"""The file of an index: written, checked against the maps, and removed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gulpio2.errors import GulpError
+from gulpio2.format.layout import list_chunks, meta_name
+from gulpio2.format.scan import UnusualMapError
+from gulpio2.storage.index.building import columns_of_map
+from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
+from gulpio2.storage.index.composing import compose, load_index, map_states, read_map
+from gulpio2.storage.index.file import INDEX_NAME, map_index, write_index
+from gulpio2.storage.index.opening import PARTIAL, is_small
+from gulpio2.storage.index.table import has_right_metadata
+from gulpio2.storage.local import LocalStore
+
+if TYPE_CHECKING:
+    from gulpio2.types import Progress, StrPath
+
+__all__ = [
+    "IndexState",
+    "IndexSummary",
+    "build_index",
+    "check_index",
+    "index_state",
+    "refresh_index",
+    "remove_index",
+]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSummary:
+    """What an index holds."""
+
+    path: str
+    """The file."""
+    items: int
+    frames: int
+    chunks: int
+    parsed: int
+    """Chunks whose map was parsed; of the others the rows were taken over."""
+    num_bytes: int
+    """Bytes of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """Whether a directory has an index, and of which maps."""
+
+    path: str
+    """The file."""
+    num_bytes: int
+    """Its bytes; 0 where there is none."""
+    fault: str | None
+    """Why it cannot be used; None if it can, or if there is none."""
+    stale: tuple[str, ...]
+    """Maps that it was not made of, or not as they are, by size and time."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the directory is opened by it as it is."""
+        return self.num_bytes > 0 and self.fault is None and not self.stale
+
+
+def index_state(path: StrPath) -> IndexState:
+    """Say whether there is an index, and whether it is fresh. Reads no map."""
+    folder = os.fspath(path)
+    target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
+    listing = list_chunks(LocalStore(path).names())
+    states = map_states(folder, listing.chunks)
+    try:
+        content = map_index(target)
+        num_bytes = os.stat(target).st_size  # noqa: PTH116  # a tenth of Path's time
+    except FileNotFoundError:
+        return IndexState(target, 0, None, ())
+    except (OSError, ValueError) as cause:
+        num_bytes = os.stat(target).st_size  # noqa: PTH116  # as above
+        return IndexState(target, num_bytes, str(cause), ())
+    now = {number: rest for number, *rest in states[:, :3].tolist()}
+    then = {number: rest for number, *rest in content.chunks[:, :3].tolist()}
+    differ = sorted(
+        number for number in now.keys() | then if now.get(number) != then.get(number)
+    )
+    return IndexState(target, num_bytes, None, tuple(map(meta_name, differ)))
+
+
+def build_index(
+    path: StrPath,
+    *,
+    even_if_small: bool = True,
+    thorough: bool = False,
+    progress: Progress | None = None,
+) -> IndexSummary | None:
+    """Write the index of a directory, or bring it up to date.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory. Nobody else should be changing it.
+    even_if_small : bool, optional
+        Without it nothing is written for a directory that is opened as quickly
+        without an index, and has none.
+    thorough : bool, optional
+        Read every map and compare it with its CRC-32 in the index, in place of its
+        size and time; parse those that differ.
+    progress : Progress, optional
+        Called for each chunk, with the bytes of its map.
+
+    Returns
+    -------
+    IndexSummary or None
+        None if there is nothing to index.
+
+    Raises
+    ------
+    MetaFileError
+        A map is damaged.
+    DuplicateIdError
+        Two chunks have an item of the same id.
+    StorageError
+        The file cannot be written.
+    UnusualMapError
+        A map can be read, but not be put into columns.
+    """
+    store = LocalStore(path)
+    folder = str(store.folder)
+    names = store.names()
+    listing = list_chunks(names)
+    states = map_states(folder, listing.chunks)
+    if not listing.chunks or (
+        is_small(states) and INDEX_NAME not in names and not even_if_small
+    ):
+        return None
+    _sweep(store)
+    old, _ = load_index(folder)
+    content, parsed = compose(folder, states, old, progress, thorough=thorough)
+    if not len(content.columns):
+        return None
+    target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
+    if content is not old:
+        write_index(store, content.columns, content.lookup, content.chunks)
+    return IndexSummary(
+        target,
+        len(content.columns),
+        content.columns.total_frames,
+        len(content.chunks),
+        parsed,
+        store.size(INDEX_NAME),
+    )
+
+
+def refresh_index(path: StrPath) -> None:
+    """Write the index at the end of a change, where the directory is large enough.
+
+    For whoever holds the directory's lock. What goes wrong is told and no more: the
+    directory can be read without.
+    """
+    try:
+        summary = build_index(path, even_if_small=False)
+    except (GulpError, OSError, ImportError, UnusualMapError) as cause:
+        _logger.warning(
+            "%s has no index that is up to date: %s. `gulp2 index` makes one",
+            os.fspath(path),
+            cause,
+        )
+    else:
+        if summary is not None:
+            _logger.info("%s: %d frames", summary.path, summary.frames)
+
+
+def remove_index(path: StrPath) -> bool:
+    """Remove the index; tell whether there was one."""
+    store = LocalStore(path)
+    there = INDEX_NAME in store.names()
+    store.remove(INDEX_NAME)
+    _sweep(store)
+    return there
+
+
+def _sweep(store: LocalStore) -> None:
+    """Remove what an interrupted process has left."""
+    for name in store.names():
+        if PARTIAL.fullmatch(name):
+            store.remove(name)
+
+
+def check_index(path: StrPath) -> list[str]:
+    """Compare the whole index with the maps, which are all parsed.
+
+    Returns
+    -------
+    list of str
+        What is wrong, a line each.
+
+    Raises
+    ------
+    MetaFileError
+        A map is damaged.
+    UnusualMapError
+        A map can be read, but not be put into columns.
+    """
+    state = index_state(path)
+    if not state.num_bytes:
+        return ["there is no index"]
+    if state.fault is not None:
+        return [f"it cannot be used: {state.fault}"]
+    if state.stale:
+        return [f"{name} is not as it was indexed" for name in state.stale]
+    folder = os.fspath(path)
+    content = map_index(state.path)
+    faults = []
+    start = 0
+    for number, *_, crc32, count in content.chunks.tolist():
+        data, _ = read_map(folder, number)
+        where = os.path.join(folder, meta_name(number))  # noqa: PTH118
+        wanted = columns_of_map(data, number, where=where)
+        found = content.columns.rows(start, start + count)
+        start += count
+        if zlib.crc32(data) != crc32 or not _is_same(found, wanted):
+            faults.append(f"{meta_name(number)} does not say what the index says")
+    if start != len(content.columns):
+        faults.append(f"it has {len(content.columns)} rows for {start} items")
+    elif not faults:
+        lookup = make_lookup(content.columns)
+        if not (
+            np.array_equal(lookup.hashes, content.lookup.hashes)
+            and np.array_equal(lookup.rows, content.lookup.rows)
+        ):
+            faults.append("its columns for finding ids are damaged")
+        if not has_right_metadata(content):
+            faults.append("its columns of metadata are damaged")
+    return faults
+
+
+def _is_same(one: Columns, other: Columns) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in DTYPES
+    )
