@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.errors import IngestError, LockedError, MetaFileError
 from gulpio2.format.entry import frame_crc32, load_extras
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.journal import dump_line, load_lines
@@ -87,7 +87,7 @@ class TaskJournal:
             self._find(index, start)
         if not self.name:
             self.name = partial_name(f"chunk_{index}.journal", new_token())
-            self._writer: StoreWriter = store.create(self.name)
+            self._writer: StoreWriter = store.create(self.name, alone=True)
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line."""
@@ -98,19 +98,30 @@ class TaskJournal:
         self._writer.close()
 
     def _find(self, index: int, start: int) -> None:
-        """Take up the journal that got furthest, cut after its last sound line."""
+        """Take up the journal that got furthest, cut after its last sound line.
+
+        One that is open still is left alone, and the data that it speaks of: a worker
+        of the run that was killed may be waiting for its disk, and go on writing.
+        """
         prefix = f"chunk_{index}.journal."
-        best: tuple[int, str, int] | None = None
+        best_end = 0
         for name in sorted(self.store.names()):
-            if name.startswith(prefix):
-                record, end = self._replay(self.store.read(name), start)
-                if best is None or record.next_position > best[0]:
-                    best = (record.next_position, name, end)
-                    self.record = record
-        if best is not None:
-            _, self.name, end = best
-            self._writer = self.store.extend(self.name)
-            self._writer.truncate(end)
+            if not name.startswith(prefix):
+                continue
+            try:
+                writer = self.store.extend(name, alone=True)
+            except LockedError:
+                continue
+            record, end = self._replay(self.store.read(name), start)
+            if self.name and record.next_position <= self.record.next_position:
+                writer.close()
+                continue
+            if self.name:
+                self._writer.close()
+            self.name, self.record = name, record
+            self._writer, best_end = writer, end
+        if self.name:
+            self._writer.truncate(best_end)
 
     def _replay(self, data: bytes, start: int) -> tuple[TaskRecord, int]:
         """Read a journal as far as what it says of the data is true."""

@@ -24,8 +24,9 @@ from gulpio2.ingest.task import Job, Task, TaskResult, run_task
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
     from gulpio2.types import Progress
 
@@ -35,6 +36,8 @@ __all__ = ["in_this_process", "in_worker_processes", "on_executor"]
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
+# Seconds that workers without work may take to end.
+_END_SECONDS = 5.0
 # Objects after which a worker looks for cycles.
 _COLLECT_AFTER = 50_000
 
@@ -152,7 +155,14 @@ def in_worker_processes(
         _kill(pool)
         raise
     finally:
+        # A worker that is killed while it waits for work takes the queue's lock with
+        # it, and the others never hear that there is no more.
+        workers = list((getattr(pool, "_processes", None) or {}).values())
+        late = threading.Timer(_END_SECONDS, _terminate, [workers])
+        late.start()
         pool.shutdown(wait=True, cancel_futures=True)
+        late.cancel()
+        late.join()
         tell.close()  # the last one that was open, so the listener comes to the end
         listener.join()
         told.close()
@@ -206,6 +216,10 @@ def _kill(pool: ProcessPoolExecutor) -> None:
     # No public way before Python 3.14, and shutting down forgets them.
     processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
+    _terminate(processes)
+
+
+def _terminate(processes: Iterable[BaseProcess]) -> None:
     for process in processes:
         process.terminate()
 

@@ -65,12 +65,19 @@ class Store(Protocol):
         """Create the folder, with its parents, if it is missing."""
         ...
 
-    def create(self, name: str) -> StoreWriter:
-        """Begin a new file under a name that no reader looks at; it must not exist."""
+    def create(self, name: str, *, alone: bool = False) -> StoreWriter:
+        """Begin a new file under a name that no reader looks at; it must not exist.
+
+        With `alone` nobody else opens it so until it is closed.
+        """
         ...
 
-    def extend(self, name: str) -> StoreWriter:
-        """Go on at the end of a file."""
+    def extend(self, name: str, *, alone: bool = False) -> StoreWriter:
+        """Go on at the end of a file.
+
+        With `alone` as its only writer: `gulpio2.errors.LockedError` where another
+        process has opened it so, also one of a run that was killed.
+        """
         ...
 
     def write_atomically(self, name: str, data: bytes) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import StorageError
+from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.handles import HandlePool, open_regular
-from gulpio2.storage.locks import lock_folder
+from gulpio2.storage.locks import lock_file, lock_folder
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -53,7 +54,9 @@ def _refused(cause: OSError, what: str, path: StrPath) -> StorageError:
 class LocalWriter:
     """A file being written through one descriptor. See `gulpio2.storage.base`."""
 
-    def __init__(self, path: Path, *, extend: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, extend: bool = False, alone: bool = False
+    ) -> None:
         self.path = path
         flags = os.O_WRONLY | os.O_CLOEXEC
         flags |= 0 if extend else os.O_CREAT | os.O_EXCL
@@ -64,9 +67,18 @@ class LocalWriter:
         self._fd: int | None = None
         try:
             self._fd = os.open(path, flags, 0o666)
+            is_locked = not alone or lock_file(self._fd)
             self._position = os.lseek(self._fd, 0, os.SEEK_END)
         except OSError as cause:
+            self._drop()
             raise _refused(cause, "open for writing", path) from cause
+        if not is_locked:
+            self._drop()
+            raise LockedError(
+                errno.EWOULDBLOCK,
+                f"another process is writing to {path}, perhaps one of a run that was "
+                "killed and waits for its disk. Wait for it to end",
+            )
 
     def tell(self) -> int:
         """Count the bytes written so far."""
@@ -97,6 +109,12 @@ class LocalWriter:
             os.fsync(self._descriptor())
         except OSError as cause:
             raise _refused(cause, "sync", self.path) from cause
+
+    def _drop(self) -> None:
+        """Close a file that nothing was written to."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
     def close(self) -> None:
         """Close; a second time is harmless."""
@@ -182,13 +200,13 @@ class LocalStore:
         except OSError as cause:
             raise _refused(cause, "create the folder", self.folder) from cause
 
-    def create(self, name: str) -> LocalWriter:
+    def create(self, name: str, *, alone: bool = False) -> LocalWriter:
         """Begin a new file under a name that no reader looks at; it must not exist."""
-        return LocalWriter(self.folder / name)
+        return LocalWriter(self.folder / name, alone=alone)
 
-    def extend(self, name: str) -> LocalWriter:
-        """Go on at the end of a file."""
-        return LocalWriter(self.folder / name, extend=True)
+    def extend(self, name: str, *, alone: bool = False) -> LocalWriter:
+        """Go on at the end of a file; with `alone` as its only writer."""
+        return LocalWriter(self.folder / name, extend=True, alone=alone)
 
     def write_atomically(self, name: str, data: bytes) -> None:
         """Put a whole small file in place, durably: readers see the old or the new."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["lock_folder"]
+__all__ = ["lock_file", "lock_folder"]
 
 # Descriptors of locks that this process holds. A forked child closes its copies, for
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed
 # parent for a moment must not keep the folder locked.
 _held: set[int] = set()
+# Seconds. What a worker whose parent was killed needs at most, if its disk answers.
+_PATIENCE = 1.0
 
 
 def _drop_inherited() -> None:
@@ -74,3 +77,31 @@ def lock_folder(folder: Path) -> Iterator[None]:
         if fd in _held:
             _held.discard(fd)
             os.close(fd)
+
+
+def lock_file(fd: int) -> bool:
+    """Lock an open file for as long as its descriptor is open.
+
+    Returns
+    -------
+    bool
+        False where another process has it locked and does not end within a second: one
+        that was killed may still wait for its disk.
+
+    Raises
+    ------
+    OSError
+        The file system does not support locks.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as cause:
+            if cause.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+        else:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)

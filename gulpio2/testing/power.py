@@ -125,8 +125,14 @@ def record_operations(folder: Path) -> Iterator[Recording]:
         return mock.patch.object(kind, method, noted)
 
     def opened(
-        writer: Any, _position: int, path: Path, *, extend: bool = False
+        writer: Any,
+        _position: int,
+        path: Path,
+        *,
+        extend: bool = False,
+        alone: bool = False,
     ) -> None:
+        del alone
         if extend:
             writer.recorded = recording.file_at(path.name)
         else:

@@ -1,11 +1,15 @@
 """Kill -9 of an ingest, anywhere: nothing committed is lost, and it can be resumed."""
 
 import contextlib
+import ctypes
+import fcntl
 import os
+import platform
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,10 +19,16 @@ import pytest
 
 import gulpio2
 from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
-from gulpio2.testing import FrameAdapter
+from gulpio2.ingest import workers as workers_module
+from gulpio2.ingest.task import Job, Task
+from gulpio2.sanity import check_directory
+from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
+# Number of the system call.
+READ = {"x86_64": "0", "aarch64": "63"}.get(platform.machine())
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 MODES: dict[str, dict[str, Any]] = {
     "count": {"options": {}, "list_ids": True},
@@ -180,7 +190,8 @@ def test_items_that_were_stored_are_not_read_again(tmp_path):
 SCRIPT = """
 import sys
 from gulpio2 import GulpIngestor
-from gulpio2.testing import FrameAdapter
+from gulpio2.sanity import check_directory
+from gulpio2.testing import FrameAdapter, make_frames
 adapter = FrameAdapter(num_items=150, num_frames=20, height=64, width=96, bad=(7,))
 GulpIngestor(adapter, sys.argv[1], 4, int(sys.argv[2]), resume="-r" in sys.argv).run()
 """
@@ -294,8 +305,117 @@ def test_workers_end_with_a_killed_parent(tmp_path):
         time.sleep(0.01)
 
 
+def test_a_worker_that_outlives_a_killed_run_spoils_nothing_of_the_next(tmp_path):
+    # As one does that waits for a slow disk: in a write that cannot be interrupted,
+    # which here is one that waits for a lock and keeps Python's own.
+    folder, gate = tmp_path / "killed", tmp_path / "gate"
+    gate.touch()
+    closed = os.open(gate, os.O_RDONLY)
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        write, wait = os.write, ctypes.PyDLL(None).flock
+        opened = os.open(gate, os.O_RDONLY)
+
+        def slow(fd, data):
+            own = os.open(f"/proc/self/fd/{opened}", os.O_RDONLY)
+            wait(own, fcntl.LOCK_SH)
+            os.close(own)
+            return write(fd, data)
+
+        os.write = slow
+        ingest_slowly(folder)
+        os._exit(1)
+    while not has_stored_an_item(folder):
+        time.sleep(0.01)
+    fcntl.flock(closed, fcntl.LOCK_EX)
+    time.sleep(0.3)  # until they have come to a write
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    try:
+        ingest_slowly(folder, resume=True)
+        expected = content(folder)
+        assert check_directory(folder, deep=True).problems == []
+    finally:
+        fcntl.flock(closed, fcntl.LOCK_UN)  # closing is not enough: others have it too
+        os.close(closed)
+    wait_for_end_of_group(pid)
+    found = content(folder)
+    assert {name: found[name] for name in expected} == expected
+
+
+class Changing(FrameAdapter):
+    """Frames that are others in each process: what one writes is told from the rest."""
+
+    def _frames(self, number):
+        return iter(make_frames(300, 64, 96, seed=1000 * os.getpid() + number))
+
+
+def ingest_slowly(folder, *, resume=False):
+    GulpIngestor(Changing(num_items=8), folder, 4, 2, resume=resume).run()
+
+
+def has_stored_an_item(folder):
+    """Tell whether some journal of a task speaks of an item."""
+    journals = folder.glob("chunk_*.journal.*.partial")
+    return any(b'"at": ' in path.read_bytes() for path in journals)
+
+
+def wait_for_end_of_group(pid):
+    """Wait until no process of a group is left."""
+    deadline = time.monotonic() + 20
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(pid, 0)
+            time.sleep(0.01)
+        raise AssertionError("a process of a killed run does not end")
+
+
+def test_a_worker_killed_while_it_waits_for_work_does_not_keep_the_run_from_ending(
+    tmp_path, monkeypatch
+):
+    """It takes the lock of the queue with it, which the other one waits for."""
+    monkeypatch.setattr(workers_module, "_END_SECONDS", 0.5)
+    adapter = FrameAdapter(num_items=4)
+    job = Job(adapter, str(tmp_path), EncoderSettings(), "raise", None, frozenset())
+    before = set(children_of(os.getpid()))
+
+    def kill_the_reader():
+        time.sleep(0.2)  # by then the pool waits for its workers to end
+        os.kill(reader, signal.SIGKILL)
+        os.kill(other, signal.SIGCONT)
+
+    with workers_module.in_worker_processes(2, job, lambda **_: None) as submit:
+        for future in [submit(Task(0, 0, 2)), submit(Task(1, 2, 4))]:
+            future.result()
+        reader, other = reader_first(set(children_of(os.getpid())) - before)
+        for pid in (reader, other):
+            os.kill(pid, signal.SIGSTOP)
+        killer = threading.Thread(target=kill_the_reader)
+        killer.start()
+        ended = time.monotonic()
+    assert 0.2 < time.monotonic() - ended < 5
+    killer.join()
+
+
+def reader_first(pids):
+    """Sort processes: first the one that reads from the queue's pipe."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        reading = [
+            pid
+            for pid in pids
+            if Path(f"/proc/{pid}/syscall").read_text().split()[0] == READ
+        ]
+        if len(pids) == 2 and len(reading) == 1:
+            return reading[0], (pids - set(reading)).pop()
+        time.sleep(0.01)
+    pytest.skip("this system does not tell which worker reads from the queue")
+
+
 ADAPTER = """
-from gulpio2.testing import FrameAdapter
+from gulpio2.sanity import check_directory
+from gulpio2.testing import FrameAdapter, make_frames
 
 class Frames(FrameAdapter):
     def __init__(self):
