@@ -6,7 +6,6 @@ import contextlib
 import gc
 import hashlib
 import multiprocessing
-import multiprocessing.connection
 import os
 import pickle
 import signal
@@ -15,6 +14,7 @@ import time
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing.connection import wait as _wait
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import AdapterContractError
@@ -36,6 +36,8 @@ __all__ = ["in_this_process", "in_worker_processes", "on_executor"]
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
+# Seconds after which a worker looks again whether its parent is there.
+_LOOK_SECONDS = 0.2
 # Seconds that workers without work may take to end.
 _END_SECONDS = 5.0
 # Objects after which a worker looks for cycles.
@@ -276,13 +278,24 @@ def _end_with_parent() -> None:
     """End this process when its parent is gone, so that none is left behind."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
+        # A worker forked later has this one's sentinel too, so that alone is too late.
+        while not (_is_orphan() or _wait([parent.sentinel], _LOOK_SECONDS)):
+            pass
         os._exit(1)
+
+
+def _is_orphan() -> bool:
+    """Tell whether the process is gone whose child this is."""
+    parent = multiprocessing.parent_process()
+    is_child = multiprocessing.get_start_method() != "forkserver"
+    return is_child and parent is not None and os.getppid() != parent.pid
 
 
 def _run_in_worker(task: Task) -> TaskResult:
     if _job is None or _told is None or _cores is None:
         raise RuntimeError("the worker was not begun")
+    if _is_orphan():
+        os._exit(1)
     try:
         return run_task(_job, task, _told, idle_cores=_cores.idle)
     finally:

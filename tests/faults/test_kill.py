@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import fcntl
+import functools
 import os
 import platform
 import shutil
@@ -270,24 +271,24 @@ def test_killed_at_random_moments_and_while_resuming(tmp_path, victim):
     jpegs = committed_jpegs(tmp_path / "whole")
     rng = np.random.default_rng(5)
     wanted = int(os.environ.get("GULPIO2_KILLS", 200)) if LONG else 3
-    folder = tmp_path / "killed"
-    kills = kills_while_resuming = kept = 0
+    trials = kills = kills_while_resuming = kept = 0
     while min(kills, kills_while_resuming) < wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        folder = tmp_path / f"killed {kills} {kills_while_resuming} {trials}"
+        trials += 1
         moment = rng.uniform(0, duration)
-        kills += kill_at_a_moment(lambda: run_larger(folder), victim, moment)
+        begin = functools.partial(run_larger, folder)
+        kills += kill_at_a_moment(begin, victim, moment)
         committed = committed_jpegs(folder)
         assert committed.items() <= jpegs.items()
         kept += len(committed)
         moment = rng.uniform(0, duration * (1 - len(committed) / len(jpegs)) + 0.01)
-        kills_while_resuming += kill_at_a_moment(
-            lambda: run_larger(folder, resume=True), victim, moment
-        )
+        go_on = functools.partial(run_larger, folder, resume=True)
+        kills_while_resuming += kill_at_a_moment(go_on, victim, moment)
         found = committed_jpegs(folder)
         assert committed.items() <= found.items() <= jpegs.items()
         run_larger(folder, resume=True)
         assert content(folder) == expected
+        shutil.rmtree(folder, ignore_errors=True)
     assert kept > kills  # not all of them came before there was anything to lose
 
 
