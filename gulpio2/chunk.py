@@ -325,6 +325,7 @@ class GulpChunk:
             self.jpeg_decoder,
             self.threads,
             self.verify,
+            self._handles if self._session is None and self.fp is None else None,
         )
 
     def iter_all(

@@ -340,6 +340,7 @@ class GulpDirectory:
             self.jpeg_decoder,
             self.threads,
             self.verify,
+            self._handles,
         )
 
     def _made_chunks(self) -> Mapping[int, GulpChunk]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from fractions import Fraction
 
+    from gulpio2.storage.handles import HandlePool
     from gulpio2.types import FrameSelection, Meta, StrPath
 
     Seconds = float | Fraction | Iterable[float | Fraction]
@@ -159,6 +160,8 @@ class StoredItem:
     """Threads that may decode at the same time; None for the default."""
     verify: bool = False
     """Whether the checksum of each frame is compared before it is given."""
+    handles: HandlePool | None = None
+    """The open files that `read_at` reads from, where it does nothing else."""
 
     @property
     def entry(self) -> Mapping[str, Any]:
@@ -249,6 +252,18 @@ class StoredItem:
             lambda position: self._place(indices[position]),
             self.record.crc32(indices, self._where) if self.verify else None,
         )
+
+    def read_into(
+        self, offset: int, length: int, memory: bytearray
+    ) -> bytes | bytearray:
+        """Read bytes of the data file, where possible into memory that is used again.
+
+        Gives `memory`, which begins with them (see `HandlePool.read_into`), or bytes.
+        """
+        if self.handles is None:
+            return self.read_at(offset, length)
+        self.handles.read_into(str(self.data_path), offset, length, memory)
+        return memory
 
     @property
     def num_threads(self) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gulpio2.directory import GulpDirectory
     from gulpio2.types import FrameSelection, Meta
 
-__all__ = ["DamageReport", "OnDamage", "TolerantReader"]
+__all__ = ["DamageReport", "OnDamage", "TolerantReader", "is_damage"]
 
 OnDamage = Literal["raise", "skip", "substitute"]
 
@@ -127,7 +127,7 @@ class TolerantReader:
         try:
             return item.read_frames(slice_), item.meta
         except (CorruptFrameError, StorageError) as error:
-            if self.on_damage == "raise" or not _is_damage(error):
+            if self.on_damage == "raise" or not is_damage(error):
                 raise
         frames = []
         for index in item.select(slice_):
@@ -143,7 +143,7 @@ class TolerantReader:
         try:
             (frame,) = item.read_frames([index])
         except (CorruptFrameError, StorageError) as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 raise
             self.damage.reads += 1
             self.damage.frames.setdefault(item.id_, set()).add(index)
@@ -175,8 +175,20 @@ def _by_distance(index: int, num_frames: int) -> Sequence[int]:
     return sorted(others, key=lambda other: (abs(other - index), other))
 
 
-def _is_damage(error: Exception) -> bool:
-    """Tell a damaged frame from a disk or network that refuses everything."""
+def is_damage(error: Exception) -> bool:
+    """Tell a damaged frame from a disk or network that refuses everything.
+
+    Parameters
+    ----------
+    error : Exception
+        What reading it raised.
+
+    Returns
+    -------
+    bool
+        True for bytes that are not there or cannot be decoded, and for a medium that
+        cannot be read at that place (``EIO``).
+    """
     return isinstance(error, (CorruptFrameError, ReadRangeError)) or (
         isinstance(error, StorageError) and error.errno == errno.EIO
     )

@@ -100,6 +100,34 @@ class HandlePool:
         """
         return _read(self._handle(path), path, offset, length)
 
+    def read_into(self, path: str, offset: int, length: int, memory: bytearray) -> None:
+        """Read exactly `length` bytes from `offset` into memory that is used again.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        offset, length : int
+            Which bytes.
+        memory : bytearray
+            They are put at its beginning; it is made longer where it is too short.
+
+        Raises
+        ------
+        ReadRangeError, FileNotFoundError, StorageError
+            As `read_at`.
+
+        Notes
+        -----
+        From the page cache this takes half the time of `read_at`, whose new memory
+        is in no cache of the processor.
+        """
+        handle = self._handle(path)
+        _require_range(handle, path, offset, length)
+        if len(memory) < length:
+            memory.extend(bytes(length - len(memory)))
+        _read_into(handle.fd, path, offset, memoryview(memory)[:length])
+
     def _handle(self, path: str) -> _Handle:
         with self._lock:
             handle = self._handles.get(path)
@@ -142,10 +170,30 @@ def _open(path: str) -> _Handle:
 
 
 def _read(handle: _Handle, path: str, offset: int, length: int) -> bytes:
+    _require_range(handle, path, offset, length)
+    return read_fully(handle.fd, path, offset, length)
+
+
+def _require_range(handle: _Handle, path: str, offset: int, length: int) -> None:
     # Before any memory is set aside: a damaged map can ask for terabytes.
     if not handle.holds(offset + length):
         raise _range_error(path, handle.size, offset, length)
-    return read_fully(handle.fd, path, offset, length)
+
+
+def _read_into(fd: int, path: str, offset: int, memory: memoryview) -> None:
+    done = 0
+    try:
+        while done < len(memory):
+            more = os.preadv(fd, [memory[done:]], offset + done)
+            if not more:
+                raise _range_error(path, offset + done, offset, len(memory))
+            done += more
+    except OSError as cause:
+        if isinstance(cause, StorageError):
+            raise
+        raise StorageError(
+            cause.errno, f"cannot read {path} at byte {offset}: {cause.strerror}"
+        ) from cause
 
 
 def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:

@@ -1,9 +1,9 @@
 """Batches decoded straight into memory that is used again, by threads, in an order.
 
-- `gulpio2.torch.views`: which part of a frame, at which size.
-- `gulpio2.torch.filling`: a sample's frames into its place in a batch.
-- `gulpio2.torch.ring`: the memory. `gulpio2.torch.prefetch`: the threads.
-- `gulpio2.torch.batch`: what comes out. `gulpio2.torch.profile`: where the time went.
+- `gulpio2.torch.plan`, `views`: which frames, which part of them, at which size.
+- `stored`, `pixels`, `filling`: a sample's frames into its place in a batch.
+- `ring`: the memory. `prefetch`: the threads. `batch`: what comes out.
+- `profile`: where the time went. `measure`: how fast it is.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.threads import default_threads
+from gulpio2.tolerant import is_damage
 from gulpio2.torch.batch import Batch, make_batch
-from gulpio2.torch.filling import OnCorrupt, SampleMaker, is_damage
+from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
@@ -264,11 +265,9 @@ class GulpLoader:
                 tensor=self._output == "torch",
                 pinned=self._pinned,
             )
+        all_batches = itertools.chain([first], batches)
         self._active = Prefetcher(
-            itertools.chain([first], batches),
-            self._slots,
-            self._maker.make,
-            self.num_threads,
+            all_batches, self._slots, self._maker, self.num_threads
         )
         return self._active
 

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+from gulpio2.codecs.decode import DecodeOptions, decoder_for
 from gulpio2.errors import FormatError
-from gulpio2.torch.filling import place_of
+from gulpio2.torch.plan import place_of
 from gulpio2.torch.seeding import sample_rng
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gulpio2.order import Draw
     from gulpio2.torch.loader import GulpLoader
     from gulpio2.torch.profile import LoaderProfile
 
 __all__ = ["LoaderMeasurement", "measure_loader"]
 
-# Frames that the codec alone is measured with: enough to be a fair sample of sizes.
-_NUM_CODEC_FRAMES = 256
+# Frames that the codec alone is measured with: enough to be a fair sample of sizes, and
+# like a loader's not in the processor's caches.
+_NUM_CODEC_FRAMES = 1024
 # Frames of memory that it decodes into, in turn: a batch does not fit into the caches.
 _NUM_MEMORY_FRAMES = 64
 
@@ -116,8 +116,7 @@ def _load_for(loader: GulpLoader, seconds: float) -> float:
 def _some_jpegs(loader: GulpLoader) -> list[bytes]:
     """Read what the first samples of the order need."""
     jpegs: list[bytes] = []
-    draws: Sequence[Draw] = list(itertools.islice(loader.cursor.pending(), 64))
-    for draw in draws:
+    for draw in itertools.islice(loader.cursor.pending(), _NUM_CODEC_FRAMES):
         leaf, place = find_sample(loader.dataset, place_of(draw))
         info = leaf.get_data_info(place)
         chosen = leaf.choose_frames(info, sample_rng(place))
@@ -138,7 +137,10 @@ def _decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> flo
 
     def work(number: int) -> None:
         options = DecodeOptions(colorspace="rgb")
-        decoders = [FrameDecoder(jpeg, options) for jpeg in jpegs]
+        # Each thread begins elsewhere: else one would read what another has just read.
+        first = len(jpegs) * number // num_threads
+        own = [*jpegs[first:], *jpegs[:first]]
+        decoders = [decoder_for(jpeg, 0, len(jpeg), options) for jpeg in own]
         memory = {
             shape: np.zeros((_NUM_MEMORY_FRAMES, *shape), np.uint8)
             for shape in {decoder.shape for decoder in decoders}
@@ -150,7 +152,7 @@ def _decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> flo
                 len(jpeg),
                 memory[decoder.shape][place % _NUM_MEMORY_FRAMES],
             )
-            for place, (decoder, jpeg) in enumerate(zip(decoders, jpegs, strict=True))
+            for place, (decoder, jpeg) in enumerate(zip(decoders, own, strict=True))
         ]
         begin.wait()
         stop = perf_counter() + seconds

@@ -2,7 +2,8 @@
 
 The threads take samples one by one, those of the next batch first, so a batch is ready
 as early as it can be, however many threads there are. They never run further ahead
-than there is memory for.
+than there is memory for. The samples of some batches are planned together, by the
+thread that is half through the batch before them.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from typing import TYPE_CHECKING
 from gulpio2.torch.profile import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    import numpy as np
-    import numpy.typing as npt
+    from collections.abc import Iterator, Sequence
 
     from gulpio2.order import Draw
-    from gulpio2.torch.filling import Sample
+    from gulpio2.torch.filling import SampleMaker
+    from gulpio2.torch.plan import Plan, Sample
     from gulpio2.torch.ring import Slot
 
-    Make = Callable[[Draw, npt.NDArray[np.uint8], Clock], Sample | None]
-
 __all__ = ["Job", "Prefetcher"]
+
+
+# Samples that are planned at once, so that the code for it is fetched into the caches
+# of the processor for all of them.
+_NUM_PLANNED = 32
 
 
 class Job:
@@ -38,17 +40,21 @@ class Job:
     ----------
     draws : sequence of Draw
         Its samples.
+    plans : sequence of Plan or None
+        What is known of them before their frames are read.
     slot : Slot
-        Its memory.
+        Its memory, once it has some.
     samples : list of Sample or None
         What was made; None for one that was left out.
     """
 
-    __slots__ = ("draws", "errors", "next_row", "num_left", "samples", "slot")
+    __slots__ = ("draws", "errors", "next_row", "num_left", "plans", "samples", "slot")
 
-    def __init__(self, draws: Sequence[Draw], slot: Slot) -> None:
+    slot: Slot
+
+    def __init__(self, draws: Sequence[Draw], plans: Sequence[Plan | None]) -> None:
         self.draws = draws
-        self.slot = slot
+        self.plans = plans
         self.samples: list[Sample | None] = [None] * len(draws)
         self.errors: dict[int, BaseException] = {}
         self.next_row = 0
@@ -64,8 +70,8 @@ class Prefetcher:
         The samples of each batch.
     slots : sequence of Slot
         Memory; as many batches as there are slots are under way or in use.
-    make : callable
-        Makes a sample; called in any of the threads.
+    maker : SampleMaker
+        Plans and makes samples, in any of the threads.
     num_threads : int
         0: samples are made where a batch is asked for, none ahead.
 
@@ -79,14 +85,16 @@ class Prefetcher:
         self,
         batches: Iterator[Sequence[Draw]],
         slots: Sequence[Slot],
-        make: Make,
+        maker: SampleMaker,
         num_threads: int,
     ) -> None:
         self._batches = batches
-        self._make = make
+        self._maker = maker
         self._free = deque(slots)
         self._jobs: deque[Job] = deque()
         self._open: Job | None = None
+        self._planned: deque[Job] = deque()
+        self._planning = False
         self._exhausted = False
         self._failure: BaseException | None = None
         self._stopped = False
@@ -178,7 +186,7 @@ class Prefetcher:
             return True
         if self._jobs:
             return self._jobs[0].num_left == 0
-        return self._exhausted
+        return self._exhausted and not self._planned
 
     # --- in the threads ----------------------------------------------------------
 
@@ -192,9 +200,13 @@ class Prefetcher:
         if taken is None:
             return False
         job, row = taken
+        if 2 * row >= len(job.draws):
+            self._plan_ahead(clock)
         try:
             job.slot.wait_until_copied()
-            job.samples[row] = self._make(job.draws[row], job.slot.array[row], clock)
+            job.samples[row] = self._maker.make(
+                job.draws[row], job.plans[row], job.slot.places[row], clock
+            )
         except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
             job.errors[row] = error
         with self._lock:
@@ -205,34 +217,53 @@ class Prefetcher:
 
     def _take(self, clock: Clock) -> tuple[Job, int] | None:
         """Take the next sample, waiting for memory where there is none."""
-        with self._lock:
-            while not self._stopped:
-                job = self._open
-                if job is not None and job.next_row < len(job.draws):
-                    job.next_row += 1
-                    return job, job.next_row - 1
-                if self._exhausted:
+        while True:
+            with self._lock:
+                while not self._stopped:
+                    job = self._open
+                    if job is not None and job.next_row < len(job.draws):
+                        job.next_row += 1
+                        return job, job.next_row - 1
+                    if self._planned and self._free:
+                        self._open = self._planned.popleft()
+                        self._open.slot = self._free.popleft()
+                        self._jobs.append(self._open)
+                        continue
+                    if not self._planned:
+                        if self._exhausted:
+                            return None
+                        if not self._planning:
+                            break
+                    start = perf_counter()
+                    self._to_do.wait()
+                    clock.waiting += perf_counter() - start
+                else:
                     return None
-                if self._free:
-                    self._begin_batch()
-                    continue
-                start = perf_counter()
-                self._to_do.wait()
-                clock.waiting += perf_counter() - start
-        return None
+            self._plan_ahead(clock)
 
-    def _begin_batch(self) -> None:
+    def _plan_ahead(self, clock: Clock) -> None:
+        """Plan the next batches, unless that was done, or is being done."""
+        with self._lock:
+            if self._planned or self._planning or self._exhausted:
+                return
+            self._planning = True
+        start = perf_counter()
+        planned: list[Job] = []
+        failure, left = None, _NUM_PLANNED
         try:
-            draws = next(self._batches, None)
+            while left > 0 and (draws := next(self._batches, None)) is not None:
+                planned.append(Job(draws, self._maker.plan(draws)))
+                left -= len(draws)
         except BaseException as error:  # noqa: BLE001  # raised where it is missed
-            self._failure, draws = error, None
-        if draws is None:
-            self._exhausted = True
+            failure = error
+        clock.busy += perf_counter() - start
+        with self._lock:
+            self._planning = False
+            self._planned.extend(planned)
+            self._failure = failure
+            self._exhausted = left > 0
             self._to_do.notify_all()
             self._ready.notify_all()
-            return
-        self._open = Job(draws, self._free.popleft())
-        self._jobs.append(self._open)
 
 
 # Those whose threads run. At exit they are stopped while that can still be done in

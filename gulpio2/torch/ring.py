@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gulpio2._optional import require
 
-__all__ = ["Slot", "make_slots"]
+__all__ = ["Place", "Slot", "make_slots"]
+
+
+class Place(NamedTuple):
+    """Where the frames of one sample of a batch are to be."""
+
+    shape: tuple[int, ...]
+    """Of the frames, see `gulpio2.torch.plan.Plan`."""
+    rows: list[npt.NDArray[np.uint8]]
+    """The memory of each; views are made once, not for each batch."""
 
 
 class Slot:
@@ -30,6 +40,8 @@ class Slot:
         The memory, uint8.
     tensor
         The same memory as a tensor; None without torch.
+    places : list of Place
+        The same memory by sample and frame.
     """
 
     def __init__(self, shape: tuple[int, ...], *, tensor: bool, pinned: bool) -> None:
@@ -44,6 +56,8 @@ class Slot:
             self.array = np.empty(shape, np.uint8)
         self.array.fill(0)  # mapped now: page faults cost as much as decoding does
         self._pinned = pinned
+        frames = self.array.reshape(shape[0], math.prod(shape[1:-3]), *shape[-3:])
+        self.places = [Place(shape[1:-3], list(sample)) for sample in frames]
 
     def released(self) -> None:
         """Note what the GPU still has to copy out of it, now that nobody uses it."""

@@ -117,6 +117,36 @@ def test_an_io_error_keeps_its_number(paths, monkeypatch):
     assert caught.value.errno == 5
 
 
+def test_memory_is_read_into_and_used_again(paths):
+    pool, memory = HandlePool(), bytearray(b"xxxxxx")
+    pool.read_into(paths[3], 0, 4, memory)
+    assert memory == b"\x03\x01\x02\x03xx"
+    pool.read_into(paths[2], 90, 10, memory)
+    assert memory == bytes(range(90, 100))
+    with pytest.raises(ReadRangeError, match="it was cut"):
+        pool.read_into(paths[2], 0, 10**12, memory)
+    assert len(memory) == 10
+
+
+def test_a_short_read_into_memory_is_gone_on_with(paths, monkeypatch):
+    preadv, memory = os.preadv, bytearray()
+    monkeypatch.setattr(
+        os, "preadv", lambda fd, parts, at: preadv(fd, [parts[0][:7]], at)
+    )
+    HandlePool().read_into(paths[2], 0, 60, memory)
+    assert memory == b"\x02" + bytes(range(1, 60))
+    monkeypatch.setattr(os, "preadv", lambda *_: 0)
+    with pytest.raises(ReadRangeError, match="it was cut"):
+        HandlePool().read_into(paths[2], 0, 60, memory)
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(StorageError, match="at byte 3: Input/output error"):
+        HandlePool().read_into(paths[2], 3, 1, memory)
+
+
 def test_threads_share_files_while_others_are_closed(paths):
     # Two may be open and eight are read: handles go while threads read from others.
     pool = HandlePool(max_open=2)

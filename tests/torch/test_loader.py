@@ -12,6 +12,7 @@ import pytest
 
 from gulpio2 import GulpDirectory
 from gulpio2.chunk import GulpChunk
+from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import FormatError
 from gulpio2.order import PlainOrder, RepeatedOrder
 from gulpio2.sampling import sample_segments, sample_window, spaced_windows
@@ -246,6 +247,36 @@ def test_a_batch_stays_valid_until_so_many_more_are_asked_for(clips, keep):
         given.append((batch, batch.clips.copy()))
         for kept, pixels in given[-keep:]:
             assert np.array_equal(kept.clips, pixels)
+
+
+def test_a_view_of_a_directory_is_read_as_the_directory_is(make_directory):
+    path = make_directory(counts=(8,) * 6)
+    view = GulpDirectory(path).query("label == 'b'")
+    loader = numpy_loader(GulpClipDataset(view, window), batch_size=3, shuffle=False)
+    (batch,) = loader
+    assert [info["id"] for info in batch.infos] == ["clip1", "clip3", "clip5"]
+    for clip, info, chosen in zip(
+        batch.clips, batch.infos, batch.frame_indices, strict=True
+    ):
+        assert np.array_equal(clip, view.read_clip(info["id"], chosen))
+
+
+def test_a_decoder_of_ones_own_is_used_behind_a_view_too(make_directory):
+    def inverted(jpeg):
+        return 255 - jpeg_bytes_to_img(jpeg)
+
+    path = make_directory(counts=(8,) * 4)
+    directory = GulpDirectory(path, inverted)
+    wanted = None
+    for source in (directory, directory.query("num_frames == 8")):
+        loader = numpy_loader(GulpClipDataset(source, window), batch_size=4)
+        (batch,) = loader
+        if wanted is None:
+            wanted = batch.clips.copy()
+            plain = numpy_loader(GulpClipDataset(path, window), batch_size=4)
+            (other,) = plain
+            assert np.array_equal(255 - wanted, other.clips)
+        assert np.array_equal(batch.clips, wanted)
 
 
 def test_memory_is_used_again(clips):

@@ -1,0 +1,262 @@
+"""The frames of a sample, decoded into their place in the batch's memory."""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gulpio2.codecs.decode import DecodeOptions, FrameDecoder, decoder_for
+from gulpio2.codecs.jpeg import read_header
+from gulpio2.errors import CorruptFrameError, FormatError, GulpError
+from gulpio2.torch.profile import Clock
+from gulpio2.torch.stored import locate_clip, read_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gulpio2.torch.plan import Plan
+    from gulpio2.torch.stored import Places
+    from gulpio2.torch.views import FrameView
+
+__all__ = ["PixelMaker", "Rows"]
+
+Rows = npt.NDArray[np.uint8]
+
+# Fractions at which the codec decodes directly, the smallest result first.
+_SCALES = (8, 4, 2, 1)
+
+
+class PixelMaker:
+    """Reads frames of an item and brings them to the batch's size, in any thread.
+
+    Parameters
+    ----------
+    view : FrameView or None
+        What to show of each frame; None for the whole, all frames being of one size.
+    colorspace : {"rgb", "gray"}
+        Channels of the batch.
+    """
+
+    def __init__(
+        self, view: FrameView | None, colorspace: Literal["rgb", "gray"]
+    ) -> None:
+        self.view = view
+        self._options = DecodeOptions(colorspace=colorspace)
+        self._channels = 3 if colorspace == "rgb" else 1
+        self._scratch = threading.local()
+
+    def frame_shape(self, reader: Any, id_: str) -> tuple[int, int, int]:
+        """Give the shape that a frame of this item has in a batch.
+
+        Raises
+        ------
+        CorruptFrameError, StorageError
+            Only where there is no view, so that the size comes from the frame.
+        """
+        if self.view is not None:
+            return (*self.view.shape, self._channels)
+        located = locate_clip(reader, id_, [0], [0])
+        blocks = read_blocks(reader, id_, [0], [0], located, Clock())
+        if blocks is None:
+            height, width = reader.read_clip(id_, [0]).shape[1:3]
+        else:
+            block, ((_, start, stop),) = next(blocks)
+            header = read_header(bytes(block[start:stop]))
+            height, width = header.height, header.width
+        return (height, width, self._channels)
+
+    def fill(self, plan: Plan, targets: Sequence[Rows], clock: Clock) -> None:
+        """Read the frames of a sample into their places.
+
+        Parameters
+        ----------
+        plan : Plan
+            Which frames, and where they are.
+        targets : sequence of numpy.ndarray
+            The places of all frames of the sample.
+        clock : Clock
+            Of this thread.
+
+        Raises
+        ------
+        CorruptFrameError, StorageError
+            A frame cannot be decoded, or read.
+        FormatError
+            The frames are not of the size that is needed.
+        """
+        reader, id_, indices, rows = plan.reader, plan.id_, plan.indices, plan.rows
+        blocks = read_blocks(reader, id_, indices, rows, plan.located, clock)
+        if blocks is None:
+            start = perf_counter()
+            frames = reader.read_clip(id_, indices)
+            clock.decode += perf_counter() - start  # with its storage: not told apart
+            places = [targets[row] for row in rows]
+            self._show(frames, places, plan.rng, clock, f"item {id_!r}")
+            return
+        work = _Work(self, targets, plan.rng, clock)
+        try:
+            for block, parts in blocks:
+                work.decode(block, parts)
+        except CorruptFrameError as cause:
+            raise CorruptFrameError(
+                f"item {id_!r} of {reader!r}, frame {indices[rows.index(work.row)]}: "
+                f"{cause}. Run `gulp2 check --deep` on the directory"
+            ) from cause
+        except FormatError as cause:
+            raise FormatError(f"item {id_!r} of {reader!r}: {cause}") from cause
+        except ValueError as cause:
+            if isinstance(cause, GulpError):
+                raise
+            raise FormatError(
+                f"item {id_!r} of {reader!r}: {cause}; the frames of an item in a "
+                "batch must be of one size"
+            ) from cause
+
+    def decoder(
+        self, first: bytes, shape: tuple[int, ...], rng: np.random.Generator | None
+    ) -> tuple[FrameDecoder, bool]:
+        """Give what decodes the frames of an item, and whether to mirror them.
+
+        Parameters
+        ----------
+        first : bytes
+            The JPEG of one of them.
+        shape : tuple of int
+            Of a frame in the batch.
+        rng : numpy.random.Generator or None
+            From which the view chooses its region.
+        """
+        whole = decoder_for(first, 0, len(first), self._options)
+        if self.view is None:
+            _require_size(whole.shape, shape)
+            return whole, False
+        header = whole.header
+        region = self.view.choose(header.height, header.width, rng)
+        scale = _scale_for(region.height, region.width, shape)
+        crop = None
+        if (region.height, region.width) != (header.height, header.width):
+            crop = (region.top, region.left, region.height, region.width)
+        elif scale == 1:
+            return whole, region.mirrored
+        options = DecodeOptions(
+            scale=scale, crop=crop, colorspace=self._options.colorspace
+        )
+        return FrameDecoder(first, options), region.mirrored
+
+    def _show(
+        self,
+        frames: Rows,
+        targets: Sequence[Rows],
+        rng: np.random.Generator | None,
+        clock: Clock,
+        where: str,
+    ) -> None:
+        """Bring frames that a reader decoded into the batch."""
+        start = perf_counter()
+        if frames.shape[-1] != self._channels:
+            if self._channels == 1:
+                raise FormatError(f"{where}: its reader gives colours, and not grey")
+            frames = np.broadcast_to(frames, (*frames.shape[:-1], 3))
+        height, width = frames.shape[1:3]
+        if self.view is None:
+            _require_size(frames.shape[1:], targets[0].shape)
+            for frame, target in zip(frames, targets, strict=True):
+                target[...] = frame
+        else:
+            region = self.view.choose(height, width, rng)
+            bottom, right = region.top + region.height, region.left + region.width
+            for frame, target in zip(frames, targets, strict=True):
+                part = frame[region.top : bottom, region.left : right]
+                part = np.ascontiguousarray(part)
+                self.resize(part, target, mirrored=region.mirrored)
+        clock.transform += perf_counter() - start
+
+    def resize(self, frame: Rows, target: Rows, *, mirrored: bool) -> None:
+        """Resize a frame into its place."""
+        import cv2  # heavy, and not needed by every loader
+
+        height, width = target.shape[:2]
+        # Linear up to a half, below which it would leave pixels out; area before that
+        # takes six times as long, and the codec has halved already what it could.
+        reduction = max(frame.shape[0] / height, frame.shape[1] / width)
+        method = cv2.INTER_AREA if reduction > 2 else cv2.INTER_LINEAR
+        if target.shape[2] == 1:  # in OpenCV, grey has no axis for its channel
+            frame, target = frame[..., 0], target[..., 0]
+        into = self.memory("resized", target.shape) if mirrored else target
+        cv2.resize(frame, (width, height), dst=into, interpolation=method)
+        if mirrored:
+            cv2.flip(into, 1, dst=target)
+
+    def memory(self, name: str, shape: tuple[int, ...]) -> Rows:
+        """Give memory of this thread, kept from sample to sample."""
+        kept: Rows | None = getattr(self._scratch, name, None)
+        size = int(np.prod(shape))
+        if kept is None or kept.size < size:
+            kept = np.empty(size, np.uint8)
+            setattr(self._scratch, name, kept)
+        return kept[:size].reshape(shape)
+
+
+class _Work:
+    """The frames of one sample, decoded block by block."""
+
+    def __init__(
+        self,
+        maker: PixelMaker,
+        targets: Sequence[Rows],
+        rng: np.random.Generator | None,
+        clock: Clock,
+    ) -> None:
+        self._maker = maker
+        self._targets = targets
+        self._rng = rng
+        self._clock = clock
+        self._decoder: FrameDecoder | None = None
+        self._mirrored = False
+        self.row = 0
+
+    def decode(self, block: Any, places: Places) -> None:
+        """Decode the frames of a block."""
+        start = perf_counter()
+        targets = self._targets
+        shape = targets[0].shape
+        if self._decoder is None:
+            self.row, begin, end = places[0]
+            first = bytes(memoryview(block)[begin:end])
+            self._decoder, self._mirrored = self._maker.decoder(first, shape, self._rng)
+        decode, clock = self._decoder.decode, self._clock
+        if self._decoder.shape == shape and not self._mirrored:
+            for self.row, begin, end in places:
+                decode(block, begin, end, targets[self.row])
+            clock.decode += perf_counter() - start
+            return
+        frame = self._maker.memory("frame", self._decoder.shape)
+        for self.row, begin, end in places:
+            decode(block, begin, end, frame)
+            decoded = perf_counter()
+            self._maker.resize(frame, targets[self.row], mirrored=self._mirrored)
+            resized = perf_counter()
+            clock.decode += decoded - start
+            clock.transform += resized - decoded
+            start = resized
+
+
+def _scale_for(height: int, width: int, shape: tuple[int, ...]) -> int:
+    """Choose the smallest size to decode at from which nothing has to grow."""
+    for scale in _SCALES:
+        if height // scale >= shape[0] and width // scale >= shape[1]:
+            return scale
+    return 1
+
+
+def _require_size(found: tuple[int, ...], needed: tuple[int, ...]) -> None:
+    if found != needed:
+        raise FormatError(
+            f"its frames are {found[0]}x{found[1]}, those of the batch "
+            f"{needed[0]}x{needed[1]} (height x width). Give the loader a view, such "
+            "as view=CenterCrop(224), to bring all to one size"
+        )

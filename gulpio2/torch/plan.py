@@ -1,0 +1,119 @@
+"""What is known of a sample before its frames are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.order import Purpose, derive_seed
+from gulpio2.torch.seeding import SampleIndex, sample_rng
+from gulpio2.torch.stored import StoredClip, locate_clip
+
+if TYPE_CHECKING:
+    from gulpio2.order import Draw
+    from gulpio2.sampling import ClipIndices
+
+__all__ = ["Plan", "Sample", "place_of", "plan_sample"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """What a batch has of a sample beside its frames."""
+
+    info: dict[str, Any]
+    """What the dataset knows of it."""
+    target: Any
+    """As the dataset's ``target`` says; None without one."""
+    chosen: ClipIndices
+    """The frames, by their index in the item."""
+    substituted: bool = False
+    """Whether it stands in for a damaged one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What there is to do for a sample."""
+
+    leaf: Any
+    """The dataset that it is of."""
+    info: dict[str, Any]
+    """What that knows of it."""
+    chosen: ClipIndices
+    """The frames, by their index in the item."""
+    shape: tuple[int, ...]
+    """Of its frames: none for a single one, (frames,), or (clips, frames)."""
+    reader: Any
+    """From where they are read."""
+    id_: str
+    """The item's id there."""
+    indices: list[int]
+    """The frames to read, each once."""
+    rows: list[int]
+    """Where in the sample each of them is to be."""
+    again: list[tuple[int, int]]
+    """Rows of frames that come again, and where they are the first time."""
+    empty: list[int]
+    """Rows for which there is no frame."""
+    located: StoredClip | None
+    """Where the bytes are, if that is known."""
+    rng: np.random.Generator | None
+    """From which a view chooses its region; None in test mode."""
+
+
+def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
+    """Find out all that can be known of a sample before its frames are read.
+
+    Parameters
+    ----------
+    leaf : GulpClipDataset or GulpImageDataset
+        The dataset that it is of.
+    place : SampleIndex
+        Which one.
+    random_view : bool
+        Whether there is a view that may want a generator.
+    """
+    info: dict[str, Any] = leaf.get_data_info(place)
+    if not info["num_frames"]:
+        raise ValueError(
+            f"item {info['id']!r} has no frames: leave it out in filter_data"
+        )
+    # Just as the dataset chooses them for a DataLoader.
+    chosen: ClipIndices = leaf.choose_frames(
+        info, None if leaf.test_mode else sample_rng(place)
+    )
+    first: dict[int, int] = {}
+    again: list[tuple[int, int]] = []
+    empty: list[int] = []
+    for row, index in enumerate(chosen.indices.ravel().tolist()):
+        if index < 0:
+            empty.append(row)
+        elif (earlier := first.setdefault(index, row)) != row:
+            again.append((row, earlier))
+    indices, rows = list(first), list(first.values())
+    reader, id_ = leaf.source.find(info)
+    rng = None
+    if random_view and not leaf.test_mode:
+        rng = np.random.default_rng(derive_seed(place.seed, Purpose.VIEW))
+    return Plan(
+        leaf,
+        info,
+        chosen,
+        () if leaf.single_frame else chosen.indices.shape,
+        reader,
+        id_,
+        indices,
+        rows,
+        again,
+        empty,
+        locate_clip(reader, id_, indices, rows) if indices else None,
+        rng,
+    )
+
+
+def place_of(draw: Draw) -> SampleIndex:
+    """Give a draw as the index that the datasets of this package take."""
+    return SampleIndex(
+        draw.index, seed=draw.seed, epoch=draw.epoch, position=draw.position
+    )

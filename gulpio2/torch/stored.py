@@ -1,0 +1,153 @@
+"""The stored bytes of the frames of a sample: where they are, and reading them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.codecs.jpeg import jpeg_bytes_to_img
+from gulpio2.directory import GulpDirectory
+from gulpio2.errors import CorruptFrameError
+from gulpio2.format.plan import plan_reads
+from gulpio2.view import GulpView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gulpio2.item import StoredItem
+    from gulpio2.torch.profile import Clock
+
+    # Row of a frame in the sample, start and stop in the block.
+    Places = list[tuple[int, int, int]]
+
+__all__ = ["StoredClip", "locate_clip", "read_blocks"]
+
+# What reads as this package's directories do.
+_OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredClip:
+    """Where the stored bytes of some frames of an item are."""
+
+    item: StoredItem
+    """The item."""
+    reads: list[tuple[int, int, Places]]
+    """Offset and length of each read, and the frames in it."""
+
+
+class _Memory(threading.local):
+    """What one thread reads into, kept from read to read."""
+
+    def __init__(self) -> None:
+        self.block = bytearray()
+
+
+_MEMORY = _Memory()
+
+
+def locate_clip(
+    reader: Any, id_: str, indices: Sequence[int], rows: Sequence[int]
+) -> StoredClip | None:
+    """Find the stored bytes of frames, without reading any.
+
+    Parameters
+    ----------
+    reader : FrameReader
+        Where the item is.
+    id_ : str
+        Its id there.
+    indices : sequence of int
+        Which frames.
+    rows : sequence of int
+        Where in the sample each is to be.
+
+    Returns
+    -------
+    StoredClip or None
+        None where the reader is to be asked for the bytes, or for the frames: it is
+        not one of this package, compares checksums, or has a decoder of its own.
+
+    Raises
+    ------
+    CorruptFrameError
+        A record is empty.
+    ItemNotFoundError
+        There is no such item.
+    """
+    if getattr(type(reader), "read_jpegs", None) not in _OWN:
+        return None
+    item: StoredItem = reader.item(id_)
+    if item.verify or item.decoder is not jpeg_bytes_to_img:
+        return None
+    spans = item.record.spans(indices)
+    reads, found = [], 0
+    for read in plan_reads(spans):
+        base = read.offset
+        places = [
+            (rows[member], spans[member][0] - base, sum(spans[member]) - base)
+            for member in read.members
+        ]
+        reads.append((base, read.length, places))
+        found += len(places)
+    if found < len(spans):
+        empty = next(k for k, span in enumerate(spans) if span[1] == 0)
+        raise CorruptFrameError(
+            f"item {id_!r} of {reader!r}, frame {indices[empty]}: the record is empty"
+        )
+    return StoredClip(item, reads)
+
+
+def read_blocks(
+    reader: Any,
+    id_: str,
+    indices: Sequence[int],
+    rows: Sequence[int],
+    located: StoredClip | None,
+    clock: Clock,
+) -> Iterator[tuple[bytes | bytearray, Places]] | None:
+    """Read the stored bytes of frames, block by block.
+
+    Parameters
+    ----------
+    reader, id_, indices, rows
+        As in `locate_clip`.
+    located : StoredClip or None
+        What that gave.
+    clock : Clock
+        Of this thread.
+
+    Returns
+    -------
+    iterator or None
+        Blocks with the places of the frames in them. A block is to be used before the
+        next one is asked for: its memory is used again. None where the reader gives
+        frames only.
+    """
+    if located is not None:
+        return _blocks(located, clock)
+    decoder = getattr(reader, "jpeg_decoder", jpeg_bytes_to_img)
+    if isinstance(reader, GulpView):
+        decoder = reader.item(id_).decoder
+    if not hasattr(reader, "read_jpegs") or decoder is not jpeg_bytes_to_img:
+        return None
+    start = perf_counter()
+    jpegs = reader.read_jpegs(id_, list(indices))
+    clock.storage += perf_counter() - start
+    clock.num_bytes += sum(map(len, jpegs))
+    return ((jpeg, [(position, 0, len(jpeg))]) for position, jpeg in enumerate(jpegs))
+
+
+def _blocks(
+    located: StoredClip, clock: Clock
+) -> Iterator[tuple[bytes | bytearray, Places]]:
+    # Decoded out of the block that was read, and that one read into memory which is
+    # in the caches: a copy of each JPEG takes as long as reading it.
+    for offset, length, places in located.reads:
+        start = perf_counter()
+        block = located.item.read_into(offset, length, _MEMORY.block)
+        clock.storage += perf_counter() - start
+        clock.num_bytes += sum(stop - begin for _, begin, stop in places)
+        yield block, places
