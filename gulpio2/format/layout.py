@@ -94,11 +94,17 @@ def list_chunks(names: Iterable[str]) -> Listing:
     Listing
         Numbers in numeric order: chunk 10 comes after chunk 9.
     """
-    data: set[int] = set()
-    meta: set[int] = set()
+    rest = set(names)
+    # Most directories have the numbers from 0 on: no need to take them apart.
+    number = 0
+    while (pair := {f"data_{number}.gulp", f"meta_{number}.gmeta"}) <= rest:
+        rest -= pair
+        number += 1
+    data = set(range(number))
+    meta = set(range(number))
     partials: list[str] = []
     strays: list[str] = []
-    for name in names:
+    for name in rest:
         if match := _DATA.fullmatch(name):
             data.add(int(match[1]))
         elif match := _META.fullmatch(name):
