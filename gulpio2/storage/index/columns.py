@@ -9,15 +9,13 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
 __all__ = [
@@ -25,9 +23,9 @@ __all__ = [
     "HAS_CRC32",
     "IRREGULAR",
     "Columns",
+    "GrowingColumns",
     "IndexContent",
     "Lookup",
-    "concatenate",
     "crc32_of",
     "hash_id",
     "ids_crc32",
@@ -180,39 +178,34 @@ class Columns:
         return self.ids(row, row + 1)[0]
 
 
-def concatenate(parts: list[Columns]) -> Columns:
-    """Put the rows of several parts one after another.
+class GrowingColumns:
+    """Columns to which rows are added, part by part."""
 
-    The list is emptied, and columns are let go of one by one: both at once would take
-    twice the memory.
-    """
-    names = [column.name for column in fields(Columns)]
-    columns = {name: [getattr(part, name) for part in parts] for name in names}
-    parts.clear()
-    whole: dict[str, npt.NDArray[Any]] = {}
-    for name in names:
-        dtype = np.dtype(DTYPES[name])
-        arrays = columns.pop(name)
-        if name in _BOUNDS:
-            whole[name] = _joined_bounds(arrays, dtype)
-        else:
-            whole[name] = (
-                np.concatenate(arrays, dtype=dtype) if arrays else np.empty(0, dtype)
-            )
-    return Columns(**whole)
+    def __init__(self) -> None:
+        self._arrays = {name: np.zeros(1, DTYPES[name]) for name in DTYPES}
+        # The bounds begin with a 0.
+        self._lengths = {name: int(name in _BOUNDS) for name in DTYPES}
 
+    def add(self, part: Columns) -> None:
+        """Add the rows of a part."""
+        for name in DTYPES:
+            values = getattr(part, name)
+            length = self._lengths[name]
+            if name in _BOUNDS:
+                values = values[1:] + self._arrays[name][length - 1]
+            self._lengths[name] = length + len(values)
+            array = self._arrays[name]
+            if len(array) < length + len(values):
+                # An eighth more than is needed: growing in place costs next to
+                # nothing, but what is there is memory in use.
+                array.resize((length + len(values)) * 9 // 8, refcheck=False)
+            array[length : length + len(values)] = values
 
-def _joined_bounds(
-    arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]
-) -> npt.NDArray[Any]:
-    """Put bounds one after another, each beginning where the last one ended."""
-    bounds = np.zeros(1 + sum(len(array) - 1 for array in arrays), dtype)
-    at = 0
-    for array in arrays:
-        count = len(array) - 1
-        bounds[at + 1 : at + 1 + count] = array[1:] + bounds[at]
-        at += count
-    return bounds
+    def finish(self) -> Columns:
+        """Give all of them. Nothing can be added any more."""
+        for name, array in self._arrays.items():
+            array.resize(self._lengths[name], refcheck=False)
+        return Columns(**self._arrays)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

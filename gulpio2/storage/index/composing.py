@@ -18,8 +18,8 @@ from gulpio2.format.layout import meta_name
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
     Columns,
+    GrowingColumns,
     IndexContent,
-    concatenate,
     ids_crc32,
     make_lookup,
 )
@@ -67,15 +67,26 @@ def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
         ``(k, 5)``: number, bytes, time, and zeros for what is not known yet. A map
         that is gone since the folder was listed is left out, with its chunk.
     """
-    stat, prefix = os.stat, os.path.join(folder, "")  # noqa: PTH118
-    states = []
-    for number in numbers:
-        try:
-            state = stat(f"{prefix}meta_{number}.gmeta")
-        except FileNotFoundError:
-            continue
-        states.append((number, state.st_size, state.st_mtime_ns, 0, 0))
-    return np.array(states, np.int64).reshape(-1, 5)
+    stat = os.stat
+    found, sizes, times = [], [], []
+    # By the folder's descriptor a file is found in two thirds of the time.
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if numbers else -1
+    try:
+        for number in numbers:
+            try:
+                state = stat(f"meta_{number}.gmeta", dir_fd=fd)
+            except FileNotFoundError:
+                continue
+            found.append(number)
+            sizes.append(state.st_size)
+            times.append(state.st_mtime_ns)
+    finally:
+        if numbers:
+            os.close(fd)
+    states = np.zeros((len(found), 5), np.int64)
+    for column, values in enumerate((found, sizes, times)):
+        states[:, column] = values
+    return states
 
 
 def compose(
@@ -112,7 +123,7 @@ def compose(
     if old is not None and fresh and not thorough:
         return old, 0
     earlier = _Earlier(old)
-    parts: list[Columns] = []
+    growing = GrowingColumns()
     chunks = np.zeros_like(states)
     parsed = 0
     for at, state in enumerate(states.tolist()):
@@ -125,12 +136,12 @@ def compose(
                 parsed += 1
             known = state
         chunks[at] = [*known[:4], len(part)]
-        parts.append(part)
+        growing.add(part)
         if progress is not None:
             progress(
                 items=len(part), frames=part.total_frames, num_bytes=int(states[at, 1])
             )
-    columns = concatenate(parts)
+    columns = growing.finish()
     lookup = make_lookup(columns)
     check_ids(columns, lookup, where=folder)
     made = IndexContent(columns, lookup, chunks)
