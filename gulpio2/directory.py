@@ -38,7 +38,8 @@ from gulpio2.storage.index.mappings import (
     Entries,
     LazyDict,
 )
-from gulpio2.storage.index.opening import open_index
+from gulpio2.storage.index.opening import may_write_index, open_index
+from gulpio2.storage.index.table import without_frames
 from gulpio2.storage.local import open_store
 from gulpio2.view import GulpView, as_frame, view_of_rows
 
@@ -195,23 +196,21 @@ class GulpDirectory:
                 "lost. Run `gulp2 check` on the directory",
                 self._store.path(data_name(number)),
             )
-        self.num_chunks = len(listing.chunks)
         self.chunk_objs_lookup: OrderedDict[int, GulpChunk]
         self.chunk_lookup: dict[str, int]
         self.merged_meta_dict: dict[str, Any]
-        # Another program may be writing where there are partial files; it will see to
-        # the index.
         self._index = open_index(
             self.output_dir,
             listing.chunks,
             wanted=self.indexed,
-            may_write=not listing.partials,
+            may_write=may_write_index(self.output_dir, listing.partials),
             verify=self.verify,
         )
         if self._index is None:
             self._load_maps(listing.chunks)
         else:
             self._use_index(self._index)
+        self.num_chunks = len(self.chunk_objs_lookup)
 
     def _load_maps(self, numbers: Sequence[int]) -> None:
         """Have every entry in memory."""
@@ -374,15 +373,21 @@ class GulpDirectory:
     def table(self) -> Any:
         """A ``pyarrow.Table`` with a row per item.
 
-        Its columns are ``id``, ``chunk``, ``num_frames``, and the keys of the items'
+        Its columns are ``id``, ``chunk``, ``num_frames``, ``frames`` (for each frame
+        ``offset``, ``length``, ``pad`` and ``crc32``), and the keys of the items'
         metadata; a key that has one of these names is a column ``meta.id`` and so on.
         A key whose values are of several types, or mappings, is a column of JSON text.
+        Of a mapped index the columns are its pages, and nothing is copied; ``frames``
+        is as the file has it, which readers check item by item and this does not.
         """
         return self._item_index.table()
 
     @property
     def index(self) -> Any:
-        """The `table` as a pandas DataFrame; itself, where pandas is not installed."""
+        """The `table` as a pandas DataFrame; itself, where pandas is not installed.
+
+        The columns are Arrow's (``pandas.ArrowDtype``), so that nothing is copied.
+        """
         return as_frame(self.table)
 
     def query(self, condition: Any) -> GulpView:
@@ -405,7 +410,7 @@ class GulpDirectory:
         ValueError
             The condition cannot be understood, or does not fit the columns.
         """
-        return view_of_rows(self, select_rows(self.table, condition))
+        return view_of_rows(self, select_rows(without_frames(self.table), condition))
 
     def view(self, ids: Iterable[Any]) -> GulpView:
         """Give some items, in this order, as a view that reads like a directory.
