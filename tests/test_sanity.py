@@ -150,10 +150,10 @@ def test_an_empty_directory_is_a_finding(tmp_path):
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(folder, monkeypatch):
-    def refuse(_: Path) -> Any:
+    def refuse(_: object) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(os, "listdir", refuse)
     with pytest.raises(StorageError, match=rf"cannot list {folder}: Permission denied"):
         check_directory(folder)
 

@@ -25,16 +25,20 @@ from gulpio2.format.map_checks import (
     check_map,
 )
 from gulpio2.format.removals import Removals
+from gulpio2.format.scan import UnusualMapError
 from gulpio2.removal import read_removals
 from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
-    from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
 
 __all__ = ["check_directory"]
+
+# That of `gulpio2.storage.index.file`, which takes long to load.
+_INDEX_NAME = "index.arrow"
+_INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
 
 
 def check_directory(
@@ -85,7 +89,7 @@ def check_directory(
         )
     report = CheckReport(str(path), deep)
     findings = Findings(report, progress or _no_progress)
-    _DirectoryCheck(open_store(path), findings).run()
+    _DirectoryCheck(LocalStore(path), findings).run()
     return report
 
 
@@ -96,14 +100,15 @@ def _no_progress(**_counts: int) -> None:
 class _DirectoryCheck:
     """The check of one directory."""
 
-    def __init__(self, store: Store, findings: Findings) -> None:
+    def __init__(self, store: LocalStore, findings: Findings) -> None:
         self.store = store
         self.findings = findings
         self.removals = Removals()
 
     def run(self) -> None:
         """Check everything."""
-        listing, problems = check_names(self.store.names())
+        names = self.store.names()
+        listing, problems = check_names(names)
         self.findings.add(problems)
         try:
             self.removals = read_removals(self.store)
@@ -129,6 +134,41 @@ class _DirectoryCheck:
             self.findings.add(check_labels(labels))
         if failures is not None:
             self.findings.add(*check_failures_file(failures))
+        if self.findings.report.deep and _INDEX_NAME in names:
+            self._check_index()
+
+    def _check_index(self) -> None:
+        """Compare the index, which can be made anew at any time, with the maps."""
+        # Loaded here: most checks need neither of the two.
+        from gulpio2.storage.index.keeping import check_index, index_state
+
+        def note(text: str) -> None:
+            self.findings.add([], [Problem("stale-index", text, _INDEX_NAME)])
+
+        try:
+            if stale := index_state(self.store.folder).stale:
+                note(
+                    f"was made before {stale[0]}"
+                    + (f" and {len(stale) - 1} other maps" if len(stale) > 1 else "")
+                    + " took its present form; readers do without those rows. `gulp2 "
+                    "index` brings it up to date"
+                )
+                return
+            faults = check_index(self.store.folder)
+        except ImportError as cause:
+            note(f"was not looked at: {cause}")
+        except (MetaFileError, UnusualMapError, FileNotFoundError):
+            note("was not looked at, as a map is damaged or missing")
+        except (OSError, ValueError, LookupError, OverflowError) as cause:
+            text = f"cannot be compared with the maps ({cause}): {_INDEX_ADVICE}"
+            self.findings.add([Problem("bad-index", text, _INDEX_NAME)])
+        else:
+            self.findings.add(
+                [
+                    Problem("bad-index", f"{fault}: {_INDEX_ADVICE}", _INDEX_NAME)
+                    for fault in faults
+                ]
+            )
 
     def _read(self, name: str) -> bytes | None:
         """Read a small file; None where it is not there, or cannot be read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,7 +174,15 @@ class LocalStore:
 
     def size(self, name: str) -> int:
         """Count the bytes of a file."""
-        return (self.folder / name).stat().st_size
+        try:
+            state = (self.folder / name).stat()
+            if not stat.S_ISREG(state.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")  # noqa: TRY301  # told as others are
+        except FileNotFoundError:
+            raise
+        except OSError as cause:
+            raise _refused(cause, "read", self.folder / name) from cause
+        return state.st_size
 
     def read(self, name: str) -> bytes:
         """Read a whole file."""

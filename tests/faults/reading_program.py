@@ -4,6 +4,7 @@ As a program: ``python reading_program.py PICKLE COUNT SEED``, where the pickle 
 directory that was opened elsewhere and what its items must be.
 """
 
+import logging
 import pickle
 import random
 import sys
@@ -30,7 +31,7 @@ def read_many(directory, count, seed):
     rng = random.Random(seed)
     for number in range(count):
         if number % 40 == 39:
-            directory = GulpDirectory(directory.output_dir)
+            directory = GulpDirectory(directory.output_dir, indexed=directory.indexed)
         ids = [id_ for id_ in directory.chunk_lookup if not id_.startswith("temp")]
         id_ = rng.choice(ids)
         index = rng.randrange(3)
@@ -40,5 +41,6 @@ def read_many(directory, count, seed):
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)  # of an index that a writer has made stale
     opened = pickle.loads(Path(sys.argv[1]).read_bytes())
     read_many(opened, int(sys.argv[2]), int(sys.argv[3]))

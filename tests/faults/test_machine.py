@@ -1,5 +1,6 @@
 """Whatever is done to a directory, and killed: it is what a dictionary says."""
 
+import logging
 import os
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ from gulpio2.format.layout import list_chunks, meta_name
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import in_child, kill_at_operation
@@ -60,6 +62,7 @@ class Directory(RuleBasedStateMachine):
         # Killing a process needs no disk, and waiting for it takes most of the time.
         self.fast = mock.patch.object(os, "fsync", return_value=None)
         self.fast.start()
+        logging.getLogger("gulpio2").setLevel(logging.ERROR)
         self.root = Path(tempfile.mkdtemp(prefix="machine"))
         self.folder = self.root / "gulped"
         self.items: set[str] = set()
@@ -171,6 +174,11 @@ class Directory(RuleBasedStateMachine):
         shutil.rmtree(target, ignore_errors=True)
 
     @precondition(lambda self: self.items)
+    @rule(killed_at=st.none() | st.integers(1, 8))
+    def index(self, killed_at):
+        self.change(lambda: build_index(self.folder), killed_at)
+
+    @precondition(lambda self: self.items)
     @rule()
     def check(self):
         problems = check_directory(self.folder, deep=True).problems
@@ -185,7 +193,8 @@ class Directory(RuleBasedStateMachine):
 
     @invariant()
     def everything_that_should_be_there_is_and_is_right(self):
-        with GulpDirectory(self.folder) as directory:
+        has_index = (self.folder / "index.arrow").exists()
+        with GulpDirectory(self.folder, indexed=has_index) as directory:
             assert set(directory.chunk_lookup) == self.items
             for id_ in self.items:
                 number = int(id_[4:])
@@ -194,6 +203,7 @@ class Directory(RuleBasedStateMachine):
 
     def teardown(self):
         self.fast.stop()
+        logging.getLogger("gulpio2").setLevel(logging.NOTSET)
         shutil.rmtree(self.root)
 
 
