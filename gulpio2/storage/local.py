@@ -177,7 +177,7 @@ class LocalStore:
         try:
             state = (self.folder / name).stat()
             if not stat.S_ISREG(state.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")  # noqa: TRY301  # told as others are
+                raise OSError(errno.EINVAL, "not a regular file")  # told as others are
         except FileNotFoundError:
             raise
         except OSError as cause:
