@@ -141,7 +141,8 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
         return _Translator(names, quoted).translate(tree.body)
     except (SyntaxError, RecursionError, MemoryError) as cause:
         raise ValueError(f"the condition {text!r} cannot be parsed: {cause}") from cause
-    except ValueError as cause:
+    except (ValueError, OverflowError, TypeError, NotImplementedError) as cause:
+        # All but the first are Arrow's, of a value that it does not take.
         raise ValueError(f"in the condition {text!r}: {cause}") from cause
 
 

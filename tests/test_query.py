@@ -73,6 +73,7 @@ def test_a_text_selects_what_it_says(text, expected):
         ("n = 3", "cannot be parsed"),
         ("import os", "cannot be parsed"),
         ("(" * 300 + "n" + ")" * 300, "cannot be parsed"),
+        ("n >= 9223372036854775808", "too large"),
         ("nothing == 3", "no column 'nothing'; there are label, n, fps"),
         ("`no such` == 3", "no column 'no such'"),
         ("n + 1 == 4", "'n \\+ 1' stands where a number"),

@@ -7,9 +7,14 @@ that is a finding. ``bin/fuzz`` feeds them.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-from typing import TYPE_CHECKING
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import (
     EncoderSettings,
     check_jpeg,
@@ -21,9 +26,10 @@ from gulpio2.errors import GulpError
 from gulpio2.format.entry import load_extras, verify_entry
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.journal import dump_line, load_lines
-from gulpio2.format.layout import list_chunks
+from gulpio2.format.layout import REMOVALS_NAME, data_name, list_chunks, meta_name
 from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.map_checks import (
+    check_deleted,
     check_failures_file,
     check_labels,
     check_manifest,
@@ -31,6 +37,11 @@ from gulpio2.format.map_checks import (
 )
 from gulpio2.format.removals import Removals, dump_removals, load_removals
 from gulpio2.format.salvage import JpegFinder, salvage_map
+from gulpio2.format.scan import UnusualMapError, scan_gmeta
+from gulpio2.query import parse_condition
+from gulpio2.storage.index.file import INDEX_NAME
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.index.opening import open_index
 from gulpio2.testing.directories import make_frames
 
 if TYPE_CHECKING:
@@ -70,6 +81,67 @@ def _manifest(data: bytes) -> None:
     load_manifest(data, where="fuzz")
 
 
+class _Indexed:
+    """A small directory, and what its index has to say of it."""
+
+    def __init__(self) -> None:
+        self._holder = tempfile.TemporaryDirectory(prefix="gulpio2-fuzz-")
+        self.folder = Path(self._holder.name)
+        for number in range(2):
+            chunk = GulpChunk(
+                self.folder / data_name(number), self.folder / meta_name(number)
+            )
+            with chunk.open("wb"):
+                for item in range(2):
+                    name = f"item{number}{item}"
+                    chunk.append(name, {"label": name}, make_frames(2, 8, 8, seed=item))
+        build_index(self.folder)
+        self.path = self.folder / INDEX_NAME
+        self.sound = self.path.read_bytes()
+        self.expected = self.read()
+        # What is wrong with a file is no news here.
+        logging.getLogger("gulpio2.storage.index").setLevel(logging.CRITICAL)
+
+    def read(self) -> list[Any]:
+        """Give ids, spans, checksums and metadata."""
+        index = open_index(self.folder, [0, 1], wanted=True, may_write=False)
+        found: list[Any] = []
+        for id_ in index.ids() if index is not None else ():
+            record = index.record(id_) if index is not None else None
+            if record is not None:
+                crc32 = record.crc32(range(2), id_)
+                found.append((id_, list(record.frame_info), crc32, record.meta))
+        return found
+
+
+@functools.cache
+def _indexed() -> _Indexed:
+    return _Indexed()
+
+
+def _index(data: bytes) -> None:
+    directory = _indexed()
+    directory.path.write_bytes(data)
+    if directory.read() != directory.expected:
+        raise AssertionError("the index says what the maps do not")
+
+
+def _condition(data: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        parse_condition(data.decode("utf-8", "replace"), ["label", "n", "a b"])
+
+
+def _scan(data: bytes) -> None:
+    with contextlib.suppress(UnusualMapError):
+        for _ in scan_gmeta(data, where="fuzz"):
+            pass
+
+
+def _removals(data: bytes) -> None:
+    for pairs in load_removals(data, where="fuzz").deleted.values():
+        check_deleted(pairs, REMOVALS_NAME)
+
+
 def _guarded(parse: Callable[[bytes], object]) -> Callable[[bytes], None]:
     """Make errors of the package no finding."""
 
@@ -86,7 +158,10 @@ PARSERS: dict[str, Callable[[bytes], None]] = {
         ("gmeta", _gmeta),
         ("check_map", lambda data: check_map(data, "meta_0.gmeta")),
         ("manifest", _manifest),
-        ("removals", lambda data: load_removals(data, where="fuzz")),
+        ("scan", _scan),
+        ("removals", _removals),
+        ("index", _index),
+        ("condition", _condition),
         ("journal", load_lines),
         ("labels", check_labels),
         ("failures", check_failures_file),
@@ -120,6 +195,12 @@ def seeds() -> dict[str, list[bytes]]:
     return {
         "gmeta": gmeta,
         "check_map": gmeta,
+        "scan": gmeta,
+        "index": [_indexed().sound],
+        "condition": [
+            b"label == 'x' and n >= 16 or `a b` in [1, 2.5, None]",
+            b"not (label.contains('y') or n is not None) and 1 < n <= -3",
+        ],
         "manifest": [dump_manifest(Manifest((run,), {"classes": ["a"]}))],
         "removals": [dump_removals(Removals({0: [("a", entry)]}, {1: [(0, 8)]}))],
         "journal": [dump_line({"task": 0}) + dump_line([1, 2])],
