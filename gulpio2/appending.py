@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkAppender", "stored_frames"]
 
-# Bytes. One write of so many costs a third of what a write per frame does.
-_BLOCK_BYTES = 1 << 20
+# Bytes. One write of so many costs less than half of what a write per frame does, and
+# a third of what a write of a megabyte does, which has left the processor's cache.
+_BLOCK_BYTES = 1 << 18
 
 _IN_THIS_THREAD = FrameEncoder()
 
@@ -57,12 +58,14 @@ class _Block:
         self._start = self.position = writer.tell()
         self._parts: list[bytes] = []
 
-    def write(self, jpeg: bytes, padding: bytes) -> None:
-        """Take a record."""
+    def take(self, jpeg: bytes) -> FrameInfo:
+        """Take a frame; say where it will be."""
+        info, padding = record_of(jpeg, self.position)
         self._parts += (jpeg, padding)
-        self.position += len(jpeg) + len(padding)
+        self.position += info.length
         if self.position - self._start >= _BLOCK_BYTES:
             self.flush()
+        return info
 
     def flush(self) -> None:
         """Write what was taken."""
@@ -219,14 +222,12 @@ class ChunkAppender:
         # Only a source promises that a frame stays as it is after the next one came.
         encoder = self.frame_encoder if _is_source(frames) else _IN_THIS_THREAD
         encoded = encoder.encode(stored_frames(frames), self._settings)
+        crc32: list[int] = [] if growth is None else growth.crc32
         try:
             for pts, jpeg in encoded:
-                info, padding = record_of(jpeg, block.position)
-                block.write(jpeg, padding)
-                infos.append(info)
+                infos.append(block.take(jpeg))
                 times.append(pts)
-                if growth:
-                    growth.crc32.append(frame_crc32(jpeg))
+                crc32.append(frame_crc32(jpeg))
         except AdapterContractError as cause:
             raise AdapterContractError(
                 f"item {id_!r}, frame {len(infos)}: {cause}"

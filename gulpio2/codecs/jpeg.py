@@ -259,6 +259,8 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
     AdapterContractError
         Something that is no image, or bytes that are no whole JPEG.
     """
+    if isinstance(frame, YuvFrame):
+        return _encode_planes(frame, settings)
     if isinstance(frame, (bytes, bytearray, memoryview)):
         data = bytes(frame)
         try:
@@ -268,8 +270,6 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
                 f"a frame given as {len(data)} bytes cannot be stored: {cause}"
             ) from cause
         return data
-    if isinstance(frame, YuvFrame):
-        return _encode_planes(frame, settings)
     pixels = to_storable(frame)
     if pixels.ndim == 2:
         encoded = simplejpeg.encode_jpeg(
@@ -314,9 +314,7 @@ def _with_margin(
     86. The last one would be another row's pixel, and at the end whatever comes there.
     """
     height, width = luma.shape
-    below, right = (
-        int(n == m - 1) for n, m in zip(luma.shape, chroma_covers, strict=True)
-    )
+    below, right = height == chroma_covers[0] - 1, width == chroma_covers[1] - 1
     if not below and not right:
         return luma
     larger = np.empty((height + below, width + right), np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import hashlib
 import multiprocessing
@@ -42,6 +43,8 @@ _LOOK_SECONDS = 0.2
 _END_SECONDS = 5.0
 # Objects after which a worker looks for cycles.
 _COLLECT_AFTER = 50_000
+# M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of glibc, in bytes.
+_GLIBC_OPTIONS = {-3: 32 << 20, -1: 64 << 20}
 
 
 @contextlib.contextmanager
@@ -270,8 +273,21 @@ def _begin_worker(job: Job, tell: Connection, cores: SharedCores) -> None:
     # time.
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
+    _keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library use freed memory again instead of handing it back.
+
+    Every frame needs the same few buffers. Without this the larger ones are mapped and
+    filled with zeros by the system for each frame anew.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
+        change = ctypes.CDLL(None).mallopt
+        for number, value in _GLIBC_OPTIONS.items():
+            change(number, value)
 
 
 def _end_with_parent() -> None:

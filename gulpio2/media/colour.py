@@ -138,6 +138,11 @@ class _Mix(NamedTuple):
     offset: float
 
 
+def _line(gain: float, offset: float) -> npt.NDArray[np.float64]:
+    """Give ``plane * gain + offset`` as OpenCV takes it."""
+    return np.array([[gain, offset]])
+
+
 class PlaneConversion:
     """From the planes of one kind of video to those of a JPEG.
 
@@ -174,7 +179,8 @@ class PlaneConversion:
         gain_y, gain_c = 255 / luma, 255 / chroma
         self._black, self._gain_y = black, gain_y
         self._lowest_c, self._gain_c = middle - 128 / gain_c, gain_c
-        self._y = _Mix(gain_y, 0.0, -gain_y * black)
+        self._y = _line(gain_y, -gain_y * black)
+        self._c = _line(gain_c, 128 - gain_c * middle)
         change = np.linalg.solve(_BT601.to_rgb(), colour.matrix.to_rgb())
 
         def around_128(a: float, b: float) -> _Mix:
@@ -222,9 +228,10 @@ class PlaneConversion:
                 _to_eight_bits(v, lowest, gain),
             )
         if self._luma_differs:
-            return YuvFrame(
-                _mix(self._y, y, y), _mix(self._u, u, u), _mix(self._v, v, v)
-            )
+            scale, of_chroma = cv2.transform, self._c
+            # Two thirds of the time of a table, and of `addWeighted`.
+            planes = (scale(y, self._y), scale(u, of_chroma), scale(v, of_chroma))
+            return YuvFrame(*planes)  # type: ignore[arg-type]  # uint8, as they came
         return YuvFrame(_bytes(y), _bytes(u), _bytes(v))
 
     def luma(self, y: Plane) -> npt.NDArray[np.uint8]:
@@ -237,7 +244,8 @@ class PlaneConversion:
         """
         if self._deep:
             return _to_eight_bits(y, self._black, self._gain_y)
-        return _mix(self._y, y, y) if self._luma_differs else _bytes(y)
+        plane = cv2.transform(y, self._y) if self._luma_differs else y
+        return np.asarray(plane, np.uint8)
 
 
 def _bytes(plane: Plane) -> npt.NDArray[np.uint8]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.media.colour import Matrix, PlaneColour, PlaneConversion, matrix_of
-from gulpio2.media.orientation import Orientation, read_orientation
+from gulpio2.media.orientation import UPRIGHT, Orientation, read_orientation
 from gulpio2.media.planes import (
     Layout,
     PlaneReader,
     PlaneScaler,
     chroma_below,
     layout_of,
+    plane_views,
 )
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import YuvFrame
@@ -104,6 +105,9 @@ class FrameConverter:
         self._picture: Picture | None = None
         self._orientation: Orientation | None = None
         self._shape: tuple[int, int] | None = None
+        # Planes need neither taking apart nor resizing nor turning.
+        self._direct = False
+        self._deep = False
 
     @property
     def picture(self) -> Picture | None:
@@ -135,20 +139,6 @@ class FrameConverter:
         ValueError
             A pixel format that cannot be read.
         """
-        picture = self._describe(frame)
-        orientation, shape = self._orientation, self._shape
-        if orientation is None or shape is None:
-            orientation = self._orientation = read_orientation(frame)
-            shown = orientation.shown(picture.height, picture.width)
-            shape = self._shape = resized_shape(*shown, self._short_edge)
-        stored_shape = orientation.shown(*shape)
-        if picture.layout.kind == "rgb":
-            pixels = self._reader.rgb(frame, picture.layout)
-            resized = resize_pixels(pixels, stored_shape)
-            return orientation.apply(resized)
-        return orientation.apply_to_planes(self._planes(frame, picture, stored_shape))
-
-    def _describe(self, frame: Any) -> Picture:
         key = (
             frame.height,
             frame.width,
@@ -156,8 +146,24 @@ class FrameConverter:
             frame.colorspace,
             frame.color_range,
         )
-        if key == self._key and self._picture is not None:
-            return self._picture
+        if key != self._key:
+            self._take_note(frame)
+            self._key = key
+        if self._direct:
+            y, u, v = plane_views(frame, deep=self._deep)
+            return self._conversion(y, u, v)
+        picture, orientation, shape = self._picture, self._orientation, self._shape
+        if picture is None or orientation is None or shape is None:
+            raise TypeError("a frame was not taken note of")
+        stored_shape = orientation.shown(*shape)
+        if picture.layout.kind == "rgb":
+            pixels = self._reader.rgb(frame, picture.layout)
+            resized = resize_pixels(pixels, stored_shape)
+            return orientation.apply(resized)
+        return orientation.apply_to_planes(self._planes(frame, picture, stored_shape))
+
+    def _take_note(self, frame: Any) -> None:
+        """Choose what to do with frames like this one; the first sets the size."""
         picture = Picture.of(frame)
         before = self._picture
         if before and (before.height, before.width) != (frame.height, frame.width):
@@ -169,11 +175,22 @@ class FrameConverter:
                 frame.width,
                 frame.height,
             )
-        self._key, self._picture = key, picture
+        if self._orientation is None:
+            self._orientation = read_orientation(frame)
+            shown = self._orientation.shown(picture.height, picture.width)
+            self._shape = resized_shape(*shown, self._short_edge)
+        layout = picture.layout
+        self._picture = picture
+        self._deep = layout.depth > 8
         self._conversion = _conversion_of(
-            PlaneColour(picture.matrix, picture.full_range, picture.layout.depth)
+            PlaneColour(picture.matrix, picture.full_range, layout.depth)
         )
-        return picture
+        self._direct = (
+            layout.kind == "yuv"
+            and layout.read_as == picture.pix_fmt
+            and self._orientation == UPRIGHT
+            and self._shape == (picture.height, picture.width)
+        )
 
     def _planes(self, frame: Any, picture: Picture, shape: tuple[int, int]) -> YuvFrame:
         """Resize and convert the planes of a frame, still as it is stored."""

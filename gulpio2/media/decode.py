@@ -113,13 +113,14 @@ class OpenVideo:
         as it shows them.
         """
         clock = Clock(self.time_base, rate=self.stream.guessed_rate)
+        tell, most = clock.tell, self._max_pixels
         for frame in self._decoded():
             if frame.is_corrupt:
                 raise self._error("the decoder marks it as damaged")
-            if frame.width * frame.height > self._max_pixels:
+            if frame.width * frame.height > most:
                 raise self._error(self._too_large(frame.width, frame.height))
             self._num_frames += 1
-            yield frame, clock.tell(frame.pts, frame.dts, frame.duration or 0)
+            yield frame, tell(frame.pts, frame.dts, frame.duration or 0)
         self._check_end()
 
     def _decoded(self) -> Iterator[Any]:

@@ -135,17 +135,18 @@ def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
         ``(height, width)``, read-only: the decoder still predicts from them. They
         keep the frame's memory alive.
     """
-    dtype = np.uint16 if deep else np.uint8
+    dtype, size = (np.uint16, 2) if deep else (np.uint8, 1)
     views: list[Plane] = []
     for plane in frame.planes[:count]:
-        width, line_size = plane.width, plane.line_size
-        values: Plane = np.frombuffer(plane, dtype)
-        values.flags.writeable = False
-        step = abs(line_size) // values.itemsize
-        rows = values.reshape(-1, step)
-        if line_size < 0:  # stored from the bottom up; OpenCV takes no such strides
-            rows = np.ascontiguousarray(rows[::-1])
-        views.append(rows if width == step else rows[:, :width])
+        line_size = plane.line_size
+        shape = (plane.height, plane.width)
+        if line_size > 0:
+            rows: Plane = np.ndarray(shape, dtype, plane, 0, (line_size, size))
+            rows.flags.writeable = False
+        else:  # stored from the bottom up; OpenCV takes no such strides
+            values = np.frombuffer(plane, dtype).reshape(-1, -line_size // size)
+            rows = np.ascontiguousarray(values[::-1, : shape[1]])
+        views.append(rows)
     return views
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media.clock import Shown
 from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate, rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.types import StoredFrame, YuvFrame
@@ -203,11 +204,11 @@ class VideoFrames:
             last: Any = None
             image: Any = None
             count = 0
-            for frame, pts in self._timed(video):
+            for frame, shown in self._timed(video):
                 if frame is not last:
                     last, image = frame, self._convert(converter, frame, video)
                 count += 1
-                yield StoredFrame(image, pts)
+                yield StoredFrame(image, shown.pts)
             self._num_frames = count
 
     @contextlib.contextmanager
@@ -241,18 +242,19 @@ class VideoFrames:
             self._info = _describe(converter, video)
         return image
 
-    def _timed(self, video: OpenVideo) -> Iterator[tuple[Any, int]]:
+    def _timed(self, video: OpenVideo) -> Iterator[tuple[Any, Shown]]:
         """Give decoded frames and their times, repeated and dropped as asked."""
         if self.frame_rate is None:
-            for frame, shown in video.frames():
-                yield frame, shown.pts
-            return
+            return video.frames()
+        return self._resampled(video, self.frame_rate)
+
+    def _resampled(
+        self, video: OpenVideo, rate: Fraction
+    ) -> Iterator[tuple[Any, Shown]]:
         # FFmpeg counts from the start of the file; the container's own timeline is
         # kept here, to the nearest output tick.
-        pts = rescale(video.start, video.time_base, 1 / self.frame_rate)
-        grid = ConstantRate(
-            self.frame_rate, time_base=video.time_base, start=video.start
-        )
+        pts = rescale(video.start, video.time_base, 1 / rate)
+        grid = ConstantRate(rate, time_base=video.time_base, start=video.start)
         previous: Any = None
         for frame, shown in video.frames():
             try:
@@ -263,14 +265,14 @@ class VideoFrames:
                     "its frames as they are, without frame_rate."
                 ) from cause
             for _ in range(placement.previous):
-                yield (frame if previous is None else previous), pts
+                yield (frame if previous is None else previous), Shown(pts, 1)
                 pts += 1
             for _ in range(placement.current):
-                yield frame, pts
+                yield frame, Shown(pts, 1)
                 pts += 1
             previous = frame
         for _ in range(grid.finish()):
-            yield previous, pts
+            yield previous, Shown(pts, 1)
             pts += 1
 
 
