@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
@@ -25,9 +24,10 @@ from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import describe_adapter, write_labels, write_records
-from gulpio2.ingest.report import IngestReport
+from gulpio2.ingest.report import IngestReport, tell_with
 from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
+from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -183,12 +183,12 @@ class GulpIngestor:
                 self.output_store().path(FAILURES_NAME),
             )
             error = self._error_of(report)
-            if sys.version_info >= (3, 11):
-                error.add_note(
-                    f"{len(report.failures)} of the items failed, {report.items} are "
-                    f"stored; {self.output_store().path(FAILURES_NAME)} lists the "
-                    "failed ones. allow_failures=True takes them as they are"
-                )
+            tell_with(
+                error,
+                f"{len(report.failures)} of the items failed, {report.items} are "
+                f"stored; {self.output_store().path(FAILURES_NAME)} lists the "
+                "failed ones. allow_failures=True takes them as they are",
+            )
             raise error
 
     def run(self) -> IngestReport:
@@ -327,6 +327,7 @@ class GulpIngestor:
             always=self.shard is not None,
         )
         self._sweep(store, journal)
+        refresh_index(self.output_folder)
 
     def _folder_for_workers(self) -> str:
         """Name the output folder; workers elsewhere have another current folder."""

@@ -6,12 +6,14 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from gulpio2.errors import IngestError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gulpio2.types import JsonValue
 
-__all__ = ["IngestReport", "ItemFailure", "dump_failures"]
+__all__ = ["IngestReport", "ItemFailure", "dump_failures", "tell_with"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +87,23 @@ def dump_failures(failures: Iterable[ItemFailure]) -> bytes:
     """Write failures as JSON lines, by position."""
     ordered = sorted(failures, key=lambda failure: failure.position)
     return "".join(json.dumps(asdict(failure)) + "\n" for failure in ordered).encode()
+
+
+def tell_with(error: Exception, text: str) -> None:
+    """Have a text shown wherever the traceback of an error is.
+
+    Parameters
+    ----------
+    error : Exception
+        Of any class; class, arguments and attributes stay as they are.
+    text : str
+        A note. Before Python 3.11, which has them, an `IngestError` in front of the
+        error, as if it were the cause.
+    """
+    add = getattr(error, "add_note", None)
+    if add is not None:
+        add(text)
+        return
+    before = IngestError(text)
+    before.__cause__, before.__context__ = error.__cause__, error.__context__
+    error.__cause__ = before
