@@ -26,6 +26,7 @@ from gulpio2.format.layout import (
     partial_name,
 )
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
+from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def merge_directories(
         if labels:
             write_label_file(target, labels)
         _write_records(found, out, target)
+        refresh_index(target)
     return report
 
 

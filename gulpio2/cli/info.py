@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gulpio2.cli.summary import Summary
     from gulpio2.format.manifest import Run
+    from gulpio2.storage.index.keeping import IndexState
 
 __all__ = ["info"]
 
@@ -65,7 +66,9 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
     """
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError
+    from gulpio2.storage.index.keeping import index_state
 
+    index = index_state(directory)  # before opening, which may write one
     with open_gulp_directory(directory) as opened:
         summary = summarize(opened, label_key=label_key, sample=sample)
         try:
@@ -77,13 +80,17 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
         else:
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
     if as_json:
-        click.echo(json.dumps(_to_json(directory, summary, runs, metainfo)))
+        click.echo(json.dumps(_to_json(directory, summary, runs, metainfo, index)))
     else:
-        write_lines(_to_lines(directory, summary, runs, metainfo, label_key))
+        write_lines(_to_lines(directory, summary, runs, metainfo, label_key, index))
 
 
 def _to_json(
-    directory: Path, summary: Summary, runs: tuple[Run, ...], metainfo: dict[str, Any]
+    directory: Path,
+    summary: Summary,
+    runs: tuple[Run, ...],
+    metainfo: dict[str, Any],
+    index: IndexState,
 ) -> dict[str, Any]:
     least, median, most = summary.frames_per_item
     return {
@@ -112,6 +119,12 @@ def _to_json(
             for run in runs
         ],
         "metainfo": metainfo,
+        "index": {
+            "bytes": index.num_bytes,
+            "fresh": index.is_fresh,
+            "stale": list(index.stale),
+            "fault": index.fault,
+        },
     }
 
 
@@ -121,6 +134,7 @@ def _to_lines(
     runs: tuple[Run, ...],
     metainfo: dict[str, Any],
     label_key: str,
+    index: IndexState,
 ) -> Iterator[str]:
     yield escape(directory)
     yield f"  items      {summary.items:,} in {count(summary.chunks, 'chunk')}"
@@ -151,10 +165,22 @@ def _to_lines(
         yield f"  metadata   {escape(', '.join(summary.metadata_keys))}"
     if metainfo:
         yield f"  metainfo   {escape(', '.join(metainfo))}"
+    yield f"  index      {_index_text(index)}"
     if not runs:
         yield "  made by    unknown: there is no manifest, as in GulpIO2 0.0.4"
     for run in runs:
         yield from _run_lines(run)
+
+
+def _index_text(index: IndexState) -> str:
+    if not index.num_bytes:
+        return "none; a small directory needs none"
+    if index.fault is not None:
+        return escape(f"not usable: {index.fault}; gulp2 index makes it anew")
+    if index.stale:
+        changed = f"{count(len(index.stale), 'map')} changed since"
+        return f"{size(index.num_bytes)}, stale: {changed}; see gulp2 index"
+    return f"{size(index.num_bytes)}, up to date"
 
 
 def _run_lines(run: Run) -> Iterator[str]:

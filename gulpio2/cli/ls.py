@@ -18,7 +18,7 @@ from gulpio2.cli.options import (
 from gulpio2.cli.terminal import escape, size, write_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from gulpio2.directory import GulpDirectory
@@ -31,6 +31,7 @@ __all__ = ["ls"]
     examples=[
         "gulp2 ls gulped",
         "gulp2 ls gulped 'item*' --long",
+        'gulp2 ls gulped --where "number >= 2 and num_frames > 1"',
         "gulp2 ls gulped --json",
     ],
 )
@@ -40,6 +41,12 @@ __all__ = ["ls"]
     metavar="[PATTERN]",
     required=False,
     help="Only ids like this; * and ? stand for other characters, / among them.",
+)
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only items that meet it: columns are num_frames, chunk, id and the keys of "
+    "the metadata; as in label == 'waving' and num_frames >= 16.",
 )
 @click.option(
     "-l",
@@ -55,19 +62,22 @@ def ls(
     ctx: click.Context,
     directory: Path,
     pattern: str | None,
+    where: str | None,
     in_detail: bool,
     as_json: bool,
 ) -> None:
     """List the ids in a gulp directory, in its order.
 
     Characters that a terminal would obey are shown as escapes; --json has them as they
-    are. The exit status is 1 if nothing
-    is like PATTERN.
+    are. A condition knows == != < <= > >=, in and not in a list, is None, and, or, not,
+    parentheses, and label.startswith('x'), .endswith, .contains; a key that is no plain
+    name stands in backticks. The exit status is 1 if nothing is like PATTERN, or meets
+    the condition.
     """
     with open_gulp_directory(directory) as opened:
         ids = [
             id_
-            for id_ in opened.merged_meta_dict
+            for id_ in _chosen(opened, where)
             if pattern is None or fnmatch.fnmatchcase(id_, pattern)
         ]
         if as_json:
@@ -76,9 +86,21 @@ def ls(
             write_lines(_table(opened, ids))
         else:
             write_lines(escape(id_) for id_ in ids)
-    if not ids and pattern is not None:
-        click.echo(f"gulp2: no id is like {pattern!r}", err=True)
+    if not ids and (pattern is not None or where is not None):
+        wanted = [] if pattern is None else [f"is like {pattern!r}"]
+        wanted += [] if where is None else ["meets the condition"]
+        click.echo(f"gulp2: no item {' and '.join(wanted)}", err=True)
         ctx.exit(1)
+
+
+def _chosen(directory: GulpDirectory, where: str | None) -> Iterable[str]:
+    """Give the ids of the items that meet a condition."""
+    if where is None:
+        return directory.merged_meta_dict
+    try:
+        return directory.query(where).ids
+    except ValueError as error:
+        raise click.BadParameter(escape(error), param_hint="--where") from error
 
 
 def _row(directory: GulpDirectory, id_: str) -> dict[str, Any]:
@@ -86,7 +108,7 @@ def _row(directory: GulpDirectory, id_: str) -> dict[str, Any]:
     return {
         "id": id_,
         "frames": item.num_frames,
-        "bytes": sum(info[2] for info in item.entry["frame_info"]),
+        "bytes": item.num_bytes,
         "chunk": directory.chunk_lookup[id_],
         "meta": item.meta,
     }

@@ -28,6 +28,7 @@ COMMANDS = [
     "check",
     "info",
     "ls",
+    "index",
     "extract",
     "sheet",
     "delete",

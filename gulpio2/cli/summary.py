@@ -81,7 +81,7 @@ def summarize(
     for id_ in directory.merged_meta_dict:
         item = directory.item(id_)
         lengths.append(item.num_frames)
-        summary.num_bytes += sum(info[2] for info in item.entry["frame_info"])
+        summary.num_bytes += item.num_bytes
         meta = item.meta
         summary.metadata_keys.update(meta.keys())
         if label_key in meta:

@@ -65,7 +65,32 @@ def test_a_pattern_chooses_ids(gulp2, gulped, strange):
 def test_no_match_is_exit_status_1(gulp2, gulped):
     result = gulp2("ls", gulped, "x*", status=1)
     assert result.stdout == ""
-    assert "no id is like 'x*'" in result.stderr
+    assert "no item is like 'x*'" in result.stderr
+
+
+def test_a_condition_chooses_items(gulp2, gulped):
+    assert gulp2("ls", gulped, "--where", "number in [1, 3]").stdout.split() == [
+        "item1",
+        "item3",
+    ]
+    rows = gulp2("ls", gulped, "*2", "--where", "num_frames == 6", "--json").stdout
+    assert json.loads(rows)["id"] == "item2"
+    result = gulp2("ls", gulped, "item?", "--where", "number > 9", status=1)
+    assert "no item is like 'item?' and meets the condition" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("number >", "cannot be parsed"),
+        ("label == 'x'", "there is no column 'label'; there are id, chunk, num_frames"),
+        ("number == 'x'", "does not fit the columns"),
+        ("open('x')", "no condition that is understood"),
+    ],
+)
+def test_a_condition_that_is_none_is_wrong_usage(gulp2, gulped, condition, message):
+    result = gulp2("ls", gulped, "--where", condition, status=2)
+    assert message in " ".join(result.stderr.split())
 
 
 def test_a_directory_without_items_is_no_failure(gulp2, tmp_path):

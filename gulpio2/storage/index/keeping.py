@@ -30,6 +30,7 @@ __all__ = [
     "build_index",
     "check_index",
     "index_state",
+    "map_bytes",
     "refresh_index",
     "remove_index",
 ]
@@ -91,6 +92,12 @@ def index_state(path: StrPath) -> IndexState:
         number for number in now.keys() | then if now.get(number) != then.get(number)
     )
     return IndexState(target, num_bytes, None, tuple(map(meta_name, differ)))
+
+
+def map_bytes(path: StrPath) -> int:
+    """Count the bytes of all maps, which an index is built of."""
+    listing = list_chunks(LocalStore(path).names())
+    return int(map_states(os.fspath(path), listing.chunks)[:, 1].sum())
 
 
 def build_index(

@@ -1,0 +1,111 @@
+"""``gulp2 index``: the file by which a large directory is opened at once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.terminal import count, escape, is_quiet, size, write_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["index"]
+
+
+@click.command(
+    cls=DocumentedCommand,
+    short_help="Make or check the index of a gulp directory.",
+    examples=[
+        "gulp2 index gulped",
+        "gulp2 index gulped --json",
+        "gulp2 index gulped --remove",
+    ],
+)
+@directory_argument
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Compare the index with every map, and write nothing.",
+)
+@click.option("--remove", is_flag=True, help="Remove the index.")
+@json_option("what was done as one JSON object")
+@verbosity_options
+def index(directory: Path, check: bool, remove: bool, as_json: bool) -> None:
+    """Make the index of a gulp directory, or bring it up to date.
+
+    The file index.arrow is derived from the maps: with it a directory of a hundred
+    million frames opens in milliseconds. An ingest makes it at its end, and whoever
+    opens a large directory where it is missing or stale; this command compares it with
+    the checksum of every map, and not only with sizes and times. Maps that have not
+    changed are not parsed again. The exit status is 1 if --check finds a difference.
+    """
+    from gulpio2.storage.index.keeping import remove_index
+    from gulpio2.storage.local import open_store
+
+    if check and remove:
+        raise click.UsageError("--check and --remove do not go together.")
+    if check:
+        _check(directory, as_json=as_json)
+        return
+    with open_store(directory).lock():
+        if not remove:
+            _build(directory, as_json=as_json)
+            return
+        removed = remove_index(directory)
+    if as_json:
+        click.echo(json.dumps({"directory": str(directory), "removed": removed}))
+    elif not is_quiet():
+        click.echo("removed" if removed else "there was no index")
+
+
+def _build(directory: Path, *, as_json: bool) -> None:
+    from gulpio2.cli.options import open_gulp_directory
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.errors import FormatError
+    from gulpio2.format.scan import UnusualMapError
+    from gulpio2.storage.index.keeping import build_index, map_bytes
+
+    with ProgressBar(map_bytes(directory), counted="num_bytes") as bar:
+        try:
+            summary = build_index(directory, thorough=True, progress=bar)
+        except UnusualMapError as cause:
+            raise FormatError(
+                f"{cause}. Such a directory can be opened, but has no index"
+            ) from cause
+    if summary is None:
+        with open_gulp_directory(directory):
+            click.echo("nothing to index: there are no items", err=True)
+        return
+    if as_json:
+        click.echo(json.dumps({"directory": str(directory), **asdict(summary)}))
+    elif not is_quiet():
+        parts = [
+            count(summary.items, "item"),
+            count(summary.frames, "frame"),
+            size(summary.num_bytes),
+            f"{count(summary.parsed, 'map')} of {summary.chunks:,} parsed",
+        ]
+        click.echo(escape(f"{summary.path}: {', '.join(parts)}"))
+
+
+def _check(directory: Path, *, as_json: bool) -> None:
+    from gulpio2.storage.index.keeping import check_index, index_state
+
+    faults = check_index(directory)
+    if as_json:
+        state = asdict(index_state(directory))
+        click.echo(json.dumps({"directory": str(directory), **state, "faults": faults}))
+    else:
+        write_lines(escape(fault) for fault in faults)
+        if not faults and not is_quiet():
+            click.echo("the index says what the maps say")
+    if faults:
+        if not as_json:
+            click.echo("gulp2: run gulp2 index without --check to mend it", err=True)
+        click.get_current_context().exit(1)

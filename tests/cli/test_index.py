@@ -1,0 +1,138 @@
+"""``gulp2 index``: made, brought up to date, checked, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.storage.local import LocalStore
+from gulpio2.testing import make_frames
+
+
+def append(folder, id_="more"):
+    """Append an item to the first chunk."""
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("ab"):
+        chunk.append(id_, {"number": 9}, make_frames(2))
+
+
+def test_the_index_is_made_and_told(gulp2, gulped):
+    line = gulp2("index", gulped).stdout
+    size = (gulped / "index.arrow").stat().st_size
+    assert line.startswith(f"{gulped}/index.arrow: 4 items, 24 frames, ")
+    assert line.endswith("2 maps of 2 parsed\n")
+    told = json.loads(gulp2("index", gulped, "--json").stdout)
+    assert told == {
+        "directory": str(gulped),
+        "path": f"{gulped}/index.arrow",
+        "items": 4,
+        "frames": 24,
+        "chunks": 2,
+        "parsed": 0,
+        "num_bytes": size,
+    }
+    assert gulp2("-q", "index", gulped).output == ""
+
+
+def test_only_what_has_changed_is_parsed_again(gulp2, gulped):
+    gulp2("index", gulped)
+    append(gulped)
+    assert json.loads(gulp2("index", gulped, "--json").stdout)["parsed"] == 1
+    assert GulpDirectory(gulped, indexed=True).query("number == 9").ids == ["more"]
+
+
+def test_a_check_names_the_maps_that_differ_and_writes_nothing(gulp2, gulped):
+    result = gulp2("index", gulped, "--check", status=1)
+    assert result.stdout == "there is no index\n"
+    gulp2("index", gulped)
+    assert "says what the maps say" in gulp2("index", gulped, "--check").stdout
+    before = (gulped / "index.arrow").read_bytes()
+    append(gulped)
+    result = gulp2("index", gulped, "--check", status=1)
+    assert result.stdout == "meta_0.gmeta is not as it was indexed\n"
+    assert "run gulp2 index without --check" in result.stderr
+    told = json.loads(gulp2("index", gulped, "--check", "--json", status=1).stdout)
+    assert told["faults"] == ["meta_0.gmeta is not as it was indexed"]
+    assert told["stale"] == ["meta_0.gmeta"]
+    assert (gulped / "index.arrow").read_bytes() == before
+    (gulped / "index.arrow").write_bytes(before[:-9])
+    result = gulp2("index", gulped, "--check", status=1)
+    assert result.stdout.startswith("it cannot be used: ")
+
+
+def test_a_map_of_the_same_size_and_time_is_found_by_a_check_and_mended(gulp2, gulped):
+    gulp2("index", gulped)
+    path = gulped / "meta_1.gmeta"
+    ns = path.stat().st_mtime_ns
+    path.write_bytes(path.read_bytes().replace(b'"number"', b'"NUMBER"'))
+    os.utime(path, ns=(ns, ns))
+    result = gulp2("index", gulped, "--check", status=1)
+    assert result.stdout == "meta_1.gmeta does not say what the index says\n"
+    assert json.loads(gulp2("index", gulped, "--json").stdout)["parsed"] == 1
+    gulp2("index", gulped, "--check")
+    assert gulp2("ls", gulped, "--where", "NUMBER == 3").stdout == "item3\n"
+
+
+def test_the_index_is_removed(gulp2, gulped):
+    gulp2("index", gulped)
+    (gulped / "index.arrow.0a.partial").write_bytes(b"left over")
+    assert gulp2("index", gulped, "--remove").stdout == "removed\n"
+    assert sorted(path.suffix for path in gulped.iterdir()) == [
+        *(".gmeta", ".gmeta", ".gulp", ".gulp")
+    ]
+    told = json.loads(gulp2("index", gulped, "--remove", "--json").stdout)
+    assert told["removed"] is False
+
+
+def test_two_wishes_at_once_are_wrong_usage(gulp2, gulped):
+    result = gulp2("index", gulped, "--check", "--remove", status=2)
+    assert "do not go together" in result.stderr
+
+
+def test_a_folder_without_chunks_has_nothing_to_index(gulp2, tmp_path):
+    result = gulp2("index", tmp_path, status=1)
+    assert "no gulp directory" in result.stderr
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        pass
+    assert "there are no items" in gulp2("index", tmp_path).stderr
+
+
+def test_it_waits_for_no_other_writer(gulp2, gulped):
+    with LocalStore(gulped).lock():
+        result = gulp2("index", gulped, status=1)
+    assert "another process is writing to" in result.stderr
+    assert not (gulped / "index.arrow").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_an_error(gulp2, gulped):
+    gulped.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    result = gulp2("index", gulped, status=1)
+    gulped.chmod(stat.S_IRWXU)
+    assert "cannot" in result.stderr
+
+
+def test_info_says_whether_there_is_one(gulp2, gulped):
+    def told():
+        return json.loads(gulp2("info", gulped, "--json").stdout)["index"]
+
+    none = {"bytes": 0, "fresh": False, "stale": [], "fault": None}
+    assert told() == none
+    assert (
+        "index      none; a small directory needs none" in gulp2("info", gulped).stdout
+    )
+    gulp2("index", gulped)
+    size = (gulped / "index.arrow").stat().st_size
+    assert told() == {**none, "bytes": size, "fresh": True}
+    assert "kB, up to date" in gulp2("info", gulped).stdout
+    append(gulped)
+    assert told() == {**none, "bytes": size, "stale": ["meta_0.gmeta"]}
+    assert "kB, stale: 1 map changed since" in gulp2("info", gulped).stdout
+    (gulped / "index.arrow").write_bytes(b"x")
+    assert "no Arrow file" in told()["fault"]
+    assert "not usable: no Arrow file" in gulp2("info", gulped).stdout

@@ -1,0 +1,176 @@
+"""The file of the index is kept up to date by whoever changes a directory."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.merge import merge_directories
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
+from gulpio2.storage.index import keeping, opening
+from gulpio2.storage.index.keeping import (
+    build_index,
+    check_index,
+    index_state,
+    refresh_index,
+    remove_index,
+)
+from gulpio2.testing import FrameAdapter, make_frames
+from tests.storage.index.conftest import assert_same, write_chunks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an index made of every directory."""
+    monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 0)
+
+
+def plain(folder: Path) -> GulpDirectory:
+    """Open without an index."""
+    return GulpDirectory(folder, indexed=False)
+
+
+@pytest.mark.usefixtures("all_are_large")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_ingest_makes_the_index_and_the_next_one_brings_it_up_to_date(
+    tmp_path, workers
+):
+    for num_items in (5, 10):
+        adapter = FrameAdapter(num_items=num_items)
+        GulpIngestor(adapter, tmp_path / "out", 2, workers, on_duplicate="skip").run()
+        assert index_state(tmp_path / "out").is_fresh
+        assert check_index(tmp_path / "out") == []
+        directory = GulpDirectory(tmp_path / "out")
+        assert directory._index is not None
+        assert_same(directory, plain(tmp_path / "out"))
+    assert len(directory) == 10
+
+
+def test_an_ingest_of_few_items_makes_none(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=5), tmp_path / "out", 2, 1).run()
+    assert not (tmp_path / "out" / "index.arrow").exists()
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_an_index_that_cannot_be_made_fails_no_ingest(tmp_path, monkeypatch, caplog):
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keeping, "write_index", refuse)
+    GulpIngestor(FrameAdapter(num_items=2), tmp_path / "out", 2, 1).run()
+    assert "no index that is up to date: [Errno 28] No space left" in caplog.text
+    assert len(plain(tmp_path / "out")) == 2
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_a_merge_makes_the_index_of_what_it_gave(tmp_path):
+    parts = [write_chunks(tmp_path / f"part{n}", first=10 * n) for n in range(2)]
+    merge_directories(parts, tmp_path / "all")
+    assert check_index(tmp_path / "all") == []
+    assert_same(GulpDirectory(tmp_path / "all"), plain(tmp_path / "all"))
+
+
+def change_by_appending(folder: Path) -> None:
+    """Append to a chunk as GulpIO2 does, item by item."""
+    chunk = GulpChunk(folder / "data_1.gulp", folder / "meta_1.gmeta")
+    with chunk.open("ab"):
+        chunk.append("item 0/2", {"again": 1}, make_frames(2, 16, 24))
+        chunk.append("more", {}, make_frames(1, 16, 24))
+
+
+def change_by_writing_anew(folder: Path) -> None:
+    """Write a chunk anew under its number."""
+    chunk = GulpChunk(folder / "data_1.gulp", folder / "meta_1.gmeta")
+    with chunk.open("wb"):
+        chunk.append("item 0/2", {"new": 1}, make_frames(3, 16, 24, seed=7))
+
+
+def change_by_deleting(folder: Path) -> None:
+    """Delete items, and erase their frames."""
+    delete_items(folder, ["item 0/1", "item 0/3"])
+
+
+def change_by_compacting(folder: Path) -> None:
+    """Delete items, and erase their frames."""
+    delete_items(folder, ["item 0/1", "item 0/3"])
+    build_index(folder)
+    compact_directory(folder)
+
+
+def change_by_taking_away(folder: Path) -> None:
+    """Remove a chunk."""
+    (folder / "data_0.gulp").unlink()
+    (folder / "meta_0.gmeta").unlink()
+
+
+def change_by_merging(folder: Path) -> None:
+    """Bring another directory's chunks in."""
+    merge_directories([write_chunks(folder.parent / "other", first=30)], folder)
+
+
+def change_by_ingesting(folder: Path) -> None:
+    """Ingest more items."""
+    GulpIngestor(FrameAdapter(num_items=3), folder, 2, 1).run()
+
+
+CHANGES = [
+    change_by_appending,
+    change_by_writing_anew,
+    change_by_deleting,
+    change_by_compacting,
+    change_by_taking_away,
+    change_by_merging,
+    change_by_ingesting,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_stale_index_is_used_after_a_change(folder, change):
+    build_index(folder)
+    change(folder)
+    assert_same(GulpDirectory(folder, indexed=True), plain(folder))
+    assert check_index(folder) == []
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nor_one_that_cannot_be_replaced(folder, change, monkeypatch, caplog):
+    caplog.set_level(logging.ERROR)
+    build_index(folder)
+    old = (folder / "index.arrow").read_bytes()
+    change(folder)
+    (folder / "index.arrow").write_bytes(old)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    directory = GulpDirectory(folder, indexed=True)
+    assert_same(directory, plain(folder))
+    assert (folder / "index.arrow").read_bytes() == old
+
+
+def test_a_repair_gives_a_directory_that_is_indexed_by_itself(folder, tmp_path):
+    build_index(folder)
+    repair_directory(folder, tmp_path / "mended")
+    assert_same(GulpDirectory(tmp_path / "mended", indexed=True), plain(folder))
+
+
+def test_the_state_tells_what_is_amiss(folder):
+    assert index_state(folder).num_bytes == 0
+    assert not index_state(folder).is_fresh
+    build_index(folder)
+    assert index_state(folder).is_fresh
+    change_by_appending(folder)
+    write_chunks(folder, first=7)
+    assert index_state(folder).stale == (
+        *("meta_1.gmeta", "meta_7.gmeta", "meta_8.gmeta", "meta_9.gmeta"),
+    )
+    refresh_index(folder)
+    assert index_state(folder).is_fresh
+    assert (remove_index(folder), remove_index(folder)) == (True, False)
+    refresh_index(folder)
+    assert index_state(folder).num_bytes == 0, "small, and without one"
