@@ -251,6 +251,7 @@ class StoredItem:
             self.record.spans(indices),
             lambda position: self._place(indices[position]),
             self.record.crc32(indices, self._where) if self.verify else None,
+            self.read_into,
         )
 
     def read_into(

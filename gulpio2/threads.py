@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["default_threads", "work_together"]
+__all__ = ["Call", "ask_for_help", "default_threads", "work_together"]
 
 # Threads. Decoding scales with cores, but few readers want a whole large machine.
 MAX_DEFAULT = 8
@@ -49,50 +49,42 @@ def _count_default() -> int:
     return min(MAX_DEFAULT, os.cpu_count() or 1)
 
 
-class _Call:
-    """One piece of work, and who is at it."""
+class Call:
+    """One piece of work, and who is at it; see `ask_for_help`."""
 
-    __slots__ = ("_closed", "_idle", "_lock", "_running", "error", "work")
+    __slots__ = ("_done", "_tickets", "asked", "error", "work")
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], None], asked: int) -> None:
         self.work = work
+        self.asked = asked
         self.error: BaseException | None = None
-        self._lock = threading.Lock()
-        self._idle = threading.Lock()
-        self._idle.acquire()
-        self._running = 0
-        self._closed = False
+        """What a helper raised; to be looked at after `wait`."""
+        # Taken one by one, each once, by whoever comes: a step of an iterator cannot be
+        # interrupted by another thread.
+        self._tickets = iter(range(asked))
+        self._done: SimpleQueue[None] = SimpleQueue()
 
     def help(self) -> None:
         """Take part, unless the work is done already."""
-        with self._lock:
-            if self._closed:
-                return
-            self._running += 1
+        if next(self._tickets, None) is None:
+            return
         try:
             self.work()
         except BaseException as error:  # noqa: BLE001  # raised where the call was made
             self.error = error
-        self._leave()
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._running -= 1
-            if self._closed and not self._running:
-                self._idle.release()
+        self._done.put(None)
 
     def wait(self) -> None:
         """Return once nobody is at the work any more; an interrupt comes after."""
-        with self._lock:
-            self._closed = True
-            if not self._running:
-                return
+        running = self.asked
+        while next(self._tickets, None) is not None:
+            running -= 1
         interrupt = None
-        while True:
+        while running:
             try:
-                self._idle.acquire()
-                break
-            except KeyboardInterrupt as error:
+                self._done.get()
+                running -= 1
+            except KeyboardInterrupt as error:  # rare, and not to be lost
                 interrupt = error
         if interrupt is not None:
             raise interrupt
@@ -104,11 +96,11 @@ class _Pool:
     def __init__(self) -> None:
         self.default: int | None = None
         self._lock = threading.Lock()
-        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
-    def ask(self, call: _Call, helpers: int) -> None:
-        """Have so many threads take part in a call."""
+    def ask(self, work: Callable[[], None], helpers: int) -> Call:
+        """Have so many threads take part, or as many as there are."""
         if len(self._threads) < helpers:
             with self._lock:
                 while len(self._threads) < helpers:
@@ -123,8 +115,10 @@ class _Pool:
                     except RuntimeError:  # the system gives no more: go on without
                         break
                     self._threads.append(thread)
-        for _ in range(min(helpers, len(self._threads))):
+        call = Call(work, min(helpers, len(self._threads)))
+        for _ in range(call.asked):
             self._calls.put(call)
+        return call
 
     def stop(self) -> None:
         """End every thread; the next call starts new ones."""
@@ -149,7 +143,7 @@ def _await_exit(thread: threading.Thread) -> None:
         os.sched_yield()
 
 
-def _serve(calls: SimpleQueue[_Call | None]) -> None:
+def _serve(calls: SimpleQueue[Call | None]) -> None:
     """Help with one call after another."""
     while True:
         call = calls.get()
@@ -158,6 +152,24 @@ def _serve(calls: SimpleQueue[_Call | None]) -> None:
         call.help()
         # The arrays of a call must not live until the next one.
         del call
+
+
+def ask_for_help(work: Callable[[], None], helpers: int) -> Call:
+    """Have other threads begin with a piece of work, and return at once.
+
+    Parameters
+    ----------
+    work : callable
+        Takes shares until none is left. Called in other threads, as they come.
+    helpers : int
+        How many, at most.
+
+    Returns
+    -------
+    Call
+        Its `wait` must be called, whatever happens in between.
+    """
+    return _pool.ask(work, helpers)
 
 
 def work_together(work: Callable[[], None], helpers: int) -> None:
@@ -175,8 +187,7 @@ def work_together(work: Callable[[], None], helpers: int) -> None:
     -----
     Whatever `work` raises comes out, after every thread has left it.
     """
-    call = _Call(work)
-    _pool.ask(call, helpers)
+    call = ask_for_help(work, helpers)
     try:
         work()
     finally:

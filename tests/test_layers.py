@@ -29,6 +29,7 @@ LAYERS = (
         "request",
         "serializers",
         "threads",
+        "blocks",
         "reading",
         "appending",
         "staging",

@@ -2,6 +2,8 @@
 
 * `pixels`: whatever a caller calls an image, as an array that can be stored.
 * `jpeg`: libjpeg-turbo through simplejpeg.
+* `options`: what to make of each frame: its size, a part of it, its colours.
+* `decode`: frames like a first one, into memory that is there.
 """
 
 __all__: list[str] = []

@@ -8,22 +8,24 @@ that header again.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import simplejpeg
 
 from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
+from gulpio2.codecs.options import (
+    SCALES,
+    Colorspace,
+    Crop,
+    DecodeOptions,
+    decode_options,
+)
 from gulpio2.errors import CorruptFrameError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
-    from gulpio2.codecs.jpeg import JpegHeader
 
 __all__ = [
     "SCALES",
@@ -35,13 +37,6 @@ __all__ = [
     "decoder_for",
 ]
 
-Colorspace = Literal["source", "rgb", "gray"]
-# Top, left, height and width, in pixels of the stored frame.
-Crop = tuple[int, int, int, int]
-
-# Denominators at which the codec decodes directly.
-SCALES = (1, 2, 4, 8)
-
 # Start-of-frame markers; C4, C8 and CC in between mean other things.
 _FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 # Baseline and extended sequential: rows come in order, so the last ones can be left.
@@ -51,58 +46,6 @@ _START_OF_SCAN = 0xDA
 _BARE = frozenset({0x00, 0x01, 0xFF, *range(0xD0, 0xDA)})
 # What the codec says of the rows that were left.
 _LEFT_OVER = "extraneous bytes before marker"
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeOptions:
-    """What to make of each frame.
-
-    Raises
-    ------
-    ValueError
-        A scale that the codec does not have, scale and min_size together, or a crop
-        that is no region.
-    """
-
-    scale: int = 1
-    """1, 2, 4 or 8: decode at this fraction of the size, rounded up."""
-    min_size: int | None = None
-    """Decode at the smallest of these sizes whose shorter edge has still so many
-    pixels."""
-    crop: Crop | None = None
-    """Top, left, height and width of a region, in pixels of the stored frame."""
-    colorspace: Colorspace = "source"
-    """"source": as stored. "rgb": three channels also for grey frames. "gray": one
-    channel, the luma that the JPEG holds."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        if self.scale not in SCALES:
-            raise ValueError(f"scale is {self.scale!r}; it must be one of 1, 2, 4, 8")
-        if self.min_size is not None and (self.scale != 1 or self.min_size < 1):
-            raise ValueError(
-                f"min_size is {self.min_size!r} with scale {self.scale}; give one of "
-                "the two, min_size as a number of pixels"
-            )
-        if self.colorspace not in get_args(Colorspace):
-            raise ValueError(
-                f"colorspace is {self.colorspace!r}; it must be one of "
-                f"{', '.join(get_args(Colorspace))}"
-            )
-        if self.crop is not None:
-            top, left, height, width = self.crop
-            if min(top, left) < 0 or min(height, width) < 1:
-                raise ValueError(
-                    f"crop is {self.crop!r}; it must be (top, left, height, width), "
-                    "height and width at least 1"
-                )
-
-    def scale_for(self, header: JpegHeader) -> int:
-        """Choose the denominator for a frame of this size."""
-        if self.min_size is None:
-            return self.scale
-        short = min(header.height, header.width)
-        return max(s for s in SCALES if s == 1 or -(-short // s) >= self.min_size)
 
 
 class _Outline(NamedTuple):
@@ -195,13 +138,15 @@ class FrameDecoder:
         self._min_size = (height, width) if scale > 1 else (0, 0)
         self._full = (height, width, channels)
         outline = _outline(first)
-        self._prefix = first[: outline.end] if outline else b""
+        self._prefix = bytes(first[: outline.end]) if outline else b""
         self._region: tuple[slice, slice] | None = None
         self._short_prefix = b""
         if options.crop is not None:
             rows, columns = self._set_crop(options.crop, scale, outline)
             height, width = rows.stop - rows.start, columns.stop - columns.start
         self.shape = (height, width, channels)
+        # What is like the first is decoded by one call of the codec.
+        self._is_plain = bool(self._prefix) and options.crop is None and not self._cmyk
 
     def _set_crop(
         self, crop: Crop, scale: int, outline: _Outline | None
@@ -230,12 +175,16 @@ class FrameDecoder:
         self._region = rows, columns
         return rows, columns
 
-    def fits(self, block: bytes, start: int) -> bool:
+    def fits(self, block: bytes | bytearray, start: int) -> bool:
         """Tell whether a frame is known, by its first bytes, to be like the first."""
         return bool(self._prefix) and block.startswith(self._prefix, start)
 
     def decode(
-        self, block: bytes, start: int, stop: int, out: npt.NDArray[np.uint8]
+        self,
+        block: bytes | bytearray,
+        start: int,
+        stop: int,
+        out: npt.NDArray[np.uint8],
     ) -> None:
         """Decode one frame.
 
@@ -256,6 +205,22 @@ class FrameDecoder:
             A frame of another shape than the first.
         """
         data = memoryview(block)[start:stop]
+        if self._is_plain and block.startswith(self._prefix, start):
+            height, width = self._min_size
+            try:
+                # As `_call`, without calling it.
+                _decode_jpeg(
+                    data,
+                    self._mode,
+                    fastdct=True,
+                    fastupsample=True,
+                    min_height=height,
+                    min_width=width,
+                    buffer=out,
+                )
+            except ValueError as cause:
+                raise CorruptFrameError(f"a damaged or cut JPEG: {cause}") from cause
+            return
         if not self.fits(block, start):
             header = read_header(data)
             if header.shape[: len(self._must_be)] != self._must_be:
@@ -294,7 +259,7 @@ class FrameDecoder:
 
     def _decode_region(
         self,
-        block: bytes,
+        block: bytes | bytearray,
         start: int,
         data: memoryview,
         out: npt.NDArray[np.uint8],
@@ -339,7 +304,7 @@ _MAX_RECENT = 16
 
 
 def decoder_for(
-    block: bytes, start: int, stop: int, options: DecodeOptions
+    block: bytes | bytearray, start: int, stop: int, options: DecodeOptions
 ) -> FrameDecoder:
     """Give a decoder for frames that look like the one in ``block[start:stop]``.
 
@@ -350,21 +315,11 @@ def decoder_for(
     """
     decoder = _RECENT.get(options)
     if decoder is None or not decoder.fits(block, start):
-        decoder = FrameDecoder(block[start:stop], options)
+        decoder = FrameDecoder(bytes(block[start:stop]), options)
         if len(_RECENT) >= _MAX_RECENT:
             _RECENT.clear()
         _RECENT[options] = decoder
     return decoder
-
-
-def decode_options(
-    scale: int, min_size: int | None, crop: Sequence[int] | None, colorspace: Colorspace
-) -> DecodeOptions:
-    """Give options, the same object for the same values."""
-    return _options(scale, min_size, None if crop is None else tuple(crop), colorspace)
-
-
-_options = lru_cache(maxsize=64)(DecodeOptions)
 
 
 class _Scratch(threading.local):
@@ -375,6 +330,10 @@ class _Scratch(threading.local):
 
 
 _SCRATCH = _Scratch()
+
+
+# Found once, not for each frame.
+_decode_jpeg = simplejpeg.decode_jpeg
 
 
 def _scratch(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:

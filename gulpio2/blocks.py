@@ -1,0 +1,340 @@
+"""Blocks of frames: one read each, decoded by however many threads come.
+
+A block's bytes lie in memory that is used again: new memory costs more than reading
+into it, since the system has to give it page by page.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gulpio2.errors import CorruptFrameError, FormatError, GulpError
+from gulpio2.format.plan import plan_reads
+from gulpio2.format.records import ALIGNMENT
+from gulpio2.threads import ask_for_help, work_together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = ["Block", "FrameRequest", "Job", "plan_blocks", "verify_crc32"]
+
+# Bytes of JPEG for which waking another thread pays: decoding them takes a tenth of a
+# millisecond, waking a thread some twenty microseconds.
+_SHARE_BYTES = 8 * 1024
+# Bytes. Memory is set aside in such steps, kept up to such a size, and so often: a
+# clip of 32 ordinary frames has half a megabyte.
+_STEP = 256 * 1024
+_MAX_KEPT = 4 * 1024 * 1024
+_MAX_KEPT_COUNT = 4
+
+# Bytes. A read of more than this, with gaps between the frames, is made in parts, by
+# several threads at once.
+_SPLIT_BYTES = 256 * 1024
+
+_kept: list[bytearray] = []
+
+
+class FrameRequest(NamedTuple):
+    """Records of one data file, in the order in which their frames are wanted."""
+
+    read_at: Callable[[int, int], bytes]
+    """Offset and length to bytes of the data file."""
+    spans: Sequence[tuple[int, int]]
+    """Offset and length of each JPEG, padding left out."""
+    place: Callable[[int], str]
+    """Position in `spans` to where that frame is, for messages."""
+    crc32: Sequence[int] | None = None
+    """Checksum of each JPEG where it is to be verified."""
+    read_into: Callable[[int, int, bytearray], bytes | bytearray] | None = None
+    """As `read_at`, where possible into the memory given."""
+
+
+class Block:
+    """One read, and the frames in it; several threads may work at one."""
+
+    __slots__ = (
+        "_lock",
+        "_memory",
+        "data",
+        "done",
+        "finished",
+        "frames",
+        "length",
+        "offset",
+        "request",
+        "shares",
+    )
+
+    def __init__(
+        self,
+        request: FrameRequest,
+        offset: int,
+        length: int,
+        frames: list[tuple[int, int, int, int]],
+    ) -> None:
+        self.request = request
+        self.offset = offset
+        self.length = length
+        # Position in the request and in the whole job, offset in the file and length.
+        self.frames = frames
+        self.shares: Iterator[tuple[int, int, int, int]] = iter(frames)
+        self.data: bytes | bytearray | None = None
+        self.done = False
+        self.finished = count(1).__next__
+        self._memory: bytearray | None = None
+        self._lock = threading.Lock()
+
+    def load(self) -> bytes | bytearray:
+        """Read the bytes if nobody has; not after `let_go`."""
+        with self._lock:
+            if self.data is None:
+                self.data = self._read()
+            return self.data
+
+    def _read(self) -> bytes | bytearray:
+        request, length = self.request, self.length
+        if request.read_into is None or length > _MAX_KEPT:
+            return request.read_at(self.offset, length)
+        try:
+            memory = _kept.pop()
+        except IndexError:
+            memory = None
+        if memory is None or len(memory) < length:
+            memory = bytearray(-(-length // _STEP) * _STEP)
+        self._memory = memory
+        return request.read_into(self.offset, length, memory)
+
+    def let_go(self) -> None:
+        """Drop the bytes, which nobody needs any more."""
+        memory, self._memory, self.data = self._memory, None, None
+        if memory is not None and len(_kept) < _MAX_KEPT_COUNT:
+            _kept.append(memory)
+
+
+def plan_blocks(
+    request: FrameRequest, first: int, skip: dict[int, int], threads: int
+) -> list[Block]:
+    """Plan the reads of a request.
+
+    Parameters
+    ----------
+    request : FrameRequest
+        The frames.
+    first : int
+        Position of its first frame in the job.
+    skip : dict of int to int
+        Frames that are not to be decoded: position to another one's.
+    threads : int
+        How many there are to read at the same time.
+
+    Raises
+    ------
+    CorruptFrameError
+        A record is empty.
+    """
+    spans = request.spans
+    blocks: list[Block] = []
+    planned = 0
+    reads = plan_reads(spans)
+    for offset, length, members in reads:
+        planned += len(members)
+        if skip:
+            members = tuple(member for member in members if member not in skip)
+        frames = [
+            (member, first + member, spans[member][0], spans[member][1])
+            for member in members
+        ]
+        if len(reads) < threads and length > _SPLIT_BYTES and _has_gaps(frames, length):
+            blocks += _split(request, frames, threads)
+        else:
+            blocks.append(Block(request, offset, length, frames))
+    if planned < len(spans):
+        empty = next(k for k, span in enumerate(spans) if span[1] == 0)
+        raise CorruptFrameError(f"{request.place(empty)}: the record is empty")
+    return blocks
+
+
+def _has_gaps(frames: list[tuple[int, int, int, int]], length: int) -> bool:
+    """Tell whether a read brings more than its frames and their padding."""
+    return length > sum(frame[3] + ALIGNMENT for frame in frames)
+
+
+def _split(
+    request: FrameRequest, frames: list[tuple[int, int, int, int]], threads: int
+) -> list[Block]:
+    """Make several reads of one that has gaps, for threads to make at once."""
+    count = -(-len(frames) // threads)
+    blocks = []
+    for start in range(0, len(frames), count):
+        part = frames[start : start + count]
+        offset = part[0][2]
+        end = max(frame[2] + frame[3] for frame in part)
+        blocks.append(Block(request, offset, end - offset, part))
+    return blocks
+
+
+class Job:
+    """Blocks, each to be read and its frames decoded, by whoever comes.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        At least one.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = blocks
+        self.failures: list[tuple[int, BaseException]] = []
+        self._others: Iterator[Block] = islice(blocks, 1, None)
+        self._gate = threading.Lock()
+        self._is_open = False
+        self._decode: Callable[[bytes | bytearray, int, int, Any], object]
+        self._targets: Sequence[Any]
+
+    def run(
+        self,
+        threads: int,
+        prepare: Callable[[Block], tuple[Any, Sequence[Any]]],
+    ) -> None:
+        """Do all of it.
+
+        Parameters
+        ----------
+        threads : int
+            How many may work at the same time, at most.
+        prepare : callable
+            Gives, of the first block, what decodes a frame (called with the bytes of
+            a block, start, stop, and the frame's target), and the targets by the
+            frames' positions in the job. The other threads are on their way by then.
+
+        Raises
+        ------
+        CorruptFrameError, FormatError
+            What went wrong; of several frames, with the first.
+        """
+        blocks = self.blocks
+        if threads > 1:
+            num_bytes = num_frames = 0
+            for block in blocks:
+                num_bytes += block.length
+                num_frames += len(block.frames)
+            threads = min(threads, num_frames, num_bytes // _SHARE_BYTES)
+        if threads < 2:
+            self._prepare(prepare)
+            self._work(blocks)
+        elif len(blocks) == 1:
+            # There is nothing to begin with before it is read: woken earlier, another
+            # thread would fall asleep again.
+            self._prepare(prepare)
+            work_together(self._help, threads - 1)
+        else:
+            self._gate.acquire()
+            call = ask_for_help(self._help, threads - 1)
+            try:
+                self._begin(prepare)
+            finally:
+                call.wait()
+            if call.error is not None:
+                raise call.error
+        if self.failures:
+            raise min(self.failures, key=_position)[1]
+
+    def _prepare(self, prepare: Callable[[Block], tuple[Any, Sequence[Any]]]) -> None:
+        self._decode, self._targets = prepare(self.blocks[0])
+        self._is_open = True
+
+    def _begin(self, prepare: Callable[[Block], tuple[Any, Sequence[Any]]]) -> None:
+        """Prepare, let the others begin, and work; they read ahead meanwhile."""
+        try:
+            self._prepare(prepare)
+        except BaseException as cause:
+            self.failures.append((-1, cause))
+            raise
+        finally:
+            self._is_open = True
+            self._gate.release()
+        self._drain(self.blocks[0])
+        self._work(self._others)
+
+    def _help(self) -> None:
+        """Take part, in another thread."""
+        self._work(self._others)
+
+    def _work(self, blocks: Iterable[Block]) -> None:
+        """Take blocks until none is left, then frames of those that others took."""
+        for block in blocks:
+            self._drain(block)
+        if not self._is_open:
+            with self._gate:
+                pass
+        for block in self.blocks:
+            if not block.done:
+                self._drain(block)
+
+    def _drain(self, block: Block) -> None:
+        """Decode frames of a block until all are taken."""
+        failures, crc32 = self.failures, block.request.crc32
+        data = None
+        place, position = block.frames[0][:2]
+        try:
+            for place, position, offset, length in block.shares:
+                if data is None:
+                    data = block.load()
+                    if not self._is_open:
+                        with self._gate:
+                            pass
+                if failures and min(failures, key=_position)[0] < position:
+                    return  # what comes out is the error of the first frame
+                start = offset - block.offset
+                if crc32 is not None:
+                    verify_crc32(data, start, start + length, crc32[place])
+                self._decode(data, start, start + length, self._targets[position])
+                if block.finished() == len(block.frames):
+                    block.let_go()
+        except CorruptFrameError as cause:
+            self._fail(
+                position,
+                CorruptFrameError(f"{block.request.place(place)}: {cause}"),
+                cause,
+            )
+        except ValueError as cause:
+            if isinstance(cause, GulpError):
+                failures.append((position, cause))
+            else:
+                error = FormatError(
+                    f"{block.request.place(place)}: {cause}. The frames of a clip "
+                    "must be of one shape; read_frames gives a list of any"
+                )
+                self._fail(position, error, cause)
+        except BaseException as cause:
+            failures.append((position, cause))
+            if not isinstance(cause, Exception):
+                raise
+        block.done = True
+
+    def _fail(self, position: int, error: Exception, cause: Exception) -> None:
+        error.__cause__ = cause
+        self.failures.append((position, error))
+
+
+def _position(failure: tuple[int, BaseException]) -> int:
+    return failure[0]
+
+
+def verify_crc32(data: bytes | bytearray, start: int, stop: int, crc32: int) -> None:
+    """Compare the checksum of a frame's bytes with the one stored.
+
+    Raises
+    ------
+    CorruptFrameError
+        It is another.
+    """
+    found = zlib.crc32(memoryview(data)[start:stop])
+    if found != crc32:
+        raise CorruptFrameError(
+            f"its checksum is {found:08x}, and {crc32:08x} was stored: the bytes have "
+            "changed since. Run `gulp2 check --deep` on the directory"
+        )

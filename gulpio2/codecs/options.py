@@ -1,0 +1,83 @@
+"""What to make of each frame: its size, a part of it, its colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gulpio2.codecs.jpeg import JpegHeader
+
+__all__ = ["SCALES", "Colorspace", "Crop", "DecodeOptions", "decode_options"]
+
+Colorspace = Literal["source", "rgb", "gray"]
+# Top, left, height and width, in pixels of the stored frame.
+Crop = tuple[int, int, int, int]
+
+# Denominators at which the codec decodes directly.
+SCALES = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """What to make of each frame.
+
+    Raises
+    ------
+    ValueError
+        A scale that the codec does not have, scale and min_size together, or a crop
+        that is no region.
+    """
+
+    scale: int = 1
+    """1, 2, 4 or 8: decode at this fraction of the size, rounded up."""
+    min_size: int | None = None
+    """Decode at the smallest of these sizes whose shorter edge has still so many
+    pixels."""
+    crop: Crop | None = None
+    """Top, left, height and width of a region, in pixels of the stored frame."""
+    colorspace: Colorspace = "source"
+    """"source": as stored. "rgb": three channels also for grey frames. "gray": one
+    channel, the luma that the JPEG holds."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.scale not in SCALES:
+            raise ValueError(f"scale is {self.scale!r}; it must be one of 1, 2, 4, 8")
+        if self.min_size is not None and (self.scale != 1 or self.min_size < 1):
+            raise ValueError(
+                f"min_size is {self.min_size!r} with scale {self.scale}; give one of "
+                "the two, min_size as a number of pixels"
+            )
+        if self.colorspace not in get_args(Colorspace):
+            raise ValueError(
+                f"colorspace is {self.colorspace!r}; it must be one of "
+                f"{', '.join(get_args(Colorspace))}"
+            )
+        if self.crop is not None:
+            top, left, height, width = self.crop
+            if min(top, left) < 0 or min(height, width) < 1:
+                raise ValueError(
+                    f"crop is {self.crop!r}; it must be (top, left, height, width), "
+                    "height and width at least 1"
+                )
+
+    def scale_for(self, header: JpegHeader) -> int:
+        """Choose the denominator for a frame of this size."""
+        if self.min_size is None:
+            return self.scale
+        short = min(header.height, header.width)
+        return max(s for s in SCALES if s == 1 or -(-short // s) >= self.min_size)
+
+
+def decode_options(
+    scale: int, min_size: int | None, crop: Sequence[int] | None, colorspace: Colorspace
+) -> DecodeOptions:
+    """Give options, the same object for the same values."""
+    return _options(scale, min_size, None if crop is None else tuple(crop), colorspace)
+
+
+_options = lru_cache(maxsize=64)(DecodeOptions)

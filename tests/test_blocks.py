@@ -1,0 +1,159 @@
+"""Blocks of frames: which reads they need, and the memory that those go into."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from gulpio2 import blocks
+from gulpio2.blocks import Block, FrameRequest, Job, plan_blocks, verify_crc32
+from gulpio2.errors import CorruptFrameError, FormatError, StorageError
+
+KB = 1024
+
+
+def request_of(*spans: tuple[int, int], data: bytes = b"") -> FrameRequest:
+    """Ask for spans of some bytes."""
+
+    def read_into(offset: int, length: int, memory: bytearray) -> bytearray:
+        memory[:length] = data[offset : offset + length]
+        return memory
+
+    return FrameRequest(
+        lambda offset, length: data[offset : offset + length],
+        spans,
+        lambda position: f"frame {position}",
+        None,
+        read_into,
+    )
+
+
+def planned(threads: int, *spans: tuple[int, int]) -> list[tuple[int, int, list[int]]]:
+    """Give the reads, and the frames in each."""
+    return [
+        (block.offset, block.length, [frame[0] for frame in block.frames])
+        for block in plan_blocks(request_of(*spans), 0, {}, threads)
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_neighbours_are_one_read_however_many_and_for_however_many_threads(threads):
+    spans = [(k * 20 * KB, 20 * KB - 3) for k in range(60)]
+    ((offset, length, frames),) = planned(threads, *spans)
+    assert (offset, length, frames) == (0, 1200 * KB - 3, list(range(60)))
+
+
+def test_every_second_frame_is_one_read_or_one_for_each_thread():
+    spans = [(k * 40 * KB, 20 * KB) for k in range(10)]
+    assert planned(1, *spans) == [(0, 380 * KB, list(range(10)))]
+    assert planned(2, *spans) == [
+        (0, 180 * KB, [0, 1, 2, 3, 4]),
+        (200 * KB, 180 * KB, [5, 6, 7, 8, 9]),
+    ]
+
+
+def test_a_small_read_is_not_split():
+    assert len(planned(4, (0, KB), (2 * KB, KB), (4 * KB, KB))) == 1
+
+
+def test_parts_of_a_split_read_cover_every_frame_once():
+    spans = [(k * 40 * KB, 20 * KB) for k in (5, 3, 9, 1, 7, 11, 0)]
+    parts = planned(3, *spans)
+    assert sorted(k for _, _, frames in parts for k in frames) == list(range(7))
+    assert all(a[0] + a[1] <= b[0] for a, b in pairwise(parts))
+    for offset, length, frames in parts:
+        for k in frames:
+            assert offset <= spans[k][0]
+            assert spans[k][0] + spans[k][1] <= offset + length
+
+
+def test_an_empty_record_is_named():
+    with pytest.raises(CorruptFrameError, match="frame 1: the record is empty"):
+        plan_blocks(request_of((0, 4), (4, 0), (4, 4)), 0, {}, 1)
+
+
+def run_job(
+    request: FrameRequest, threads: int, wrong: dict[bytes, BaseException] | None = None
+) -> list[bytes]:
+    """Give what a job makes of a request, whose decoder only copies."""
+    found = [b""] * len(request.spans)
+
+    def prepare(block: Block) -> tuple[object, range]:
+        block.load()
+
+        def decode(data: bytes | bytearray, start: int, stop: int, target: int) -> None:
+            piece = bytes(data[start:stop])
+            if wrong and piece in wrong:
+                raise wrong[piece]
+            found[target] = piece
+
+        return decode, range(len(found))
+
+    Job(plan_blocks(request, 0, {}, threads)).run(threads, prepare)
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_memory_is_used_again_and_never_by_two_at_once(threads, monkeypatch):
+    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    monkeypatch.setattr(blocks, "_kept", [])
+    data = bytes(range(256)) * 400
+    spans = [(k * 100, 50 + k % 40) for k in range(0, 1000, 3)]
+    far = [(offset * 7919 % 99_000, length) for offset, length in spans]
+    for chosen in (spans, far, spans[:4], far[:9]):
+        expected = [data[offset : offset + length] for offset, length in chosen]
+        assert run_job(request_of(*chosen, data=data), threads) == expected
+    assert 1 <= len(blocks._kept) <= 4
+
+
+def test_bytes_are_taken_as_they_come_where_nothing_reads_into_memory():
+    data = bytes(range(100))
+    request = request_of((4, 6), (20, 8), data=data)._replace(read_into=None)
+    assert run_job(request, 1) == [data[4:10], data[20:28]]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (CorruptFrameError("cut"), (CorruptFrameError, "frame 2: cut")),
+        (
+            ValueError("a shape"),
+            (FormatError, "frame 2: a shape. The frames of a clip"),
+        ),
+        (StorageError("gone"), (StorageError, "gone")),
+    ],
+)
+def test_the_error_of_the_first_bad_frame_comes_out(
+    threads, error, expected, monkeypatch
+):
+    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    data = bytes(range(80))
+    request = request_of(*((k * 10, 10) for k in range(8)), data=data)
+    wrong = {data[20:30]: error, data[30:40]: CorruptFrameError("later")}
+    for _ in range(20):
+        with pytest.raises(expected[0], match=expected[1]):
+            run_job(request, threads, wrong)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_job_that_cannot_be_prepared_ends(threads, monkeypatch):
+    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    request = request_of(*((k * 10, 10) for k in range(8)), data=bytes(100))
+    far = request_of(*((k * 100_000, 10) for k in range(8)), data=bytes(800_000))
+
+    def prepare(block: Block) -> tuple[object, range]:
+        raise FormatError("out does not fit")
+
+    for wanted in (request, far):
+        with pytest.raises(FormatError, match="out does not fit"):
+            Job(plan_blocks(wanted, 0, {}, threads)).run(threads, prepare)
+
+
+def test_a_checksum_that_differs_is_told_with_both():
+    verify_crc32(b"xabcx", 1, 4, 0x352441C2)
+    with pytest.raises(
+        CorruptFrameError, match=r"is 352441c2, and 00000001 was stored"
+    ):
+        verify_crc32(b"xabcx", 1, 4, 1)
