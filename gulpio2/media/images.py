@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError
-from gulpio2.media.image_files import decode_image, read_file, read_image, read_outline
+from gulpio2.media.image_files import decode_image, read_file, read_outline
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import StoredFrame
 
@@ -36,7 +36,9 @@ class ImageFrames:
     Notes
     -----
     Orientation in EXIF is not applied, transparency is dropped, and images of one item
-    may differ in size and colour, all as in GulpIO2 0.0.4.
+    may differ in size and colour, all as in GulpIO2 0.0.4. Where `frame_size` is a
+    fourth of a JPEG's or less, the codec reduces it while it decodes, see
+    `gulpio2.media.image_files.decode_image`.
 
     Examples
     --------
@@ -69,7 +71,8 @@ class ImageFrames:
             A file is cut off, too large, or cannot be read.
         """
         for path in self.paths:
-            yield self._resized(read_image(path))
+            data = read_file(path)
+            yield self._decoded(data, path, read_outline(data, path))
 
     def stored(self) -> Iterator[StoredFrame]:
         """Yield each image in the form in which it is best stored.
@@ -102,7 +105,7 @@ class ImageFrames:
                     data if outline.end == len(data) else data[: outline.end]
                 )
             else:
-                yield StoredFrame(self._resized(decode_image(data, path, outline)))
+                yield StoredFrame(self._decoded(data, path, outline))
 
     @property
     def time_base(self) -> None:
@@ -124,6 +127,10 @@ class ImageFrames:
             return False
         return True
 
-    def _resized(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    def _decoded(
+        self, data: bytes, path: Path, outline: JpegOutline | None
+    ) -> npt.NDArray[np.uint8]:
+        """Decode an image, no larger than it has to be, and resize it."""
+        pixels = decode_image(data, path, outline, short_edge=self.frame_size)
         height, width = pixels.shape[:2]
         return resize_pixels(pixels, resized_shape(height, width, self.frame_size))
