@@ -6,6 +6,7 @@ Each fault has a code that stays the same, so that a program may act on it.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +29,7 @@ __all__ = [
     "HEAD_BYTES",
     "Problem",
     "Record",
+    "Tally",
     "check_checksum",
     "check_head",
     "check_ids",
@@ -40,6 +42,9 @@ __all__ = [
 # Bytes. Where a JPEG's size is declared: behind at most the tables and, in pictures of
 # cameras, metadata, which may be longer; `check_head` then says nothing.
 HEAD_BYTES = 1024
+
+# Problems of one kind that the spans of a file may have before they are counted only.
+_MOST = 500
 
 _SOI = b"\xff\xd8"
 _EOI = b"\xff\xd9"
@@ -101,6 +106,41 @@ class Record(NamedTuple):
 def _printable(name: str) -> str:
     """Keep a name that comes from the disk from doing things to a terminal."""
     return name if name.isprintable() else repr(name)
+
+
+class Tally:
+    """Lets through the first problems of a kind in a file, and counts the rest.
+
+    A crafted map makes several problems of a few bytes, and a broken disk one of each
+    frame.
+
+    Parameters
+    ----------
+    most : int
+        How many of a kind to let through.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def admit(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Give those that are to be listed."""
+        listed = []
+        for problem in problems:
+            kind = problem.file, problem.code
+            self._counts[kind] += 1
+            if self._counts[kind] <= self._most:
+                listed.append(problem)
+        return listed
+
+    def rest(self) -> list[Problem]:
+        """Give a problem for each kind of which some were not let through."""
+        return [
+            Problem(code, f"and {count - self._most:,} more of these", file)
+            for (file, code), count in self._counts.items()
+            if count > self._most
+        ]
 
 
 # --- names --------------------------------------------------------------------------
@@ -223,15 +263,20 @@ def check_spans(
     """
     inside: list[Record] = []
     problems: list[Problem] = []
+    tally = Tally(_MOST)
+
+    def add(found: list[Problem]) -> None:
+        problems.extend(tally.admit(found))
+
     needed = end = 0
     owner: Record | None = None
     for record in sorted(records, key=itemgetter(0, 2)):
         stop = record.loc + record.length
         needed = max(needed, stop)
-        problems += _check_shape(record, file)
+        add(_check_shape(record, file))
         if stop > size:
             text = f"ends at byte {stop} of a file of {size} bytes: the frame is lost"
-            problems.append(_at(record, "span-outside-file", text, file))
+            add([_at(record, "span-outside-file", text, file)])
             continue
         if record.length - record.pad < len(_SOI + _EOI):
             continue
@@ -242,11 +287,12 @@ def check_spans(
                 f"{owner.frame} of item {owner.item!r}: one of the two is not what "
                 "was stored"
             )
-            problems.append(_at(record, "overlap", text, file))
+            add([_at(record, "overlap", text, file)])
         elif record.loc > end and (end, record.loc) not in erased:
-            problems.append(_unreferenced(end, record.loc, file))
+            add([_unreferenced(end, record.loc, file)])
         if stop > end:
             end, owner = stop, record
+    problems += tally.rest()
     if needed > size:
         problems.insert(0, _too_short(size, needed, file))
     elif size > end:

@@ -32,6 +32,8 @@ __all__ = ["DataFileCheck"]
 
 # Bytes read at once, unless a single record is longer.
 _BLOCK = 4 * 1024 * 1024
+# Records whose parts are planned at once.
+_BATCH = 10_000
 # Bytes. No frame that is decoded is longer; of a longer record, which a damaged map can
 # speak of, the checksum alone is computed, piece by piece.
 _LONGEST = 64 * 1024 * 1024
@@ -75,16 +77,25 @@ class DataFileCheck:
         if self.findings.report.deep:
             self._check_erased(erased)
         deep, shallow = self._split(inside)
-        probes = [
-            *(_whole(record) for record in deep if record.length <= _LONGEST),
-            *(probe for record in shallow for probe in _ends(record)),
-        ]
-        for record in deep:
-            if record.length > _LONGEST:
-                probes += _ends(record)
-                self._check_long(record)
-        spans = [(probe.offset, probe.length) for probe in probes]
         position = 0
+        for chosen, parts in ((deep, self._whole_or_ends), (shallow, _ends)):
+            for first in range(0, len(chosen), _BATCH):
+                batch = chosen[first : first + _BATCH]
+                probes = [probe for record in batch for probe in parts(record)]
+                position = self._check_probes(probes, position)
+        self.findings.progress(num_bytes=self.size - position)
+
+    def _whole_or_ends(self, record: Record) -> Iterator[_Probe]:
+        """Say what to read of a record whose content is to be checked."""
+        if record.length <= _LONGEST:
+            yield _Probe(record.loc, record.length, record, "whole")
+            return
+        yield from _ends(record)
+        self._check_long(record)
+
+    def _check_probes(self, probes: list[_Probe], position: int) -> int:
+        """Look at parts of records; give how far the file has been gone through."""
+        spans = [(probe.offset, probe.length) for probe in probes]
         for read in plan_reads(spans, max_read=_BLOCK):
             members = [probes[member] for member in read.members]
             self._check_block(read.offset, read.length, members)
@@ -94,7 +105,7 @@ class DataFileCheck:
                 num_bytes=stop - position,
             )
             position = stop
-        self.findings.progress(num_bytes=self.size - position)
+        return position
 
     def _split(self, records: list[Record]) -> tuple[list[Record], list[Record]]:
         """Say which records to read as a whole, and of which to read the ends.
@@ -171,10 +182,6 @@ class DataFileCheck:
         except OSError as cause:
             self.findings.add([unreadable(self.name, cause, offset)])
             return b""
-
-
-def _whole(record: Record) -> _Probe:
-    return _Probe(record.loc, record.length, record, "whole")
 
 
 def _ends(record: Record) -> Iterator[_Probe]:

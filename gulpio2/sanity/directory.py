@@ -90,6 +90,7 @@ def check_directory(
     report = CheckReport(str(path), deep)
     findings = Findings(report, progress or _no_progress)
     _DirectoryCheck(LocalStore(path), findings).run()
+    findings.finish()
     return report
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.format.checks import Problem
+from gulpio2.format.checks import Problem, Tally
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue, Progress
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["CheckReport", "Findings", "original_tests", "unreadable"]
 
 
+# Problems of one kind in one file that are listed; of others there is the number.
+_MOST = 1000
 # Problems that the fifth test names: 0.0.4 prints a test's failures on one line.
 _NAMED = 20
 
@@ -37,7 +39,7 @@ class CheckReport:
     frames_without_checksum: int = 0
     """Frames of which not every changed byte can be found."""
     problems: list[Problem] = field(default_factory=list)
-    """Faults, by file."""
+    """Faults, by file. Of one kind in one file the first thousand are listed."""
     notes: list[Problem] = field(default_factory=list)
     """What is worth knowing and no fault."""
 
@@ -117,13 +119,18 @@ class Findings:
     def __init__(self, report: CheckReport, progress: Progress) -> None:
         self.report = report
         self.progress = progress
+        self._tally = Tally(_MOST)
 
     def add(self, problems: list[Problem], notes: list[Problem] | None = None) -> None:
         """Take up problems and notes."""
         self.report.notes += notes or []
         if problems:
-            self.report.problems += problems
+            self.report.problems += self._tally.admit(problems)
             self.progress(failures=len(problems))
+
+    def finish(self) -> None:
+        """Say how many problems are counted only."""
+        self.report.problems += self._tally.rest()
 
 
 def unreadable(name: str, cause: OSError, offset: int | None = None) -> Problem:

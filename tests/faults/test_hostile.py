@@ -323,6 +323,22 @@ def test_no_change_of_a_directory_makes_reading_fail_in_another_way(
     shutil.rmtree(folder)
 
 
+def test_problems_of_a_crafted_map_are_counted_where_they_are_too_many(tmp_path):
+    count = 200_000
+    (tmp_path / "data_0.gulp").write_bytes(bytes(4000))
+    spans = ", ".join(["[0, 0, 8]"] * count)
+    entry = f'{{"frame_info": [{spans}], "meta_data": [{{}}]}}'
+    (tmp_path / "meta_0.gmeta").write_text(f'{{"a": {entry}}}')
+
+    def attempt():
+        problems = check_directory(tmp_path, deep=True).problems
+        texts = [str(problem) for problem in problems if problem.item is None]
+        assert len(problems) < 5000
+        assert f"data_0.gulp: and {count - 501:,} more of these [overlap]" in texts
+
+    in_small_child(attempt)
+
+
 def test_reading_a_crafted_map_takes_no_long_time(tmp_path):
     (tmp_path / "data_0.gulp").write_bytes(JPEG)
     infos = [[0, 0, len(JPEG)]] * 3000
