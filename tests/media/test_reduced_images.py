@@ -60,7 +60,7 @@ def test_a_jpeg_is_reduced_while_it_is_decoded(
 
 @pytest.mark.parametrize("edge", [64, 100, 128, 224])
 def test_photographs_are_within_the_stated_error(tmp_path, shared_images, psnr, edge):
-    reductions = []
+    reductions: list[int] = []
     for path in sorted(shared_images.glob("*.jpg")):
         data = path.read_bytes()
         if simplejpeg.decode_jpeg_header(data)[2] != "YCbCr":
@@ -98,7 +98,7 @@ def test_grey_is_reduced_as_grey(tmp_path, pictures):
 @pytest.mark.parametrize("short_edge", [1, 17, 64, 240])
 @pytest.mark.parametrize("size", [(480, 640), (1080, 1920), (1081, 1920), (96, 4000)])
 def test_twice_the_size_that_is_wanted_is_left(size, short_edge):
-    reduction = reduction_for(*size, short_edge)
+    reduction = reduction_for(size[0], size[1], short_edge)
     assert reduction in {1, 2, 4, 8}
     if reduction > 1:
         assert min(size) / reduction >= 2 * short_edge
