@@ -1,124 +1,269 @@
-"""Measure the loader beside the codec's own limit and beside a DataLoader.
+"""Measure the loader beside the codec's own limit and beside other programs' loaders.
 
-    python bench/loader.py VIDEO [--seconds 30]
+    python bench/loader.py [--rounds 7] [--seconds 1.5] [--only NAME ...] [--json FILE]
 
-The video is gulped a few times over into a temporary directory; then, in turn and
-several times, clips of 16 frames are loaded in shuffled batches of 8, and JPEGs are
-decoded from memory by as many threads. What else the machine does falls on all of them,
-so the ratios of a round are what counts; the medians of those are printed.
+Forty clips of 340x256 (``bench/clips.py``) are loaded in shuffled batches of 8 clips of
+16 frames, by two threads or two worker processes, and nobody consumes them. Each loader
+is a process of its own that stays alive and waits for its turn; in each round they take
+turns, and so does the codec alone: as many threads decode the same JPEGs from memory
+into memory that is used again. What else the machine does falls on all of them, so the
+ratios of a round are what counts; medians of those are printed.
+
+Loaders of other programs get every help: WebDataset and MosaicML's streaming read clips
+that were cut beforehand, so that no byte is read in vain, torchcodec keeps its
+decoders, and what decodes JPEGs does it with the codec's fastest settings.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import statistics
+import subprocess
 import sys
-import tempfile
-import time
-import warnings
-from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gulpio2 import GulpIngestor
-from gulpio2.adapters import VideoFolderAdapter
-from gulpio2.order import RepeatedOrder
-from gulpio2.sampling import sample_window
-from gulpio2.torch import (
-    GulpClipDataset,
-    GulpLoader,
-    RandomResizedCrop,
-    ResumableSampler,
-    default_collate,
-)
-from gulpio2.torch.measure import measure_loader
+from clips import Clips, make_clips
+from loaders import BATCH_SIZE, LOADERS, WORKERS
+from peers import python_of
 
-NUM_COPIES, CLIP_LENGTH, BATCH_SIZE = 12, 16, 8
-_EPOCH_SAMPLES = 100_000  # so that no epoch ends while it is measured
+from gulpio2.torch.measure import decode_for, jpegs_of_loader
 
-
-def gulp(video: Path, folder: Path) -> Path:
-    """Gulp a video several times over."""
-    for number in range(NUM_COPIES):
-        link = folder / "videos" / "clip" / f"{number}{video.suffix}"
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(video.resolve())
-    adapter = VideoFolderAdapter(str(folder / "videos"), str(folder / "gulped"))
-    GulpIngestor(adapter, str(folder / "gulped"), 4, 2)()
-    return folder / "gulped"
-
-
-def data_loader(dataset: GulpClipDataset, order: RepeatedOrder, workers: int) -> Any:
-    """Make torch's DataLoader with the samplers and the collate of this package."""
-    from torch.utils.data import DataLoader
-
-    return DataLoader(
-        dataset,
-        batch_size=BATCH_SIZE,
-        sampler=ResumableSampler(order),
-        collate_fn=default_collate,
-        num_workers=workers,
-    )
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = ROOT / "bench" / "loaders.py"
+# Changing this writes what the peers read afresh.
+_VERSION = 1
+# The peer in whose environment a loader runs; None: this one.
+ENVIRONMENTS = {
+    "GulpLoader": None,
+    "GulpLoader, cropped to 224": None,
+    "DataLoader, our sampler": None,
+    "original": "original-torch",
+    "torchcodec": "torchcodec",
+    "files": None,
+    "webdataset": "webdataset",
+    "streaming": "streaming",
+}
+OURS = "GulpLoader"
+PEERS = ("original", "torchcodec", "files", "webdataset", "streaming")
+TARGETS = {
+    "GulpLoader / codec": 0.95,
+    "DataLoader, our sampler / codec": 0.48,
+    "GulpLoader / original": 2.7,
+    "GulpLoader / best peer": 2.0,
+}
 
 
-def frames_per_second(batches: Any, seconds: float) -> float:
-    """Take batches for so long, the first one not counted."""
-    iterator = iter(batches)
-    next(iterator)
-    start = stop = time.perf_counter()
-    frames = 0
-    while stop - start < seconds:
-        frames += len(next(iterator)) * CLIP_LENGTH
-        stop = time.perf_counter()
-    return frames / (stop - start)
+class Turns:
+    """A loader in a process of its own, which waits until it is its turn."""
+
+    def __init__(self, python: Path, kind: str, facts: dict[str, Any]) -> None:
+        environment = dict(os.environ, OMP_NUM_THREADS="1")
+        environment.pop("PYTHONPATH", None)
+        folder = ROOT / ".peers"
+        if ENVIRONMENTS[kind] is None:  # this package, perhaps not installed
+            environment["PYTHONPATH"] = str(ROOT)
+        self.process = subprocess.Popen(  # noqa: S603  # programs of this repository
+            [str(python), str(PROGRAM), kind, json.dumps(facts)],
+            env=environment,
+            cwd=folder,  # not the checkout, whose package is called as the original
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.versions: dict[str, str] = self._answer()
+
+    def run(self, seconds: float) -> float:
+        """Give frames per second of a turn."""
+        pipe: Any = self.process.stdin
+        pipe.write(f"{seconds}\n")
+        pipe.flush()
+        answer = self._answer()
+        return float(answer["frames"] / answer["seconds"])
+
+    def _answer(self) -> dict[str, Any]:
+        pipe: Any = self.process.stdout
+        line = pipe.readline()
+        if not line:
+            raise RuntimeError(f"a loader ended with {self.process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End it, and its workers."""
+        pipe: Any = self.process.stdin
+        pipe.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def facts_of(clips: Clips) -> dict[str, Any]:
+    """Say where everything is, and write what peers read in a form of their own."""
+    facts: dict[str, Any] = {
+        "ids": list(clips.ids),
+        "num_frames": clips.num_frames,
+        "gulped": str(clips.gulped),
+        "original": str(clips.original),
+        "jpegs": str(clips.jpegs),
+        "video_paths": [str(clips.video_of(id_)) for id_ in clips.ids],
+    }
+    for peer, kind in (("webdataset", "shards"), ("streaming", "mds")):
+        stamp = (clips.folder / "stamp.json").read_text("utf-8")
+        folder = clips.folder / f"{kind}-{_VERSION}"
+        done = folder / "done"
+        python = python_of(peer)
+        if python is None:
+            continue
+        if not done.exists() or done.read_text("utf-8") != stamp:
+            subprocess.run(["rm", "-rf", str(folder)], check=True)  # noqa: S603, S607
+            arguments = json.dumps({**facts, "to": str(folder / "data")})
+            command = [str(python), str(PROGRAM), f"write {kind}", arguments]
+            subprocess.run(command, cwd=clips.folder, check=True)  # noqa: S603
+            done.write_text(stamp, "utf-8")
+        facts[kind] = str(folder / "data")
+    if "shards" in facts:
+        facts["shards"] = [str(path) for path in Path(facts["shards"]).iterdir()]
+    return facts
+
+
+def start(names: list[str], facts: dict[str, Any]) -> dict[str, Turns]:
+    """Start the loaders that can be had."""
+    running = {}
+    for name in names:
+        peer = ENVIRONMENTS[name]
+        python = Path(sys.executable) if peer is None else python_of(peer)
+        if python is None or (name == "original" and facts["original"] == "None"):
+            continue
+        try:
+            running[name] = Turns(python, name, facts)
+        except RuntimeError as error:
+            sys.stderr.write(f"{name} is left out: {error}\n")
+    return running
+
+
+def measure(
+    running: dict[str, Turns], jpegs: list[bytes], rounds: int, seconds: float
+) -> list[dict[str, float]]:
+    """Let them take turns; give frames per second of each, and of the codec."""
+    results = []
+    for number in range(rounds):
+        names = ["codec", *running]
+        first = number % len(names)  # nobody always comes after the same one
+        found = {}
+        for name in names[first:] + names[:first]:
+            if name == "codec":
+                found[name] = decode_for(jpegs, seconds, WORKERS)
+            else:
+                found[name] = running[name].run(seconds)
+        results.append(found)
+        text = ", ".join(f"{name} {speed:,.0f}" for name, speed in found.items())
+        sys.stderr.write(f"round {number + 1}: {text}\n")
+    return results
+
+
+def cases_of(results: list[dict[str, float]]) -> dict[str, dict[str, Any]]:
+    """Give ratios of each round as cases with median, least and largest."""
+    names = [name for name in results[0] if name != "codec"]
+    series: dict[str, list[float]] = {}
+    for name in names:
+        series[f"{name} / codec"] = [found[name] / found["codec"] for found in results]
+    peers = [name for name in names if name in PEERS]
+    if OURS in names and "original" in names:
+        series["GulpLoader / original"] = [r[OURS] / r["original"] for r in results]
+    if OURS in names and peers:
+        series["GulpLoader / best peer"] = [
+            found[OURS] / max(found[peer] for peer in peers) for found in results
+        ]
+    cases = {name: _case(name, values, "ratio") for name, values in series.items()}
+    speeds = [found["codec"] for found in results]
+    cases["codec"] = _case("codec", speeds, "frames/s")
+    return cases
+
+
+def _case(name: str, values: list[float], unit: str) -> dict[str, Any]:
+    median, target = statistics.median(values), TARGETS.get(name)
+    return {
+        "median": round(median, 3),
+        "least": round(min(values), 3),
+        "largest": round(max(values), 3),
+        "unit": unit,
+        "target": None if target is None else f">= {target}",
+        "met": target is None or median >= target,
+    }
+
+
+def report_of(
+    cases: dict[str, Any], running: dict[str, Turns], clips: Clips, rounds: int
+) -> dict[str, Any]:
+    """Put everything together as it is kept."""
+    versions = {name: version(name) for name in ("numpy", "simplejpeg", "torch")}
+    for loader in running.values():
+        versions.update(loader.versions)
+    return {
+        "machine": machine(),
+        "versions": versions,
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "cases": cases,
+        "notes": [
+            f"{len(clips.ids)} clips of {clips.num_frames} frames, of {clips.made_of}",
+            f"batches of {BATCH_SIZE} clips of 16 frames, {WORKERS} threads or workers",
+            f"{rounds} rounds; each ratio is of one round",
+            f"load average at the end {os.getloadavg()[0]:.1f}",
+        ],
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Say what it ran on."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    return {"processor": model, "cores": len(os.sched_getaffinity(0))}
 
 
 def main() -> None:
-    """Measure, and print one JSON object."""
+    """Measure, print a table, and keep the figures where asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("video", type=Path)
-    parser.add_argument("--seconds", type=float, default=30.0, help="of all together")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=1.5, help="of each turn")
+    parser.add_argument("--only", nargs="+", choices=list(LOADERS), metavar="NAME")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--clips", type=Path, default=ROOT / ".peers" / "clips")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # that two workers are many for this machine
-    each = options.seconds / options.rounds / 4
-    found: dict[str, list[float]] = {"loader": [], "cropped": [], "data_loader": []}
-    limits = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = gulp(options.video, Path(folder))
-        dataset = GulpClipDataset(path, partial(sample_window, clip_length=CLIP_LENGTH))
-        order = RepeatedOrder([_EPOCH_SAMPLES // len(dataset)] * len(dataset))
-        arguments: dict[str, Any] = {
-            "batch_size": BATCH_SIZE,
-            "order": order,
-            "threads": options.threads,
-        }
-        loaders = {
-            "loader": GulpLoader(dataset, **arguments),
-            "cropped": GulpLoader(dataset, view=RandomResizedCrop(224), **arguments),
-        }
-        for _ in range(options.rounds):
-            for name, loader in loaders.items():
-                measured = measure_loader(loader, seconds=2 * each, rounds=1)
-                found[name].append(measured.ratio)
-                limits.append(measured.codec_median)
-            other = data_loader(dataset, order, options.threads)
-            speed = frames_per_second(other, each)
-            found["data_loader"].append(speed / limits[-1])
-    medians = {name: statistics.median(ratios) for name, ratios in found.items()}
-    spread = {name: [min(ratios), max(ratios)] for name, ratios in found.items()}
-    result = {
-        "codec_frames_per_second": statistics.median(limits),
-        "ratio_to_codec": medians,
-        "least_and_largest": spread,
-        "threads_or_workers": options.threads,
-        "rounds": options.rounds,
-        "load_average": os.getloadavg()[0],
-    }
-    sys.stdout.write(json.dumps(result, indent=1) + "\n")
+    clips = make_clips(options.clips)
+    facts = facts_of(clips)
+    jpegs = jpegs_of_loader(LOADERS[OURS](facts))
+    running = start(options.only or list(LOADERS), facts)
+    try:
+        measure(running, jpegs, 1, 0.3)  # opens what is opened once
+        results = measure(running, jpegs, options.rounds, options.seconds)
+    finally:
+        for loader in running.values():
+            loader.close()
+    cases = cases_of(results)
+    for name, case in cases.items():
+        spread = f"{case['least']:,} to {case['largest']:,}"
+        target = case["target"] or ""
+        verdict = "" if not target else "met" if case["met"] else "NOT MET"
+        sys.stdout.write(
+            f"{name:<36}{case['median']:>10,}  {spread:<22}{target:<9}{verdict}\n"
+        )
+    if options.json is not None:
+        report = report_of(cases, running, clips, options.rounds)
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.sampling.clips import Border, ClipIndices, apply_border, at_least
+from gulpio2.sampling.clips import (
+    BORDERS,
+    Border,
+    ClipIndices,
+    apply_border,
+    at_least,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,9 +105,13 @@ def sample_window(
     >>> sample_window(20, 4, stride=2).indices.tolist()
     [6, 8, 10, 12]
     """
-    slack = max(0, num_frames - _span(clip_length, stride))
+    span = _span(clip_length, stride)
+    slack = max(0, num_frames - span)
     start = slack // 2 if rng is None else int(rng.integers(slack + 1))
-    return apply_border(_window(start, clip_length, stride), num_frames, border)
+    window = _window(start, clip_length, stride)
+    if span <= num_frames and border in BORDERS:  # as mostly
+        return ClipIndices(window, np.ones(len(window), np.bool_))
+    return apply_border(window, num_frames, border)
 
 
 def spaced_windows(
@@ -268,4 +278,6 @@ def _span(clip_length: int, stride: int) -> int:
 def _window(
     start: int | npt.NDArray[np.int64], clip_length: int, stride: int
 ) -> npt.NDArray[np.int64]:
+    if isinstance(start, int):
+        return np.arange(start, start + stride * clip_length, stride, dtype=np.int64)
     return start + stride * np.arange(clip_length, dtype=np.int64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.loader import GulpLoader
     from gulpio2.torch.profile import LoaderProfile
 
-__all__ = ["LoaderMeasurement", "measure_loader"]
+__all__ = ["LoaderMeasurement", "decode_for", "jpegs_of_loader", "measure_loader"]
 
 # Frames that the codec alone is measured with: enough to be a fair sample of sizes, and
 # like a loader's not in the processor's caches.
@@ -84,14 +84,14 @@ def measure_loader(
     """
     if not loader.cursor.order.epoch_length:
         raise FormatError("the dataset has no samples to load")
-    jpegs = _some_jpegs(loader)
+    jpegs = jpegs_of_loader(loader)
     each = seconds / (2 * rounds)
     threads = max(1, loader.num_threads)
     loaded, decoded = [], []
-    _decode_for(jpegs, each / 10, threads)
+    decode_for(jpegs, each / 10, threads)
     loader.reset_profile()
     for _ in range(rounds):
-        decoded.append(_decode_for(jpegs, each, threads))
+        decoded.append(decode_for(jpegs, each, threads))
         loaded.append(_load_for(loader, each))
     return LoaderMeasurement(tuple(loaded), tuple(decoded), loader.profile())
 
@@ -113,8 +113,19 @@ def _load_for(loader: GulpLoader, seconds: float) -> float:
     return frames / (stop - start)
 
 
-def _some_jpegs(loader: GulpLoader) -> list[bytes]:
-    """Read what the first samples of the order need."""
+def jpegs_of_loader(loader: GulpLoader) -> list[bytes]:
+    """Read what the first samples of a loader's order need.
+
+    Parameters
+    ----------
+    loader : GulpLoader
+        It stays where it is.
+
+    Returns
+    -------
+    list of bytes
+        JPEGs; enough to be a fair sample.
+    """
     jpegs: list[bytes] = []
     for draw in itertools.islice(loader.cursor.pending(), _NUM_CODEC_FRAMES):
         leaf, place = find_sample(loader.dataset, place_of(draw))
@@ -129,8 +140,23 @@ def _some_jpegs(loader: GulpLoader) -> list[bytes]:
     return jpegs
 
 
-def _decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> float:
-    """Decode JPEGs in threads for so long, and give the frames per second of all."""
+def decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> float:
+    """Measure the codec: decode JPEGs from memory into memory that is used again.
+
+    Parameters
+    ----------
+    jpegs : sequence of bytes
+        Gone through by each thread, from a place of its own on.
+    seconds : float
+        How long.
+    num_threads : int
+        How many threads do so.
+
+    Returns
+    -------
+    float
+        Frames per second of all threads.
+    """
     counts = [0] * num_threads
     begin = threading.Barrier(num_threads + 1)
     ended = [0.0] * num_threads

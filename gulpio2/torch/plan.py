@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from gulpio2.torch.seeding import SampleIndex, sample_rng
 from gulpio2.torch.stored import StoredClip, locate_clip
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gulpio2.order import Draw
     from gulpio2.sampling import ClipIndices
 
@@ -32,8 +34,7 @@ class Sample:
     """Whether it stands in for a damaged one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(NamedTuple):
     """What there is to do for a sample."""
 
     leaf: Any
@@ -50,7 +51,7 @@ class Plan:
     """The item's id there."""
     indices: list[int]
     """The frames to read, each once."""
-    rows: list[int]
+    rows: Sequence[int]
     """Where in the sample each of them is to be."""
     again: list[tuple[int, int]]
     """Rows of frames that come again, and where they are the first time."""
@@ -83,15 +84,18 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
     chosen: ClipIndices = leaf.choose_frames(
         info, None if leaf.test_mode else sample_rng(place)
     )
-    first: dict[int, int] = {}
+    indices: list[int] = chosen.indices.ravel().tolist()
+    rows: Sequence[int] = range(len(indices))
     again: list[tuple[int, int]] = []
     empty: list[int] = []
-    for row, index in enumerate(chosen.indices.ravel().tolist()):
-        if index < 0:
-            empty.append(row)
-        elif (earlier := first.setdefault(index, row)) != row:
-            again.append((row, earlier))
-    indices, rows = list(first), list(first.values())
+    if min(indices, default=0) < 0 or len(set(indices)) < len(indices):
+        first: dict[int, int] = {}
+        for row, index in enumerate(indices):
+            if index < 0:
+                empty.append(row)
+            elif (earlier := first.setdefault(index, row)) != row:
+                again.append((row, earlier))
+        indices, rows = list(first), list(first.values())
     reader, id_ = leaf.source.find(info)
     rng = None
     if random_view and not leaf.test_mode:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
@@ -28,8 +27,7 @@ __all__ = ["StoredClip", "locate_clip", "read_blocks"]
 _OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredClip:
+class StoredClip(NamedTuple):
     """Where the stored bytes of some frames of an item are."""
 
     item: StoredItem
@@ -85,11 +83,11 @@ def locate_clip(
     spans = item.record.spans(indices)
     reads, found = [], 0
     for read in plan_reads(spans):
-        base = read.offset
-        places = [
-            (rows[member], spans[member][0] - base, sum(spans[member]) - base)
-            for member in read.members
-        ]
+        base, places = read.offset, []
+        for member in read.members:
+            offset, length = spans[member]
+            start = offset - base
+            places.append((rows[member], start, start + length))
         reads.append((base, read.length, places))
         found += len(places)
     if found < len(spans):
