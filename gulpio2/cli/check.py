@@ -49,14 +49,14 @@ def check(
     The exit status is 0 if nothing is wrong, 1 if something is, and 2 if DIR is no
     directory.
     """
-    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.cli.progress import ProgressBar, total_size
     from gulpio2.format.layout import data_name, list_chunks
     from gulpio2.sanity import check_directory
     from gulpio2.storage.local import open_store
 
     store = open_store(directory)
     chunks = list_chunks(store.names()).chunks
-    total = sum(store.size(data_name(number)) for number in chunks)
+    total = total_size(store, map(data_name, chunks))
     with ProgressBar(total, counted="num_bytes") as bar:
         report = check_directory(directory, deep=deep, progress=bar)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import threading
@@ -11,16 +12,28 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.cli.terminal import is_quiet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from typing_extensions import Self
 
-__all__ = ["ProgressBar"]
+    from gulpio2.storage.base import Store
+
+__all__ = ["ProgressBar", "total_size"]
 
 _FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}{postfix}]"
 # Seconds between two drawings, on a terminal and into a file.
 _TERMINAL_SECONDS = 0.1
 _FILE_SECONDS = 10.0
+
+
+def total_size(store: Store, names: Iterable[str]) -> int:
+    """Count the bytes of files; one of which nobody can tell has none."""
+    total = 0
+    for name in names:
+        with contextlib.suppress(OSError):
+            total += store.size(name)
+    return total
 
 
 class ProgressBar:

@@ -76,7 +76,7 @@ class Problem:
 
     def __str__(self) -> str:
         """Give place, message and code on one line that is safe to print."""
-        place = _printable(self.file)
+        place = "this directory" if self.file == "." else _printable(self.file)
         if self.item is not None:
             place += f", item {self.item!r}"
         if self.frame is not None:

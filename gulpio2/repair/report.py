@@ -29,7 +29,7 @@ class Salvaged:
     def __str__(self) -> str:
         """Give it on one line."""
         whose = "of an unknown item" if self.item is None else f"of item {self.item!r}"
-        return f"{self.id}: {self.frames} frames {whose}: {self.reason}"
+        return f"{self.id}: {_count(self.frames, 'frame')} {whose}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,17 @@ class RepairReport:
         """Sum it up on one line."""
         verb = "can be moved" if self.dry_run else "moved"
         text = (
-            f"{self.items} whole items {verb}, {self.frames} frames "
-            f"({self.num_bytes / 1e6:.1f} MB) in {len(self.chunks)} chunks"
+            f"{_count(self.items, 'whole item')} {verb}, "
+            f"{_count(self.frames, 'frame')} ({self.num_bytes / 1e6:.1f} MB) in "
+            f"{_count(len(self.chunks), 'chunk')}"
         )
         if self.salvaged:
-            count = sum(part.frames for part in self.salvaged)
-            text += (
-                f"; {count} of the frames under {len(self.salvaged)} placeholder ids"
-            )
-        return f"{text}; {len(self.lost)} losses"
+            frames = sum(part.frames for part in self.salvaged)
+            ids = _count(len(self.salvaged), "placeholder id")
+            text += f"; {frames} of the frames under {ids}"
+        return f"{text}; {_count(len(self.lost), 'loss', 'losses')}"
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    """Give a number with its noun."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

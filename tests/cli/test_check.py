@@ -61,3 +61,11 @@ def test_quiet_leaves_the_findings(gulp2, gulped):
     assert gulp2("check", "-q", gulped).stdout == ""
     (gulped / "data_0.gulp").write_bytes(b"")
     assert "data_0.gulp" in gulp2("check", "-q", gulped, status=1).stdout
+
+
+def test_a_data_file_that_is_none_is_a_finding(gulp2, gulped):
+    (gulped / "data_0.gulp").unlink()
+    (gulped / "data_0.gulp").symlink_to("nowhere")
+    result = gulp2("check", gulped, status=1)
+    assert "data_0.gulp: cannot be read" in result.stdout
+    gulp2("repair", gulped, gulped.parent / "mended", status=1)

@@ -56,7 +56,9 @@ def test_a_problem_is_one_line_with_place_message_and_code():
     problem = Problem("crc-mismatch", "it changed", "data_0.gulp", "v1", 3, 128)
     text = "data_0.gulp, item 'v1', frame 3, byte 128: it changed [crc-mismatch]"
     assert str(problem) == text
-    assert str(Problem("no-chunks", "empty", ".")) == ".: empty [no-chunks]"
+    assert str(Problem("no-chunks", "empty", ".")) == (
+        "this directory: empty [no-chunks]"
+    )
 
 
 def test_a_problem_as_json_has_every_key():
@@ -105,7 +107,9 @@ def test_a_name_that_should_not_be_there_is_named(more, code, file, message):
 @pytest.mark.parametrize("names", [[], ["gulp.json"], ["photo.jpg"]])
 def test_a_folder_without_a_chunk_is_a_problem(names):
     _, (problem,) = check_names(names)
-    assert str(problem) == ".: holds no complete chunk: nothing can be read [no-chunks]"
+    assert str(problem) == (
+        "this directory: holds no complete chunk: nothing can be read [no-chunks]"
+    )
 
 
 def test_an_id_in_two_chunks_is_named_once_per_further_chunk():
