@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.chunk import GulpChunk
-from gulpio2.codecs.decode import decode_options
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import (
     ChunkMismatchError,
@@ -26,33 +25,31 @@ from gulpio2.format.layout import (
     meta_name,
 )
 from gulpio2.format.manifest import Manifest, load_manifest
-from gulpio2.item import StoredItem, located, read_clips
+from gulpio2.item import StoredItem
 from gulpio2.query import select_rows
-from gulpio2.request import split_request
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.handles import HandlePool
+from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import (
+    ChosenEntries,
     ChunkEntries,
     ChunkNumbers,
     ChunkObjects,
     Entries,
-    LazyDict,
 )
 from gulpio2.storage.index.opening import may_write_index, open_index
 from gulpio2.storage.index.table import without_frames
 from gulpio2.storage.local import open_store
+from gulpio2.verbs import ReadingVerbs
 from gulpio2.view import GulpView, as_frame, view_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from gulpio2.codecs.decode import Colorspace, Crop
     from gulpio2.format.layout import Listing
-    from gulpio2.format.times import TimeMode
-    from gulpio2.item import Seconds
     from gulpio2.storage.index.index import Index
-    from gulpio2.types import FrameSelection, Meta, StrPath
+    from gulpio2.types import StrPath
 
 __all__ = ["GulpDirectory"]
 
@@ -83,9 +80,11 @@ class _ChunkSettings(NamedTuple):
 
 
 def _make_chunk(
-    settings: _ChunkSettings, index: Index | None, number: int
+    settings: _ChunkSettings,
+    number: int,
+    meta_dict: OrderedDict[str, Any] | None = None,
 ) -> GulpChunk:
-    """Make the object of a chunk; its map is read if there is no index."""
+    """Make the object of a chunk; its map is read if it is not given."""
     return GulpChunk(
         str(settings.folder / data_name(number)),
         str(settings.folder / meta_name(number)),
@@ -94,11 +93,11 @@ def _make_chunk(
         threads=settings.threads,
         verify=settings.verify,
         handles=settings.handles,
-        meta_dict=None if index is None else ChunkEntries(index, number),
+        meta_dict=meta_dict,
     )
 
 
-class GulpDirectory:
+class GulpDirectory(ReadingVerbs):
     """The items of a gulp directory, by id.
 
     Parameters
@@ -234,7 +233,11 @@ class GulpDirectory:
         """Have mappings that look into the index."""
         # What makes the chunks must not hold the directory: an index would stay mapped
         # until the next round of the garbage collector.
-        make = partial(_make_chunk, self._settings(), index)
+        settings = self._settings()
+
+        def make(number: int) -> GulpChunk:
+            return _make_chunk(settings, number, ChunkEntries(index, number))
+
         self.chunk_objs_lookup = ChunkObjects(index.numbers, make)
         self.chunk_lookup = ChunkNumbers(index)
         self.merged_meta_dict = Entries(index)
@@ -258,7 +261,16 @@ class GulpDirectory:
         )
 
     def _chunk(self, number: int) -> GulpChunk:
-        return _make_chunk(self._settings(), None, number)
+        return _make_chunk(self._settings(), number)
+
+    def _part_of_chunk(self, number: int, ids: Sequence[str]) -> GulpChunk:
+        """Make an object of some items of a chunk; their entries are those of all."""
+        if self._index is not None:
+            entries: OrderedDict[str, Any] = ChosenEntries(self._index, ids)
+        else:
+            known = self.chunk_objs_lookup[number].meta_dict
+            entries = OrderedDict((id_, known[id_]) for id_ in ids)
+        return _make_chunk(self._settings(), number, entries)
 
     # --- what is in it -----------------------------------------------------------
 
@@ -426,59 +438,6 @@ class GulpDirectory:
             There is no such item.
         """
         return GulpView(self, ids)
-
-    # --- frames ------------------------------------------------------------------
-
-    def __getitem__(self, element: Any) -> tuple[list[Any], Meta]:
-        """Read ``directory[id]`` or ``directory[id, selection]``; see `read_frames`."""
-        return self.read_frames(*split_request(element))
-
-    def read_frames(
-        self, id_: Any, slice_: FrameSelection = None
-    ) -> tuple[list[Any], Meta]:
-        """Decode the chosen frames of one item; see `GulpChunk.read_frames`."""
-        item = self.item(id_)
-        return item.read_frames(slice_), item.meta
-
-    def read_clip(
-        self,
-        id_: Any,
-        slice_: FrameSelection = None,
-        *,
-        out: Any = None,
-        scale: int = 1,
-        min_size: int | None = None,
-        crop: Crop | None = None,
-        colorspace: Colorspace = "source",
-    ) -> Any:
-        """Decode the chosen frames into one array; see `GulpChunk.read_clip`."""
-        options = decode_options(scale, min_size, crop, colorspace)
-        return self.item(id_).read_clip(slice_, out, options)
-
-    def read_clips(
-        self,
-        requests: Iterable[tuple[Any, FrameSelection]],
-        *,
-        out: Any = None,
-        scale: int = 1,
-        min_size: int | None = None,
-        crop: Crop | None = None,
-        colorspace: Colorspace = "source",
-    ) -> Any:
-        """Decode clips of several items into one array; see `GulpChunk.read_clips`."""
-        options = decode_options(scale, min_size, crop, colorspace)
-        return read_clips(located(requests, self.item), out, options)
-
-    def read_jpegs(self, id_: Any, slice_: FrameSelection = None) -> list[bytes]:
-        """Read the chosen frames as they are stored; see `GulpChunk.read_jpegs`."""
-        return self.item(id_).read_jpegs(slice_)
-
-    def read_frames_at(
-        self, id_: Any, seconds: Seconds, *, mode: TimeMode = "nearest"
-    ) -> tuple[list[Any], Meta]:
-        """Decode the frames at these times; see `GulpChunk.read_frames_at`."""
-        item = self.item(id_)
-        return item.read_frames(item.frame_indices_at(seconds, mode)), item.meta
 
     def _chunk_of(self, id_: Any) -> GulpChunk:
         try:

@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from gulpio2._optional import require
-from gulpio2.codecs.decode import decode_options
 from gulpio2.errors import ItemNotFoundError
-from gulpio2.item import located, read_clips
 from gulpio2.query import select_rows
-from gulpio2.request import split_request
 from gulpio2.storage.index.table import without_frames
+from gulpio2.verbs import ReadingVerbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
-    from gulpio2.codecs.decode import Colorspace, Crop
+    from gulpio2.chunk import GulpChunk
     from gulpio2.format.manifest import Manifest
-    from gulpio2.format.times import TimeMode
-    from gulpio2.item import Seconds, StoredItem
+    from gulpio2.item import StoredItem
     from gulpio2.storage.index.index import Index
-    from gulpio2.types import FrameSelection, Meta
 
 __all__ = ["GulpView", "as_frame", "view_of_rows"]
 
@@ -61,6 +57,10 @@ class Viewed(Protocol):
         """Close every file."""
         ...
 
+    def _part_of_chunk(self, number: int, ids: Sequence[str]) -> GulpChunk:
+        """Make an object of some items of a chunk."""
+        ...
+
     def _reopening(
         self, ids: Iterable[str]
     ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -72,7 +72,7 @@ class Viewed(Protocol):
         ...
 
 
-class GulpView:
+class GulpView(ReadingVerbs):
     """Some items of a directory, in an order of their own; made by its ``query``.
 
     Parameters
@@ -138,8 +138,28 @@ class GulpView:
         at = int(self._order.searchsorted(row))
         return at < len(self._order) and int(self._order[at]) == row
 
-    # Iterating a directory gives chunks, which a view has not: see `ids`.
-    __iter__ = None
+    def __iter__(self) -> Iterator[GulpChunk]:
+        """Go through the chunks that have items of it, in numeric order.
+
+        Each is a `GulpChunk` that holds the view's items and no others, in the view's
+        order; their entries are the directory's own.
+        """
+        columns = self.directory._item_index.content.columns
+        numbers = columns.chunk[self._rows]
+        for number in np.unique(numbers).tolist():
+            rows = self._rows[numbers == number].tolist()
+            ids = [columns.id_at(row) for row in rows]
+            yield self.directory._part_of_chunk(number, ids)
+
+    def chunks(self) -> Iterator[GulpChunk]:
+        """Go through the chunks that have items of it; see `__iter__`."""
+        return iter(self)
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks that have items of it."""
+        columns = self.directory._item_index.content.columns
+        return len(np.unique(columns.chunk[self._rows]))
 
     @property
     def ids(self) -> Sequence[str]:
@@ -215,57 +235,6 @@ class GulpView:
                 f"{self.output_dir}"
             )
         return self.directory.item(id_)
-
-    def __getitem__(self, element: Any) -> tuple[list[Any], Meta]:
-        """Read ``view[id]`` or ``view[id, selection]``; see `read_frames`."""
-        return self.read_frames(*split_request(element))
-
-    def read_frames(
-        self, id_: Any, slice_: FrameSelection = None
-    ) -> tuple[list[Any], Meta]:
-        """Decode the chosen frames of one item; see `GulpChunk.read_frames`."""
-        item = self.item(id_)
-        return item.read_frames(slice_), item.meta
-
-    def read_clip(
-        self,
-        id_: Any,
-        slice_: FrameSelection = None,
-        *,
-        out: Any = None,
-        scale: int = 1,
-        min_size: int | None = None,
-        crop: Crop | None = None,
-        colorspace: Colorspace = "source",
-    ) -> Any:
-        """Decode the chosen frames into one array; see `GulpChunk.read_clip`."""
-        options = decode_options(scale, min_size, crop, colorspace)
-        return self.item(id_).read_clip(slice_, out, options)
-
-    def read_clips(
-        self,
-        requests: Iterable[tuple[Any, FrameSelection]],
-        *,
-        out: Any = None,
-        scale: int = 1,
-        min_size: int | None = None,
-        crop: Crop | None = None,
-        colorspace: Colorspace = "source",
-    ) -> Any:
-        """Decode clips of several items into one array; see `GulpChunk.read_clips`."""
-        options = decode_options(scale, min_size, crop, colorspace)
-        return read_clips(located(requests, self.item), out, options)
-
-    def read_jpegs(self, id_: Any, slice_: FrameSelection = None) -> list[bytes]:
-        """Read the chosen frames as they are stored; see `GulpChunk.read_jpegs`."""
-        return self.item(id_).read_jpegs(slice_)
-
-    def read_frames_at(
-        self, id_: Any, seconds: Seconds, *, mode: TimeMode = "nearest"
-    ) -> tuple[list[Any], Meta]:
-        """Decode the frames at these times; see `GulpChunk.read_frames_at`."""
-        item = self.item(id_)
-        return item.read_frames(item.frame_indices_at(seconds, mode)), item.meta
 
     # --- lifetime ----------------------------------------------------------------
 

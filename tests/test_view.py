@@ -68,8 +68,29 @@ def test_items_outside_are_not_found(directory):
         view["item5"]
     with pytest.raises(ItemNotFoundError):
         view.read_clips([("item0", 0), ("item5", 0)])
-    with pytest.raises(TypeError, match="not iterable"):
-        list(view)
+
+
+def test_its_chunks_have_its_items_alone(directory):
+    view = directory.view(["item7", "item1", "item6", "item0", "item11"])
+    assert view.num_chunks == len(list(view)) == len(list(view.chunks())) == 3
+    assert [list(chunk.meta_dict) for chunk in view] == [
+        ["item1", "item0"],
+        ["item7", "item6"],
+        ["item11"],
+    ]
+    read = [meta["number"] for chunk in view for _, meta in chunk]
+    assert read == [1, 0, 7, 6, 11]
+    (first, *_) = view
+    assert "item1" in first
+    assert "item2" not in first
+    assert first.read_clip("item0").shape == (4, 24, 32, 3)
+    for id_ in ("item2", "item7", "nobody"):
+        with pytest.raises(ItemNotFoundError):
+            first[id_]
+    first.meta_dict["item0"]["meta_data"][0]["edited"] = 1
+    assert directory["item0"][1] == {"number": 0, "edited": 1}
+    assert len(directory.query("number > 99").query("number > 3").ids) == 0
+    assert list(directory.query("number > 99")) == []
 
 
 def test_its_mappings_are_parts_of_the_directorys(directory):

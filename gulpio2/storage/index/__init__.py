@@ -9,7 +9,7 @@ each row, when it is first used, against the map that it was made from.
 * `typed`: users' metadata as typed columns.
 * `file`: columns to ``index.arrow`` and back.
 * `table`: what users see, as an Arrow table.
-* `entries`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.
+* `entries`, `lazy`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.
 * `index`: ids, rows and spans for readers.
 * `composing`: what the maps say, and as much of an old index as holds.
 * `opening`: the file if it is fresh, else columns built anew.

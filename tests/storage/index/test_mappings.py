@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from gulpio2 import GulpDirectory
-from gulpio2.storage.index.mappings import LazyDict
+from gulpio2.storage.index.lazy import LazyDict
 from tests.storage.index.conftest import as_json, write_chunks
 
 
