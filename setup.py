@@ -27,6 +27,7 @@ TEST_REQUIREMENTS = [
     "pytest>=8.0",
     "pytest-xdist>=3.5",
     "hypothesis>=6.100",
+    "pandas>=2.2",
     "pillow>=10.0",
     "pyyaml>=6.0",
     "distributed>=2023.5",
