@@ -1,0 +1,477 @@
+"""How fast clips are read, beside the codec's own limit and beside others, in one run.
+
+    bin/bench read                              every case
+    bin/bench read random uniform --rounds 9    some of them: see `CASES`
+    bin/bench read --json FILE                  the figures as JSON, added to the file's
+
+Forty clips of 340x256 (bench/clips.py), in the page cache. Each program is a process of
+its own that waits until it is its turn; within a round all take turns, the next round
+goes the other way round, and ratios are those of one round. The limit is the codec with
+nothing around it: the same JPEGs from memory, into memory that is there, in a loop per
+thread that waits for nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clips import NUM_CLIPS, Clips, make_clips
+from peers import python_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = Path(__file__).with_name("readers.py")
+# Programs by the environment that they run in; None is this one's.
+ENVIRONMENTS = {
+    "ours": None,
+    "limit": None,
+    "original": "original",
+    "original, same bytes": "original",
+    "decord": "decord",
+    "torchcodec": "torchcodec",
+    "JPEG files, OpenCV": None,
+    "JPEG files, simplejpeg": None,
+}
+OTHERS = tuple(ENVIRONMENTS)[2:]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a program is to do when it is its turn."""
+
+    label: str
+    """Its name in the results."""
+    kind: str
+    """The program."""
+    task: dict[str, Any] = field(default_factory=dict)
+    """What it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Two rates that are compared, round by round."""
+
+    label: str
+    over: str
+    target: float | None = None
+    """At least so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Programs that take turns."""
+
+    about: str
+    turns: tuple[Turn, ...]
+    ratios: tuple[Ratio, ...]
+
+
+# ------------------------------------------------------------------ cases
+def _pattern(pattern: str) -> Case:
+    task = {"pattern": pattern, "threads": 2}
+    batch = {**task, "call": "batch", "batch": 8}
+    return Case(
+        f"{pattern} frames of a clip, two threads",
+        (
+            Turn("ours", "ours", task),
+            Turn("ours, 8 clips a call", "ours", batch),
+            Turn("ours, new memory", "ours", {**task, "call": "new"}),
+            Turn("ours, list of arrays", "ours", {**task, "call": "list"}),
+            Turn("limit", "limit", task),
+            Turn("limit, memory of 8 clips", "limit", {**task, "batch": 8}),
+            *(Turn(kind, kind, {"pattern": pattern}) for kind in OTHERS),
+            Turn("original, list", "original", {"pattern": pattern, "call": "list"}),
+        ),
+        (
+            Ratio("ours", "limit", 0.93),
+            Ratio("ours, 8 clips a call", "limit, memory of 8 clips", 0.93),
+            Ratio("ours, new memory", "limit"),
+            Ratio("ours, list of arrays", "limit"),
+            Ratio("ours", "original", 2.4),
+            Ratio("ours", "original, same bytes", 1.85),
+            Ratio("ours", "decord", 9),
+            Ratio("ours", "torchcodec", 9),
+            Ratio("ours", "JPEG files, OpenCV"),
+            Ratio("ours", "JPEG files, simplejpeg"),
+            Ratio("ours, list of arrays", "original, list"),
+            *(Ratio(kind, "limit") for kind in OTHERS),
+        ),
+    )
+
+
+def _single() -> Case:
+    task = {"pattern": "random 16", "threads": 1}
+    return Case(
+        "random 16 frames of a clip, one thread",
+        (Turn("ours", "ours", task), Turn("limit", "limit", task)),
+        (Ratio("ours", "limit", 0.96),),
+    )
+
+
+def _scales() -> Case:
+    turns, ratios = [], []
+    for scale in (1, 2, 4, 8):
+        task = {"pattern": "random 16", "threads": 2, "options": {"scale": scale}}
+        batch = {**task, "call": "batch", "batch": 8}
+        ours, limit = f"ours 1/{scale}", f"limit 1/{scale}"
+        turns += [
+            Turn(ours, "ours", task),
+            Turn(f"{ours}, 8 clips a call", "ours", batch),
+            Turn(limit, "limit", task),
+            Turn(f"{limit}, memory of 8 clips", "limit", {**task, "batch": 8}),
+        ]
+        if scale > 1:
+            ratios += [
+                Ratio(ours, limit, 0.93),
+                Ratio(f"{ours}, 8 clips a call", f"{limit}, memory of 8 clips", 0.93),
+                Ratio(ours, "ours 1/1"),
+                Ratio(limit, "limit 1/1"),
+            ]
+    return Case(
+        "random 16 frames of a clip at a part of their size, two threads",
+        tuple(turns),
+        tuple(ratios),
+    )
+
+
+def _threads() -> Case:
+    labels = {n: f"{n} threads" if n > 1 else "1 thread" for n in range(1, 9)}
+    return Case(
+        "random 16 frames of a clip, by number of threads",
+        tuple(
+            Turn(label, "ours", {"pattern": "random 16", "threads": n})
+            for n, label in labels.items()
+        ),
+        tuple(Ratio(label, "1 thread", 1) for n, label in labels.items() if n > 1),
+    )
+
+
+def _parts() -> Case:
+    options = {
+        "whole": {},
+        "upper half": {"crop": [0, 0, 128, 340]},
+        "middle 224x224": {"crop": [16, 58, 224, 224]},
+        "lower half": {"crop": [128, 0, 128, 340]},
+        "grey": {"colorspace": "gray"},
+    }
+    return Case(
+        "random 16 frames of a clip, a region or grey, two threads",
+        tuple(
+            Turn(
+                label,
+                "ours",
+                {"pattern": "random 16", "threads": 2, "options": chosen},
+            )
+            for label, chosen in options.items()
+        ),
+        tuple(Ratio(label, "whole") for label in options if label != "whole"),
+    )
+
+
+def _overhead() -> Case:
+    """Frames of 16x16, whose decoding takes next to nothing."""
+    turns = []
+    for pattern in ("random 16", "8 uniform", "32 at stride 2"):
+        task = {"pattern": pattern, "threads": 1}
+        turns += [
+            Turn(f"{pattern}, ours", "tiny ours", task),
+            Turn(f"{pattern}, codec", "tiny limit", task),
+        ]
+    return Case("what a frame costs beside the codec", tuple(turns), ())
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "random": lambda: _pattern("random 16"),
+    "uniform": lambda: _pattern("8 uniform"),
+    "stride": lambda: _pattern("32 at stride 2"),
+    "single": _single,
+    "scales": _scales,
+    "threads": _threads,
+    "parts": _parts,
+    "overhead": _overhead,
+}
+
+
+# ------------------------------------------------------------------ programs
+class Program:
+    """A reader in its own process, which reads when it is its turn."""
+
+    def __init__(self, python: Path, kind: str, facts: dict[str, Any]) -> None:
+        environment = dict(os.environ)
+        environment.pop("PYTHONPATH", None)  # else the original would be this package
+        if ENVIRONMENTS.get(kind) is None:
+            environment["PYTHONPATH"] = str(ROOT)
+        self._process = subprocess.Popen(  # noqa: S603  # of this repository
+            [str(python), str(PROGRAM), kind, json.dumps(facts)],
+            env=environment,
+            cwd=tempfile.gettempdir(),  # not the checkout, for the same reason
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.versions: dict[str, str] = self._answer()["versions"]
+
+    def rate(self, task: dict[str, Any]) -> float:
+        """Have it read, and give its frames per second."""
+        assert self._process.stdin is not None  # noqa: S101  # a pipe was asked for
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        rate: float = answer["frames"] / answer["seconds"]
+        return rate
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None  # noqa: S101  # a pipe was asked for
+        line = self._process.stdout.readline()
+        if not line:
+            raise OSError(f"a reader ended with status {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait(10)
+
+
+class Programs:
+    """The readers that there are, started when they are first needed."""
+
+    def __init__(self, clips: Clips, stack: ExitStack) -> None:
+        self.clips = clips
+        self._stack = stack
+        self._started: dict[str, Program | None] = {}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what they loaded."""
+        found: dict[str, str] = {}
+        for kind, program in self._started.items():
+            if program is not None:
+                own = dict(program.versions)
+                if kind.startswith("original"):
+                    own = {"original gulpio2": own["gulpio2"]}
+                found.update(own)
+        return dict(sorted(found.items()))
+
+    def get(self, kind: str) -> Program | None:
+        """Give a reader; None where it cannot be had, which is said once."""
+        if kind not in self._started:
+            self._started[kind] = self._start(kind)
+        return self._started[kind]
+
+    def _start(self, kind: str) -> Program | None:
+        clips = self.clips
+        facts = {
+            "ids": clips.ids,
+            "num_frames": clips.num_frames,
+            "gulped": str(clips.gulped),
+            "original": str(clips.original),
+            "jpegs": str(clips.jpegs),
+            "videos": [str(clips.video_of(id_)) for id_ in clips.ids],
+        }
+        tiny, _, name = (
+            kind.rpartition(" ") if kind.startswith("tiny ") else ("", "", kind)
+        )
+        if tiny:
+            facts["gulped"] = str(_make_tiny(clips.folder / "tiny"))
+            facts["ids"] = [f"item{k}" for k in range(NUM_CLIPS)]
+        if name == "original" and clips.original is None:
+            return None
+        peer = ENVIRONMENTS[name]
+        python = Path(sys.executable) if peer is None else python_of(peer)
+        if python is None:
+            return None
+        try:
+            program = Program(python, name, facts)
+        except OSError as error:
+            sys.stderr.write(f"{kind} is left out: {error}\n")
+            return None
+        self._stack.callback(program.close)
+        return program
+
+
+def _make_tiny(folder: Path) -> Path:
+    """Gulp frames of 16x16."""
+    from gulpio2.testing import make_gulp_directory
+
+    if not (folder / "gulp.json").exists():
+        make_gulp_directory(
+            folder,
+            num_items=NUM_CLIPS,
+            num_frames=160,
+            height=16,
+            width=16,
+            items_per_chunk=10,
+        )
+    return folder
+
+
+# ------------------------------------------------------------------ measuring
+def measure(
+    case: Case, programs: Programs, rounds: int, seconds: float
+) -> dict[str, list[float]]:
+    """Have the programs of a case take turns; give the rates by label and round."""
+    turns = [turn for turn in case.turns if programs.get(turn.kind) is not None]
+    rates: dict[str, list[float]] = {turn.label: [] for turn in turns}
+    for number in range(rounds):
+        for turn in turns if number % 2 == 0 else reversed(turns):
+            program = programs.get(turn.kind)
+            if program is not None:
+                task = {**turn.task, "seed": number, "seconds": seconds}
+                rates[turn.label].append(program.rate(task))
+        sys.stderr.write(f"\r{case.about}: round {number + 1} of {rounds} ")
+        sys.stderr.flush()
+    sys.stderr.write("\n")
+    return rates
+
+
+def summary(
+    values: list[float],
+    unit: str,
+    target: str | None = None,
+    least: float | None = None,
+) -> dict[str, Any]:
+    """Give the middle of some values, and how far they spread."""
+    middle = statistics.median(values)
+    return {
+        "median": round(middle, 4),
+        "least": round(min(values), 4),
+        "largest": round(max(values), 4),
+        "unit": unit,
+        "target": target,
+        "met": None if least is None else bool(middle >= least),
+    }
+
+
+def results_of(
+    name: str, case: Case, rates: dict[str, list[float]]
+) -> dict[str, dict[str, Any]]:
+    """Give the figures of a case, for the report."""
+    found = {
+        f"{name}: {label}": summary(values, "frames/s")
+        for label, values in rates.items()
+        if not name.startswith("overhead")
+    }
+    for ratio in case.ratios:
+        if ratio.label in rates and ratio.over in rates:
+            pairs = zip(rates[ratio.label], rates[ratio.over], strict=True)
+            values = [one / other for one, other in pairs]
+            target = None if ratio.target is None else f"at least {ratio.target:g}"
+            key = f"{name}: {ratio.label} / {ratio.over}"
+            found[key] = summary(values, "ratio", target, ratio.target)
+    if name == "overhead":
+        for label, values in rates.items():
+            pattern, _, who = label.rpartition(", ")
+            if who == "ours":
+                codec = rates[f"{pattern}, codec"]
+                costs = [
+                    1e6 / one - 1e6 / other
+                    for one, other in zip(values, codec, strict=True)
+                ]
+                cost = summary(costs, "us per frame", "below 5")
+                cost["met"] = bool(cost["median"] < 5)
+                found[f"{name}: {pattern}"] = cost
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Say what was measured on."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text("utf-8").splitlines()
+        names = [
+            line.partition(":")[2].strip() for line in lines if "model name" in line
+        ]
+        model = names[0] if names else model
+    cores = len(os.sched_getaffinity(0))
+    return {
+        "processor": model,
+        "cores": cores,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """Write results for people."""
+    lines = []
+    for name, found in results.items():
+        digits = 0 if found["unit"] == "frames/s" else 3
+        figures = [
+            f"{found[key]:,.{digits}f}" for key in ("median", "least", "largest")
+        ]
+        met = {None: "", True: "met", False: "MISSED"}[found["met"]]
+        lines.append(
+            f"{name:58} {figures[0]:>9} {found['unit']:12} "
+            f"({figures[1]} to {figures[2]}) {found['target'] or ''} {met}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the cases that are asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--seconds", type=float, default=0.25, help="of one turn")
+    parser.add_argument("--clips", type=Path, help="folder to keep the clips in")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    unknown = set(options.cases) - CASES.keys()
+    if unknown:
+        parser.error(f"{', '.join(sorted(unknown))}: give some of {', '.join(CASES)}")
+    results: dict[str, dict[str, Any]] = {}
+    with ExitStack() as stack:
+        folder = options.clips
+        if folder is None:
+            made = tempfile.TemporaryDirectory(prefix="gulpio2-bench-")
+            folder = Path(stack.enter_context(made))
+        programs = Programs(make_clips(folder), stack)
+        for name in options.cases or CASES:
+            case = CASES[name]()
+            rates = measure(case, programs, options.rounds, options.seconds)
+            found = results_of(name, case, rates)
+            sys.stdout.write(f"{case.about}\n{table(found)}\n")
+            sys.stdout.flush()
+            results.update(found)
+        facts = {
+            "machine": machine(),
+            "versions": programs.versions,
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "rounds": options.rounds,
+            "seconds": options.seconds,
+            "clips": programs.clips.made_of,
+            "load": round(os.getloadavg()[0], 1),
+        }
+    if options.json is not None:
+        cases, versions = {}, {}
+        if options.json.exists():  # of a run that was split
+            kept = json.loads(options.json.read_text("utf-8"))
+            cases, versions = kept["cases"], kept["versions"]
+        facts["versions"] = {**versions, **facts["versions"]}
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({**facts, "cases": {**cases, **results}}, indent=1)
+        options.json.write_text(text + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
