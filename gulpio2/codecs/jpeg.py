@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -22,6 +23,7 @@ __all__ = [
     "EncoderSettings",
     "JpegHeader",
     "Subsampling",
+    "ceiling",
     "check_jpeg",
     "decode_frame",
     "decode_into",
@@ -36,9 +38,17 @@ Subsampling = Literal["source", "444", "422", "420"]
 
 # The quality of GulpIO2. `gulpio2.utils._JPEG_WRITE_QUALITY` is another name for it.
 DEFAULT_QUALITY = 90
+
+
+def ceiling(pixels: int) -> int:
+    """Give a ceiling of pixels; ``GULPIO2_MAX_PIXELS`` in the environment raises it."""
+    wanted = os.environ.get("GULPIO2_MAX_PIXELS", "")
+    return max(pixels, int(wanted)) if wanted.isdecimal() else pixels
+
+
 # Pixels. A frame that declares more is refused before memory is set aside for it: a
 # header of 20 bytes can declare 65535 x 65535, which is 12 GB of RGB.
-MAX_PIXELS = 2**27
+MAX_PIXELS = ceiling(2**27)
 
 _SOI = b"\xff\xd8"
 _EOI = b"\xff\xd9"
@@ -207,7 +217,8 @@ def refuse_above(max_pixels: int, header: JpegHeader) -> None:
     if header.height * header.width > max_pixels:
         raise CorruptFrameError(
             f"a frame of {header.width}x{header.height} pixels is above the limit of "
-            f"{max_pixels}; raise max_pixels if it is meant to be that large"
+            f"{max_pixels}; raise max_pixels, or set GULPIO2_MAX_PIXELS, if it "
+            "is meant to be that large"
         )
 
 

@@ -17,7 +17,7 @@ from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.wholeness import find_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from gulpio2.media.wholeness import Damage
 
@@ -78,6 +78,11 @@ class OpenVideo:
         return str(self._container.format.name)
 
     @property
+    def _rate(self) -> Fraction | None:
+        rate: Fraction | None = self.stream.guessed_rate
+        return rate
+
+    @property
     def start(self) -> int:
         """Start of the file, all streams together, in ticks of this stream."""
         microseconds = self._container.start_time or 0
@@ -88,8 +93,40 @@ class OpenVideo:
         """Frames per second as FFmpeg finds them; the average of variable ones."""
         return self.stream.average_rate or self.stream.guessed_rate or None
 
-    def frames(self) -> Iterator[tuple[Any, Shown]]:
+    def packet_times(self) -> list[Shown] | None:
+        """Read when all frames are shown without decoding them, to the end of the file.
+
+        Returns
+        -------
+        list of Shown or None
+            In the order in which they are shown; None where a packet does not say it,
+            where two say the same, or where the file cannot be read.
+        """
+        unknown = rescale(1, 1 / rate, self.time_base) if (rate := self._rate) else 0
+        found = {}
+        number = 0
+        try:
+            for packet in self._packets():
+                if packet.pts is None or packet.is_discard:
+                    return None
+                found[packet.pts] = packet.duration or unknown
+                number += 1
+        except SourceReadError:
+            return None
+        if len(found) != number:
+            return None
+        return [Shown(*item) for item in sorted(found.items())]
+
+    def frames(
+        self, *, dropped: Collection[int] = frozenset()
+    ) -> Iterator[tuple[Any, Shown]]:
         """Decode all frames, in the order in which they are shown.
+
+        Parameters
+        ----------
+        dropped : collection of int
+            Times of frames that may be left out, where the codec predicts no other
+            from them.
 
         Yields
         ------
@@ -112,9 +149,9 @@ class OpenVideo:
         VP8, VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored
         as it shows them.
         """
-        clock = Clock(self.time_base, rate=self.stream.guessed_rate)
+        clock = Clock(self.time_base, rate=self._rate)
         tell, most = clock.tell, self._max_pixels
-        for frame in self._decoded():
+        for frame in self._decoded(dropped):
             if frame.is_corrupt:
                 raise self._error("the decoder marks it as damaged")
             if frame.width * frame.height > most:
@@ -123,11 +160,13 @@ class OpenVideo:
             yield frame, tell(frame.pts, frame.dts, frame.duration or 0)
         self._check_end()
 
-    def _decoded(self) -> Iterator[Any]:
+    def _decoded(self, dropped: Collection[int]) -> Iterator[Any]:
         codec = self.stream.codec_context
         joined = self._format not in _JOINED_MIDWAY
         for packet in self._packets():
             joined = joined or packet.is_keyframe
+            if dropped:
+                codec.skip_frame = "NONREF" if packet.pts in dropped else "DEFAULT"
             try:
                 decoded = codec.decode(packet)
             except av.InvalidDataError as cause:
@@ -179,7 +218,8 @@ class OpenVideo:
     def _too_large(self, width: int, height: int) -> str:
         return (
             f"it has {width}x{height} pixels, above the limit of {self._max_pixels}; "
-            "raise max_pixels if it is meant to be that large"
+            "raise max_pixels, or set GULPIO2_MAX_PIXELS, if it is meant to be that "
+            "large"
         )
 
     def check_size(self) -> None:

@@ -6,7 +6,9 @@ bits are scaled to 8, as `gulpio2.codecs.pixels` says.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +53,11 @@ def read_file(path: StrPath) -> bytes:
     """
     name = os.fspath(path)
     try:
-        return Path(name).read_bytes()
+        path = Path(name)
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe would wait for ever
+            raise OSError(errno.EINVAL, "not a regular file")
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as cause:
         raise ImageNotFoundError(
             f"Image {name!r} does not exist, or is a folder. Check the list of files."

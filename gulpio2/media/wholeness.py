@@ -17,7 +17,9 @@ cut is noticed only where it goes through a frame and the decoder minds.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -98,6 +100,9 @@ def find_damage(path: StrPath) -> Damage | None:
     -----
     Reads headers only: some for MP4 and AVI, one per block or page for the others.
     """
+    mode = os.stat(path).st_mode  # noqa: PTH116  # any StrPath
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "not a regular file")  # a pipe would wait for ever
     with open(path, "rb", buffering=4096) as file:  # noqa: PTH123  # any StrPath
         size = os.fstat(file.fileno()).st_size
         start = file.read(12)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.format.checks import Problem, Tally
+from gulpio2.format.problems import Problem, Tally
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue, Progress
