@@ -6,6 +6,8 @@ This module is light: FFmpeg and OpenCV are loaded when a file is opened.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from gulpio2.types import JsonValue, StrPath
 
 __all__ = ["VideoFrames"]
+
+_log = logging.getLogger(__name__)
 
 
 class VideoFrames:
@@ -65,7 +69,9 @@ class VideoFrames:
     and for limited range, as FFmpeg does. Interlaced frames stay so, and pixels that
     are not square stay so.
 
-    One decoded frame is held at a time, and those that the decoder itself keeps.
+    One decoded frame is held at a time, and those that the decoder itself keeps. Frames
+    that a lower rate drops are not converted, and not decoded either where the times in
+    the file tell beforehand which they are and the codec predicts no other from them.
 
     Examples
     --------
@@ -246,14 +252,36 @@ class VideoFrames:
         """Give decoded frames and their times, repeated and dropped as asked."""
         if self.frame_rate is None:
             return video.frames()
-        return self._resampled(video, self.frame_rate)
-
-    def _resampled(
-        self, video: OpenVideo, rate: Fraction
-    ) -> Iterator[tuple[Any, Shown]]:
         # FFmpeg counts from the start of the file; the container's own timeline is
         # kept here, to the nearest output tick.
-        pts = rescale(video.start, video.time_base, 1 / rate)
+        first = rescale(video.start, video.time_base, 1 / self.frame_rate)
+        ticks = (Shown(pts, 1) for pts in itertools.count(first))
+        # Frames first, so that no tick is lost when they end.
+        return zip(self._resampled(video, self.frame_rate), ticks, strict=False)
+
+    def _resampled(self, video: OpenVideo, rate: Fraction) -> Iterator[Any]:
+        """Give frames as often as they are shown; decode no more than it takes."""
+        from gulpio2.media.skipping import NotAsPlacedError, PlacedFrames
+
+        with self._open() as looked_at:
+            placed = PlacedFrames.of(looked_at, rate)
+        if placed is None:
+            yield from self._placed_one_by_one(video, rate)
+            return
+        given = 0
+        try:
+            for frame in placed.shown(video):
+                yield frame
+                given += 1
+        except (NotAsPlacedError, SourceReadError) as cause:
+            _log.debug("%s: %s; once more, with every frame", self.path, cause)
+        else:
+            return
+        with self._open() as again:
+            frames = self._placed_one_by_one(again, rate)
+            yield from itertools.islice(frames, given, None)
+
+    def _placed_one_by_one(self, video: OpenVideo, rate: Fraction) -> Iterator[Any]:
         grid = ConstantRate(rate, time_base=video.time_base, start=video.start)
         previous: Any = None
         for frame, shown in video.frames():
@@ -265,15 +293,12 @@ class VideoFrames:
                     "its frames as they are, without frame_rate."
                 ) from cause
             for _ in range(placement.previous):
-                yield (frame if previous is None else previous), Shown(pts, 1)
-                pts += 1
+                yield frame if previous is None else previous
             for _ in range(placement.current):
-                yield frame, Shown(pts, 1)
-                pts += 1
+                yield frame
             previous = frame
         for _ in range(grid.finish()):
-            yield previous, Shown(pts, 1)
-            pts += 1
+            yield previous
 
 
 def _describe(converter: FrameConverter, video: OpenVideo) -> dict[str, JsonValue]:
