@@ -234,11 +234,11 @@ def test_a_pipe_in_place_of_a_source_is_not_waited_for(tmp_path, source):
 
 
 def test_the_ceiling_of_pixels_can_be_raised(tmp_path):
-    write_video(tmp_path / "x.mp4", "mpeg4", size=(160, 120))
+    write_video(tmp_path / "x.mp4", "mpeg4", size=(640, 480))
     with pytest.raises(GulpError):
-        next(iter(VideoFrames(tmp_path / "x.mp4", max_pixels=160 * 120 - 1)))
-    frames = VideoFrames(tmp_path / "x.mp4", max_pixels=200 * 200)
-    assert next(iter(frames)).shape == (120, 160, 3)
+        next(iter(VideoFrames(tmp_path / "x.mp4", max_pixels=640 * 480 - 1)))
+    frames = VideoFrames(tmp_path / "x.mp4", max_pixels=640 * 480)
+    assert next(iter(frames)).shape == (480, 640, 3)
 
 
 @pytest.mark.parametrize(
