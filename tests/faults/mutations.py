@@ -112,7 +112,7 @@ MUTATIONS = [
     ),
     Mutation(
         "ignore the checksum of a frame in a verified read",
-        "reading.py",
+        "blocks.py",
         "    if found != crc32:\n",
         "    if found < 0:\n",
         FLIPS,
@@ -134,9 +134,53 @@ MUTATIONS = [
     Mutation(
         "skip the lock",
         "storage/locks.py",
-        "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
-        "        pass\n",
+        "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "    except OSError as cause:\n        os.close(fd)\n",
+        "        pass\n    except OSError as cause:\n        os.close(fd)\n",
         READERS + " -k second_writer",
+    ),
+    Mutation(
+        "go on with files that a worker of the killed run has open",
+        "storage/locks.py",
+        "    deadline = time.monotonic() + _PATIENCE\n",
+        "    return True\n",
+        "tests/faults/test_kill.py -k outlives",
+    ),
+    Mutation(
+        "wait for workers that never hear of the end",
+        "ingest/workers.py",
+        "        late.start()\n",
+        "        late = threading.Timer(20, _terminate, [workers])\n"
+        "        late.start()\n",
+        "tests/faults/test_kill.py -k waits_for_work",
+    ),
+    Mutation(
+        "do not go on where a write took a part only",
+        "storage/local.py",
+        "                rest = rest[written:]\n",
+        "                rest = rest[len(rest):]\n",
+        "tests/faults/test_failing_disk.py -k part_only",
+    ),
+    Mutation(
+        "use a row of the index without looking at the map",
+        "storage/index/index.py",
+        "            if loaded.mapped and not self._is_right(loaded, row):\n",
+        "            if False:\n",
+        "tests/faults/test_index.py",
+    ),
+    Mutation(
+        "take the index of earlier maps for one of these",
+        "storage/index/composing.py",
+        "old is not None and np.array_equal(old.chunks[:, :3], states[:, :3])\n",
+        "old is not None\n",
+        "tests/faults/test_index.py",
+    ),
+    Mutation(
+        "leave the index out of the deep check",
+        "sanity/directory.py",
+        "        if self.findings.report.deep and _INDEX_NAME in names:\n",
+        "        if False:\n",
+        "tests/faults/test_index.py",
     ),
     Mutation(
         "let children keep the lock",
@@ -154,7 +198,7 @@ MUTATIONS = [
     ),
     Mutation(
         "do not cut off an item that failed",
-        "staging.py",
+        "appending.py",
         "            self.writer.truncate(start)\n",
         "",
         "tests/faults/test_failing_disk.py -k half_way",
