@@ -42,6 +42,7 @@ _VERSION = 1
 ENVIRONMENTS = {
     "GulpLoader": None,
     "GulpLoader, cropped to 224": None,
+    "DataLoader, recycling": None,
     "DataLoader, our sampler": None,
     "original": "original-torch",
     "torchcodec": "torchcodec",
@@ -53,7 +54,7 @@ OURS = "GulpLoader"
 PEERS = ("original", "torchcodec", "files", "webdataset", "streaming")
 TARGETS = {
     "GulpLoader / codec": 0.95,
-    "DataLoader, our sampler / codec": 0.48,
+    "DataLoader, recycling / codec": 0.48,
     "GulpLoader / original": 2.7,
     "GulpLoader / best peer": 2.0,
 }

@@ -133,9 +133,9 @@ def _webdataset(facts: Facts) -> Any:
     """Read shards of clips of 16 frames, which have been cut beforehand."""
     import webdataset as wds
 
-    # Its own decoder of this key would be pickle's as well.
+    # An endless stream: shards are drawn again and again.
     dataset = (
-        wds.WebDataset(sorted(facts["shards"]), shardshuffle=100, repeat=True, seed=1)
+        wds.WebDataset(sorted(facts["shards"]), resampled=True, shardshuffle=False)
         .shuffle(64)
         .decode()
         .map(_from_pickle)
@@ -191,18 +191,20 @@ def _gulp_loader(facts: Facts, *, size: int | None = None) -> Any:
     )
 
 
-def _our_sampler(facts: Facts) -> Any:
-    from gulpio2.torch import ResumableSampler, default_collate
+def _our_sampler(facts: Facts, *, recycling: bool) -> Any:
+    from gulpio2.torch import RecyclingCollate, ResumableSampler, default_collate
 
     dataset = _our_dataset(facts)
     sampler = ResumableSampler(_our_order(dataset))
-    return _data_loader(dataset, sampler=sampler, collate_fn=default_collate)
+    collate = RecyclingCollate() if recycling else default_collate
+    return _data_loader(dataset, sampler=sampler, collate_fn=collate)
 
 
 LOADERS: dict[str, Callable[[Facts], Any]] = {
     "GulpLoader": _gulp_loader,
     "GulpLoader, cropped to 224": partial(_gulp_loader, size=224),
-    "DataLoader, our sampler": _our_sampler,
+    "DataLoader, recycling": partial(_our_sampler, recycling=True),
+    "DataLoader, our sampler": partial(_our_sampler, recycling=False),
     "original": partial(_shuffled, _Original),
     "torchcodec": partial(_shuffled, _TorchCodec),
     "files": partial(_shuffled, _Files),

@@ -10,7 +10,8 @@ Torch itself is needed where tensors are made, and for nothing else here.
   `views` for its frames, `batch` and `profile` for what it gives, `measure` for its
   speed, and `plain`, `plan`, `stored`, `pixels`, `filling`, `ring`, `prefetch` for what
   it is made of.
-- `gulpio2.torch.samplers`, `collate`: for ``torch.utils.data.DataLoader``.
+- `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;
+  `shared` for the memory of its batches.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
 - `errors`, `annotations`, `metainfo`, `selection`, `packing`, `source`, `seeding`: what
@@ -30,6 +31,7 @@ from gulpio2.torch.loader import GulpLoader
 from gulpio2.torch.mixture import MixtureDataset
 from gulpio2.torch.pipeline import Compose
 from gulpio2.torch.profile import LoaderProfile
+from gulpio2.torch.recycling import RecyclingCollate
 from gulpio2.torch.registry import build, register
 from gulpio2.torch.samplers import (
     DefaultSampler,
@@ -69,6 +71,7 @@ __all__ = [
     "LoaderProfile",
     "MixtureDataset",
     "RandomResizedCrop",
+    "RecyclingCollate",
     "Region",
     "RepeatDataset",
     "ResumableSampler",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy.typing as npt
 from gulpio2 import sampling
 from gulpio2._optional import require
 from gulpio2.sampling import NO_FRAME, ClipIndices, sample_segments
+from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.registry import register
-from gulpio2.torch.seeding import sample_rng
+from gulpio2.torch.seeding import sample_rng, seeded
 
 __all__ = ["GulpClipDataset", "GulpImageDataset"]
 
@@ -45,6 +46,9 @@ class _FrameDataset(GulpDataset):
     single_frame: ClassVar[bool] = False
     """Whether a sample is one frame, without an axis for time."""
 
+    shape_of_clips: tuple[int, ...] | None = None
+    """``([clips,] [T,] H, W, C)`` of the last sample that was read."""
+
     def __init__(
         self, source: Any, *, transform: Transform, target: Target, **options: Any
     ) -> None:
@@ -58,14 +62,10 @@ class _FrameDataset(GulpDataset):
 
     def prepare_data(self, idx: int) -> Any:
         """Make a sample, once: read, transform, add the target, run the pipeline."""
-        info = self.get_data_info(idx)
-        if not info["num_frames"]:
-            raise ValueError(
-                f"item {info['id']!r} has no frames: leave it out in filter_data"
-            )
-        rng = None if self.test_mode else sample_rng(idx)
-        chosen = self.choose_frames(info, rng)
-        frames = self._transformed(_to_tensor(self.source.read(info, chosen)))
+        info, chosen = self._choose(idx)
+        array = self.source.read(info, chosen)
+        self.shape_of_clips = array.shape[1:] if self.single_frame else array.shape
+        frames = self._transformed(_to_tensor(array))
         if frames is None:
             return None
         target = self.target_of(info)
@@ -73,6 +73,57 @@ class _FrameDataset(GulpDataset):
             place = {"frame_indices": chosen.indices, "valid": chosen.valid}
             return self.pipeline({**info, "frames": frames, "target": target, **place})
         return frames if self.target is None else (frames, target)
+
+    def _choose(self, idx: int) -> tuple[Info, ClipIndices]:
+        info = self.get_data_info(idx)
+        if not info["num_frames"]:
+            raise ValueError(
+                f"item {info['id']!r} has no frames: leave it out in filter_data"
+            )
+        rng = None if self.test_mode else sample_rng(idx)
+        return info, self.choose_frames(info, rng)
+
+    def make_into(self, idx: int, out: npt.NDArray[np.uint8]) -> Any:
+        """Make a sample whose frames lie in memory that is given.
+
+        Parameters
+        ----------
+        idx : int
+            Which one.
+        out : numpy.ndarray
+            Of the shape `shape_of_clips`.
+
+        Returns
+        -------
+        object
+            None where that cannot be done: there are transforms, a subclass makes
+            samples in its own way, or this one is of another shape.
+
+        Raises
+        ------
+        FormatError
+            Its frames are of another size.
+        """
+        if (
+            self.transform is not None
+            or self.pipeline.transforms
+            or type(self).__getitem__ is not BaseDataset.__getitem__
+            or type(self).prepare_data is not _FrameDataset.prepare_data
+        ):
+            return None
+        with seeded(idx):
+            info, chosen = self._choose(idx)
+            lead = () if self.single_frame else chosen.indices.shape
+            if out.shape[:-3] != lead or not self.source.read_into(info, chosen, out):
+                return None
+            frames, target = _to_tensor(out), self.target_of(info)
+            return frames if self.target is None else (frames, target)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Make the samples of a batch, see `gulpio2.torch.recycling`."""
+        from gulpio2.torch.recycling import get_samples
+
+        return get_samples(self, indices)
 
     def _transformed(self, frames: Any) -> Any:
         if self.single_frame:

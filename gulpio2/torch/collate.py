@@ -9,7 +9,13 @@ import numpy as np
 
 from gulpio2._optional import require
 
-__all__ = ["array_collate", "default_collate", "pseudo_collate"]
+__all__ = [
+    "array_collate",
+    "collate_leaves",
+    "default_collate",
+    "pseudo_collate",
+    "stack_leaves",
+]
 
 
 def pseudo_collate(data_batch: Sequence[Any]) -> Any:
@@ -36,7 +42,7 @@ def pseudo_collate(data_batch: Sequence[Any]) -> Any:
     >>> pseudo_collate([{"id": "a", "box": [1, 2]}, {"id": "b", "box": [3, 4]}])
     {'id': ['a', 'b'], 'box': [[1, 3], [2, 4]]}
     """
-    return _collate(list(data_batch), list)
+    return collate_leaves(list(data_batch), list)
 
 
 def default_collate(data_batch: Sequence[Any]) -> Any:
@@ -63,7 +69,7 @@ def default_collate(data_batch: Sequence[Any]) -> Any:
     Tensors that are views of ``(..., H, W, C)`` memory, as the clips of this package,
     are stacked in that memory order, which is a plain copy, and stay views.
     """
-    return _collate(list(data_batch), _stacked)
+    return collate_leaves(list(data_batch), _stacked)
 
 
 def array_collate(data_batch: Sequence[Any]) -> Any:
@@ -90,7 +96,7 @@ def array_collate(data_batch: Sequence[Any]) -> Any:
     >>> array_collate([("a", 1), ("b", 2)])
     [['a', 'b'], array([1, 2])]
     """
-    return _collate(list(data_batch), _as_array)
+    return collate_leaves(list(data_batch), _as_array)
 
 
 def _as_array(leaves: list[Any]) -> Any:
@@ -103,11 +109,27 @@ def _as_array(leaves: list[Any]) -> Any:
     return np.asarray(leaves)
 
 
-def _collate(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
+def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
+    """Turn samples into one, by a function of the leaves at each place.
+
+    Parameters
+    ----------
+    batch : list
+        Samples, nested alike.
+    leaf : callable
+        Gets what the samples have at one place.
+
+    Raises
+    ------
+    RuntimeError
+        Sequences differ in length.
+    """
     first = batch[0]
     kind: Any = type(first)
     if isinstance(first, Mapping):
-        collated = {key: _collate([item[key] for item in batch], leaf) for key in first}
+        collated = {
+            key: collate_leaves([item[key] for item in batch], leaf) for key in first
+        }
         return collated if kind is dict else kind(collated)
     if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
         if any(len(item) != len(first) for item in batch):
@@ -115,12 +137,25 @@ def _collate(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
                 f"sequences of {sorted({len(item) for item in batch})} elements at one "
                 "place of the samples: they must be of equal size"
             )
-        parts = [_collate(list(part), leaf) for part in zip(*batch, strict=True)]
+        parts = [collate_leaves(list(part), leaf) for part in zip(*batch, strict=True)]
         return kind(*parts) if hasattr(first, "_fields") else parts
     return leaf(batch)
 
 
 def _stacked(leaves: list[Any]) -> Any:
+    return stack_leaves(leaves, _stack)
+
+
+def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
+    """Stack tensors in the order of their memory, and numbers; leave the rest a list.
+
+    Parameters
+    ----------
+    leaves : list
+        What the samples have at one place.
+    stack : callable
+        Stacks tensors.
+    """
     torch = require("torch", extra="torch")
     first = leaves[0]
     if isinstance(first, (str, bytes)) or first is None:
@@ -128,11 +163,11 @@ def _stacked(leaves: list[Any]) -> Any:
     if not isinstance(first, torch.Tensor):
         return _stack_others(torch, leaves)
     if first.ndim < 3 or first.is_contiguous():
-        return _stack(torch, leaves)
+        return stack(leaves)
     moved = [leaf.movedim(-3, -1) for leaf in leaves]
     if not all(leaf.is_contiguous() for leaf in moved):
-        return _stack(torch, leaves)
-    return _stack(torch, moved).movedim(-1, -3)
+        return stack(leaves)
+    return stack(moved).movedim(-1, -3)
 
 
 def _stack_others(torch: Any, leaves: list[Any]) -> Any:
@@ -142,7 +177,8 @@ def _stack_others(torch: Any, leaves: list[Any]) -> Any:
         return leaves
 
 
-def _stack(torch: Any, leaves: list[Any]) -> Any:
+def _stack(leaves: list[Any]) -> Any:
+    torch = require("torch", extra="torch")
     if torch.utils.data.get_worker_info() is None:
         return torch.stack(leaves)
     # In a worker: straight into memory that the trainer sees, without a second copy.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["SampleIndex", "index_like", "sample_rng", "seeded", "substitute_index"]
+
+Index = TypeVar("Index", bound=int)
 
 
 class SampleIndex(int):
@@ -57,9 +59,11 @@ class SampleIndex(int):
         )
 
 
-def index_like(index: int, original: int) -> int:
+def index_like(index: int, original: Index) -> Index:
     """Give `index` the place that `original` has, if it has one."""
-    return original.at(index) if isinstance(original, SampleIndex) else index
+    like: Any = original.at(index) if isinstance(original, SampleIndex) else index
+    found: Index = like
+    return found
 
 
 def substitute_index(original: SampleIndex, attempt: int, length: int) -> SampleIndex:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import FrameTimeError, ItemNotFoundError
 from gulpio2.format.entry import load_extras
+from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
     from gulpio2.sampling import ClipIndices
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["FrameReader", "GulpSource"]
 
 logger = logging.getLogger(__name__)
+
+# What decodes into memory that it is given.
+_OWN = (GulpDirectory.read_clip, GulpView.read_clip)
 
 
 @runtime_checkable
@@ -219,6 +223,36 @@ class GulpSource:
             gathered[wanted >= 0] = frames[places]
             frames = gathered
         return frames.reshape(*clip.indices.shape, *frames.shape[1:])
+
+    def read_into(
+        self, info: Mapping[str, Any], clip: ClipIndices, out: npt.NDArray[np.uint8]
+    ) -> bool:
+        """Decode the frames of a clip, or of several, into memory.
+
+        Parameters
+        ----------
+        info, clip
+            As in `read`.
+        out : numpy.ndarray
+            Of the shape that `read` gives.
+
+        Returns
+        -------
+        bool
+            False where that cannot be done, and `read` is to be called.
+
+        Raises
+        ------
+        FormatError
+            The frames are of another shape.
+        """
+        reader, id_ = self.find(info)
+        indices = clip.indices.ravel().tolist()
+        if getattr(type(reader), "read_clip", None) not in _OWN or min(indices) < 0:
+            return False
+        own: Any = reader
+        own.read_clip(id_, indices, out=out.reshape(-1, *out.shape[-3:]))
+        return True
 
     def find(self, info: Mapping[str, Any]) -> tuple[FrameReader, str]:
         """Give the reader of an item, and its id there.

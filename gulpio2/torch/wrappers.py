@@ -11,7 +11,7 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from gulpio2.order import repeat_counts
 from gulpio2.torch.lazy import force_full_init
 from gulpio2.torch.metainfo import require_equal_metainfo
 from gulpio2.torch.registry import build, register
-from gulpio2.torch.seeding import SampleIndex, index_like
+from gulpio2.torch.seeding import index_like
 from gulpio2.torch.selection import sample_position
 
 __all__ = [
@@ -32,6 +32,8 @@ __all__ = [
     "find_sample",
 ]
 
+
+Index = TypeVar("Index", bound=int)
 
 _DATASET_METHODS = ("full_init", "get_data_info", "__getitem__", "__len__")
 
@@ -135,11 +137,22 @@ class DatasetWrapper(ABC):
         categories: list[int] = self._members[member].get_cat_ids(local)
         return categories
 
+    def locate(self, idx: Index) -> tuple[Any, Index]:
+        """Give the dataset inside that has a sample, and the sample's index there."""
+        member, local = self._locate(idx)
+        return self._members[member], index_like(local, idx)
+
     @force_full_init
     def __getitem__(self, idx: int) -> Any:
         """Make a sample; if it has to be replaced, by one of the same inner dataset."""
-        member, local = self._locate(idx)
-        return self._members[member][index_like(local, idx)]
+        dataset, place = self.locate(idx)
+        return dataset[place]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Make the samples of a batch, see `gulpio2.torch.recycling`."""
+        from gulpio2.torch.recycling import get_samples
+
+        return get_samples(self, indices)
 
     def __iter__(self) -> Iterator[Any]:
         """Make every sample, in order."""
@@ -172,26 +185,25 @@ class DatasetWrapper(ABC):
         )
 
 
-def find_sample(dataset: Any, place: SampleIndex) -> tuple[Any, SampleIndex]:
+def find_sample(dataset: Any, place: Index) -> tuple[Any, Index]:
     """Look through wrappers for the dataset that makes a sample.
 
     Parameters
     ----------
     dataset : dataset or wrapper
         The outermost one.
-    place : SampleIndex
-        A sample of it.
+    place : int
+        A sample of it; a `SampleIndex` for one that keeps its place in the run.
 
     Returns
     -------
     dataset
         The innermost one.
-    place : SampleIndex
-        The sample's index there, at the same place of the run.
+    place : int
+        The sample's index there.
     """
     while isinstance(dataset, DatasetWrapper):
-        member, local = dataset._locate(place)
-        dataset, place = dataset._members[member], place.at(local)
+        dataset, place = dataset.locate(place)
     return dataset, place
 
 

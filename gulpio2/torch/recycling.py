@@ -1,0 +1,259 @@
+"""Batches of a ``DataLoader``'s workers, in memory that is used again.
+
+A fresh piece of shared memory for each batch costs as much per frame as decoding it:
+every page of it is cleared, and mapped twice. Here workers write into memory that the
+trainer has mapped already, and again when the trainer has let go of the batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gulpio2._optional import require
+from gulpio2.errors import FormatError
+from gulpio2.torch.collate import collate_leaves, default_collate, stack_leaves
+from gulpio2.torch.wrappers import DatasetWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from gulpio2.torch.shared import Lease, SharedSlots
+
+__all__ = ["RecyclingCollate", "get_samples"]
+
+# Bytes, below which a tensor is sent with the message: mapping memory costs more.
+_SMALL = 64 * 1024
+
+
+class RecyclingCollate:
+    """Collate like `default_collate`, in a worker into memory that is used again.
+
+    Give it to a ``torch.utils.data.DataLoader`` as its ``collate_fn``. Batches are what
+    they would be without, and stay as they are for as long as anything refers to them;
+    then a worker fills their memory again. Samples of a dataset of this package that
+    has no transform are decoded straight into that memory.
+
+    Parameters
+    ----------
+    num_slots : int, default 32
+        Batches on their way or in use at the same time. Where they are all taken, a
+        batch comes in fresh memory as usual.
+    slot_bytes : int, default 512 MiB
+        Largest batch; a larger one comes in fresh memory. It is address space, and
+        costs memory only as far as batches have filled it.
+
+    Examples
+    --------
+    ::
+
+        loader = DataLoader(
+            dataset,
+            batch_size=8,
+            sampler=ResumableSampler(dataset),
+            num_workers=2,
+            collate_fn=RecyclingCollate(),
+        )
+
+    Notes
+    -----
+    In a worker it gives what becomes a batch when it arrives in the trainer: a collate
+    function that changes batches has to come before, on samples, or after.
+
+    The memory has no name and no file: it is gone with the processes that have it,
+    even if they are killed. On systems without such memory this is `default_collate`.
+    """
+
+    def __init__(self, *, num_slots: int = 32, slot_bytes: int = 512 << 20) -> None:
+        for name, value in (("num_slots", num_slots), ("slot_bytes", slot_bytes)):
+            if value < 1:
+                raise ValueError(f"{name} is {value!r}, expected at least 1")
+        self._slots: SharedSlots | None = None
+        self._lease: Lease | None = None
+        # Memory of whole samples, and the address where each begins.
+        self._reserved: tuple[Any, list[int]] | None = None
+        try:
+            from gulpio2.torch.shared import SharedSlots
+
+            self._slots = SharedSlots(num_slots, slot_bytes)
+        except (ImportError, AttributeError, OSError):
+            return
+
+    def __call__(self, data_batch: Sequence[Any]) -> Any:
+        """Turn samples into a batch, see `default_collate`."""
+        global _in_worker
+        torch = require("torch", extra="torch")
+        if self._slots is None or torch.utils.data.get_worker_info() is None:
+            return default_collate(data_batch)
+        _in_worker = self  # from the next batch on, datasets ask for memory
+        if self._lease is None:
+            self._lease = self._slots.claim()
+        self._sent = False
+        try:
+            return collate_leaves(list(data_batch), self._leaf)
+        finally:
+            if self._lease is not None and not self._sent:
+                self._slots.give_back(self._lease)
+            self._lease = self._reserved = None
+
+    def reserve(
+        self, count: int, shape: tuple[int, ...]
+    ) -> npt.NDArray[np.uint8] | None:
+        """Give memory for samples of a batch that is begun; None if there is none."""
+        if self._slots is None:
+            return None
+        if self._lease is None:  # else of a batch that was begun and came to nothing
+            self._lease = self._slots.claim()
+        elif self._reserved is not None:
+            memory = self._reserved[0]
+            return memory if memory.shape == (count, *shape) else None
+        if self._lease is None:
+            return None
+        memory = self._lease.take((count, *shape), "u1")
+        if memory is not None:
+            starts = [row.__array_interface__["data"][0] for row in memory]
+            self._reserved = memory, starts
+        return memory
+
+    def _leaf(self, leaves: list[Any]) -> Any:
+        torch = require("torch", extra="torch")
+        first = leaves[0]
+        if isinstance(first, torch.Tensor) and len(leaves) * first.nbytes >= _SMALL:
+            return self._lend(torch, leaves)
+        made = stack_leaves(leaves, torch.stack)
+        if isinstance(made, torch.Tensor) and _are_plain(torch, [made]):
+            return _Inline(made.numpy())
+        return made
+
+    def _lend(self, torch: Any, leaves: list[Any]) -> Any:
+        """Put a tensor into the slot, and say where; or as usual if it cannot be."""
+        lease, first = self._lease, leaves[0]
+        # In the order of the memory, as `default_collate`.
+        moved = first.ndim >= 3 and not first.is_contiguous()
+        parts = [leaf.movedim(-3, -1) for leaf in leaves] if moved else leaves
+        if lease is None or self._slots is None or not _are_plain(torch, parts):
+            return default_collate(leaves)
+        memory = self._where_they_are(parts)
+        if memory is None:
+            memory = lease.take((len(parts), *parts[0].shape), parts[0].numpy().dtype)
+            if memory is None:
+                return default_collate(leaves)
+            torch.stack(parts, out=torch.from_numpy(memory))
+        self._sent = True
+        return _Lent(self._slots, lease, memory, moved=moved)
+
+    def _where_they_are(self, leaves: list[Any]) -> npt.NDArray[np.uint8] | None:
+        """Give the memory that was reserved, if these are all that was put there."""
+        if self._reserved is None:
+            return None
+        memory, starts = self._reserved
+        if leaves[0].shape != memory.shape[1:]:
+            return None
+        return memory if [leaf.data_ptr() for leaf in leaves] == starts else None
+
+
+def _are_plain(torch: Any, leaves: list[Any]) -> bool:
+    """Tell whether numpy can have them as they are."""
+    return leaves[0].dtype != torch.bfloat16 and all(
+        type(leaf) is torch.Tensor
+        and leaf.dtype == leaves[0].dtype
+        and leaf.layout == torch.strided
+        and leaf.is_contiguous()
+        and not leaf.requires_grad
+        and not leaf.is_complex()
+        and leaf.device.type == "cpu"
+        and leaf.shape == leaves[0].shape
+        for leaf in leaves
+    )
+
+
+class _Inline:
+    """A small tensor, which goes with the message."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_tensor, (self.array,)
+
+
+class _Lent:
+    """A tensor in a slot, which arrives as a tensor."""
+
+    def __init__(
+        self,
+        slots: SharedSlots,
+        lease: Lease,
+        memory: npt.NDArray[Any],
+        *,
+        moved: bool,
+    ) -> None:
+        at = memory.__array_interface__["data"][0] - slots.address_of(lease.slot)
+        place = (slots.name, lease.slot, lease.turn, at)
+        self.arguments = (*place, memory.shape, memory.dtype.str, moved)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, self.arguments
+
+
+def _as_tensor(array: npt.NDArray[Any]) -> Any:
+    return require("torch", extra="torch").from_numpy(array)
+
+
+def _arrived(*arguments: Any) -> Any:
+    from gulpio2.torch.shared import borrow
+
+    *place, moved = arguments
+    tensor = _as_tensor(borrow(*place))
+    return tensor.movedim(-1, -3) if moved else tensor
+
+
+# That of this worker's loader, once it has made a batch.
+_in_worker: RecyclingCollate | None = None
+
+
+def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
+    """Make the samples of a batch, where possible in memory that it is sent in.
+
+    Parameters
+    ----------
+    dataset : dataset or wrapper
+        Of which they are.
+    indices : sequence of int
+        Which ones.
+
+    Returns
+    -------
+    list
+        What ``dataset[index]`` gives for each.
+    """
+    found = None if _in_worker is None else _found(dataset, indices)
+    if _in_worker is None or found is None:
+        return [dataset[index] for index in indices]
+    shape = getattr(found[0][0], "shape_of_clips", None)
+    memory = None if shape is None else _in_worker.reserve(len(found), shape)
+    samples = []
+    for number, (leaf, place) in enumerate(found):
+        sample = None
+        if memory is not None and leaf.shape_of_clips == shape:
+            try:
+                sample = leaf.make_into(place, memory[number])
+            except FormatError:  # of another size: in memory of its own
+                sample = None
+        samples.append(leaf[place] if sample is None else sample)
+    return samples
+
+
+def _found(dataset: Any, indices: Sequence[int]) -> list[tuple[Any, int]] | None:
+    """Find where samples are; None where a wrapper does more than to find them."""
+    found = []
+    for index in indices:
+        inner, place = dataset, index
+        while isinstance(inner, DatasetWrapper):
+            if type(inner).__getitem__ is not DatasetWrapper.__getitem__:
+                return None
+            inner, place = inner.locate(place)
+        found.append((inner, place))
+    return found

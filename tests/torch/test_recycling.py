@@ -1,0 +1,450 @@
+"""Batches in memory that is used again: what they are, and for how long."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from gulpio2.sampling import sample_window, spaced_windows
+from gulpio2.torch import (
+    ConcatDataset,
+    GulpClipDataset,
+    GulpImageDataset,
+    RecyclingCollate,
+    ResumableSampler,
+    default_collate,
+)
+from gulpio2.torch.shared import SharedSlots, borrow
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
+]
+torch = pytest.importorskip("torch")
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # looked into, never written to
+SIZE = 1 << 20
+
+
+class Pair(NamedTuple):
+    """A sample with names."""
+
+    clip: Any
+    more: Any
+
+
+class Numbered:
+    """Samples that are large tensors, filled with their number, and other things."""
+
+    def __init__(self, length=24, *, nested=False):
+        self.length = length
+        self.nested = nested
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        clip = torch.full((4, 3, 64, 64), index, dtype=torch.uint8)
+        if not self.nested:
+            return clip
+        more = {
+            "number": index,
+            "name": f"n{index}",
+            "none": None,
+            "half": torch.full((5,), index, dtype=torch.float16),
+            "brain": torch.full((40_000,), index, dtype=torch.bfloat16),
+            "array": np.full((300, 300), index, np.float32),
+            "moved": torch.full((4, 64, 64, 3), index).movedim(-1, -3),
+            "turned": torch.arange(40_000).reshape(200, 200).T + index,
+        }
+        return Pair(clip, more)
+
+
+def loader_of(dataset, collate, **options: Any):
+    from torch.utils.data import DataLoader
+
+    arguments: dict[str, Any] = {"batch_size": 4, "num_workers": 2, **options}
+    return DataLoader(dataset, collate_fn=collate, **arguments)
+
+
+def same(first, second):
+    """Compare batches, at any depth, with types and the order of their memory."""
+    assert type(first) is type(second)
+    if isinstance(first, torch.Tensor):
+        assert (first.dtype, first.stride()) == (second.dtype, second.stride())
+        assert torch.equal(first, second)
+    elif isinstance(first, dict):
+        assert list(first) == list(second)
+        for key in first:
+            same(first[key], second[key])
+    elif isinstance(first, (list, tuple)):
+        assert len(first) == len(second)
+        for one, two in zip(first, second, strict=True):
+            same(one, two)
+    else:
+        assert first == second
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_are_what_they_are_without(workers):
+    dataset = Numbered(10, nested=True)
+    plain = list(loader_of(dataset, default_collate, num_workers=workers))
+    mine = list(loader_of(dataset, RecyclingCollate(), num_workers=workers))
+    assert len(mine) == 3
+    same(mine, plain)
+
+
+@pytest.mark.parametrize("num_slots", [1, 3, 32])
+def test_a_batch_stays_as_it_is_for_as_long_as_it_is_kept(num_slots):
+    collate = RecyclingCollate(num_slots=num_slots, slot_bytes=SIZE)
+    kept: list[Any] = []
+    for epoch in range(3):
+        for number, batch in enumerate(loader_of(Numbered(), collate)):
+            if number % 2 == epoch % 2:
+                kept.append((number, batch[1:3, :, 0]))  # a part keeps it too
+            for numbers, part in kept:
+                wanted = [4 * numbers + 1, 4 * numbers + 2]
+                assert part.flatten(1).unique(dim=1).flatten().tolist() == wanted
+
+
+def test_memory_is_used_again_once_nobody_has_it():
+    collate = RecyclingCollate(num_slots=32, slot_bytes=SIZE)
+    addresses = set()
+    for _ in range(6):
+        for batch in loader_of(Numbered(), collate):
+            addresses.add(batch.data_ptr())
+    # Two workers with two batches ahead each, and the one in hand.
+    assert len(addresses) <= 7
+
+
+def test_a_batch_that_does_not_fit_comes_as_usual():
+    collate = RecyclingCollate(slot_bytes=4096)
+    batches = list(loader_of(Numbered(8), collate))
+    same(batches, list(loader_of(Numbered(8), default_collate)))
+
+
+def test_an_early_end_and_two_iterations_at_once_disturb_nothing():
+    loader = loader_of(Numbered(), RecyclingCollate(num_slots=8, slot_bytes=SIZE))
+    for _ in range(4):
+        batch = next(iter(loader))
+        first, second = iter(loader), iter(loader)
+        pairs = [(next(first), next(second)) for _ in range(5)]
+        for number, (one, two) in enumerate(pairs):
+            assert one[:, 0, 0, 0, 0].tolist() == list(
+                range(4 * number, 4 * number + 4)
+            )
+            same(one, two)
+        assert batch.unique().tolist() == [0, 1, 2, 3]
+        del first, second, pairs, one, two
+        gc.collect()
+
+
+def test_workers_that_persist_use_it_epoch_after_epoch():
+    collate = RecyclingCollate(num_slots=16, slot_bytes=SIZE)
+    loader = loader_of(Numbered(), collate, persistent_workers=True)
+    addresses = set()
+    for epoch in range(4):
+        for number, batch in enumerate(loader):
+            addresses.add(batch.data_ptr())
+            assert batch[:, 0, 0, 0, 0].tolist() == list(
+                range(4 * number, 4 * number + 4)
+            )
+            if epoch == 1 and number == 2:
+                break
+    assert len(addresses) <= 8
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_workers_that_are_started_anew_have_the_memory_too(make_directory, start):
+    path = make_directory(counts=(8,) * 6)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=4))
+    sampler = partial(ResumableSampler, dataset, seed=3)
+    options: dict[str, Any] = {"batch_size": 2}
+    plain = list(loader_of(dataset, default_collate, sampler=sampler(), **options))
+    options["multiprocessing_context"] = start
+    mine = list(loader_of(dataset, RecyclingCollate(), sampler=sampler(), **options))
+    assert len(mine) == 3
+    same(mine, plain)
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Make a dataset whose batches are large enough to be sent in slots."""
+    from gulpio2.testing import make_gulp_directory
+
+    make_gulp_directory(
+        tmp_path / "large", num_items=10, num_frames=9, height=64, width=96
+    ).close()
+    sampler = partial(sample_window, clip_length=6)
+    return GulpClipDataset(tmp_path / "large", sampler, target="id")
+
+
+def numbered(loader):
+    return [(targets, clips.clone(), clips.data_ptr()) for clips, targets in loader]
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["plain", "transform", "several", "image", "wrapped", "mask", "view"],
+)
+def test_clips_have_the_same_pixels_and_targets(large, change):
+    dataset: Any = large
+    path = large.source.readers[0].output_dir
+    if change == "transform":
+        dataset = GulpClipDataset(
+            path, large.sampler, transform=lambda c: c.float() / 255, target="id"
+        )
+    elif change == "several":
+        sampler = partial(spaced_windows, clip_length=3, num_windows=2)
+        dataset = GulpClipDataset(path, sampler, target="id")
+    elif change == "image":
+        dataset = GulpImageDataset(path, frame="random", target="id")
+    elif change == "wrapped":
+        dataset = ConcatDataset([large.get_subset(4), large])
+    elif change == "mask":
+        sampler = partial(sample_window, clip_length=12, border="mask")
+        dataset = GulpClipDataset(path, sampler, target="id")
+    elif change == "view":
+        view = large.source.readers[0].query("number > 2")
+        dataset = GulpClipDataset(view, large.sampler, target="id")
+
+    def run(collate):
+        sampler = ResumableSampler(dataset, seed=5)
+        loader = loader_of(dataset, collate, sampler=sampler, batch_size=3)
+        return [numbered(sampler.track(loader)) for _ in range(3)]
+
+    for mine, plain in zip(run(RecyclingCollate()), run(default_collate), strict=True):
+        assert len(mine) == len(plain)
+        for (names, clips, _), (other_names, other, _) in zip(mine, plain, strict=True):
+            assert list(names) == list(other_names)
+            assert torch.equal(clips, other)
+            assert clips.stride() == other.stride()
+
+
+class Inverted(GulpClipDataset):
+    """A dataset that does something to its samples."""
+
+    def __getitem__(self, idx):
+        clip, target = super().__getitem__(idx)
+        return 255 - clip, target
+
+
+class Doubled(ConcatDataset):
+    """A wrapper that does something to its samples."""
+
+    def __getitem__(self, idx):
+        clip, target = super().__getitem__(idx)
+        return clip // 2, target
+
+
+def test_what_a_subclass_does_to_a_sample_is_done(large):
+    path = large.source.readers[0].output_dir
+    inverted = Inverted(path, large.sampler, target="id")
+    for dataset in (inverted, ConcatDataset([inverted]), Doubled([large])):
+        sampler = partial(ResumableSampler, dataset, seed=5)
+        batches = [
+            numbered(loader_of(dataset, collate, sampler=sampler(), num_workers=1))
+            for collate in (RecyclingCollate(), default_collate)
+        ]
+        for (_, clips, _), (_, other, _) in zip(*batches, strict=True):
+            assert torch.equal(clips, other)
+
+
+def test_items_of_several_sizes_are_refused_as_without(tmp_path):
+    from gulpio2.chunk import GulpChunk
+    from gulpio2.testing import make_frames
+
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number in range(6):
+            size = (64, 96) if number < 5 else (96, 64)
+            chunk.append(f"v{number}", {}, make_frames(6, *size, seed=number))
+    dataset = GulpClipDataset(tmp_path, partial(sample_window, clip_length=5))
+    for collate in (default_collate, RecyclingCollate()):
+        loader = loader_of(dataset, collate, batch_size=2, num_workers=1)
+        batches = iter(loader)
+        assert len(next(batches)) == len(next(batches)) == 2
+        with pytest.raises(RuntimeError, match="equal size"):
+            next(batches)
+
+
+# --- the slots -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def slots():
+    return SharedSlots(2, 4096)
+
+
+def in_child(work):
+    """Run in a fork, and give its exit status."""
+    child = os.fork()
+    if not child:
+        status = 99
+        try:
+            status = work() or 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def send(slots, values):
+    """Claim a slot and fill it in a fork that then ends; give what arrives."""
+    read, write = os.pipe()
+
+    def fill():
+        lease = slots.claim()
+        lease.take((len(values),), np.int64)[:] = values
+        os.write(write, f"{lease.slot} {lease.turn}".encode())
+
+    assert in_child(fill) == 0
+    os.close(write)
+    with open(read, "rb") as pipe:  # noqa: PTH123  # a descriptor
+        slot, turn = map(int, pipe.read().split())
+    return slots.name, slot, turn, 0, (len(values),), "<i8"
+
+
+def test_a_slot_goes_from_hand_to_hand(slots):
+    first = borrow(*send(slots, [1, 2]))
+    second = borrow(*send(slots, [3]))
+    assert in_child(lambda: slots.claim() is None and 7) == 7
+    assert (first.tolist(), second.tolist()) == ([1, 2], [3])
+    part = first[1:]
+    del first
+    gc.collect()
+    assert in_child(lambda: slots.claim() is None and 7) == 7
+    assert part.tolist() == [2]
+    del part
+    gc.collect()
+    assert borrow(*send(slots, [4])).tolist() == [4]
+
+
+def test_what_a_dead_worker_sent_is_not_mixed_with_anothers(slots):
+    lost = send(slots, [1])
+    for _ in range(2):
+        send(slots, [2])
+    with pytest.raises(RuntimeError, match="a batch was lost"):
+        borrow(*lost)
+
+
+def test_a_fork_of_the_trainer_frees_nothing(slots):
+    kept = [borrow(*send(slots, [number])) for number in (1, 2)]
+
+    def drop():
+        kept.clear()
+        gc.collect()
+
+    assert in_child(drop) == 0
+    assert in_child(lambda: slots.claim() is None and 7) == 7
+    assert [array.tolist() for array in kept] == [[1], [2]]
+
+
+def test_a_slot_holds_no_more_than_its_size(slots):
+    lease = slots.claim()
+    assert lease.take((4000,), np.uint8) is not None
+    assert lease.take((65,), np.uint8) is None
+    assert lease.take((64,), np.uint8) is not None
+    assert lease.take((1,), np.uint8) is None
+    slots.give_back(lease)
+    assert slots.claim().slot == lease.slot
+
+
+def test_a_message_in_a_process_without_the_memory_is_refused(slots):
+    message = send(slots, [1])
+    with pytest.raises(RuntimeError, match="does not have its memory"):
+        borrow("0123", *message[1:])
+
+
+def test_wrong_sizes_are_refused():
+    with pytest.raises(ValueError, match="num_slots is 0"):
+        RecyclingCollate(num_slots=0)
+    with pytest.raises(ValueError, match="slot_bytes is -1"):
+        RecyclingCollate(slot_bytes=-1)
+
+
+# --- what is left --------------------------------------------------------------------
+
+PROGRAM = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+from functools import partial
+from torch.utils.data import DataLoader
+from gulpio2.sampling import sample_window
+from gulpio2.torch import (
+    GulpClipDataset, RecyclingCollate, ResumableSampler, default_collate
+)
+
+def main():
+    dataset = GulpClipDataset(sys.argv[1], partial(sample_window, clip_length=6))
+    collate = RecyclingCollate() if sys.argv[2] == "recycling" else default_collate
+    loader = DataLoader(
+        dataset, 2, sampler=ResumableSampler(dataset), num_workers=2,
+        collate_fn=collate,
+    )
+    for number, batch in enumerate(loader):
+        if number == 2:
+            END
+
+main()
+"""
+
+
+def processes_of(group):
+    """List the processes of a group that are not gone."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
+@pytest.mark.parametrize("collate", ["recycling", "default"])
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("pass", 0),
+        ("raise KeyError('mine')", 1),
+        ("os.kill(os.getpid(), 9)", -signal.SIGKILL),
+    ],
+    ids=["end", "error", "kill"],
+)
+def test_a_trainer_leaves_nothing_behind(
+    large, repository, python, tmp_path, collate, end, status
+):
+    path = large.source.readers[0].output_dir
+    before = set(SHARED_MEMORY.iterdir()) if SHARED_MEMORY.is_dir() else set()
+    process = subprocess.Popen(
+        [python, "-c", PROGRAM.replace("END", end), path, collate],
+        env={**os.environ, "PYTHONPATH": str(repository), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    # Workers hold its end of the pipe too: wait for the process, not for the pipe.
+    assert process.wait(timeout=120) == status, process.stderr.read()  # type: ignore[union-attr]  # a pipe
+    deadline = time.monotonic() + 30  # workers look for their parent every 5 s
+    while processes_of(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_of(process.pid) == []
+    process.stderr.close()  # type: ignore[union-attr]  # a pipe
+    left = set(SHARED_MEMORY.iterdir()) - before if SHARED_MEMORY.is_dir() else set()
+    mine = [
+        entry.name
+        for entry in left
+        if "gulp" in entry.name or entry.name.startswith(f"torch_{process.pid}")
+    ]
+    assert mine == []
