@@ -10,7 +10,7 @@ import click
 
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import directory_argument, json_option, verbosity_options
-from gulpio2.cli.terminal import is_quiet, write_lines
+from gulpio2.cli.terminal import count, is_quiet, write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +50,8 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
         return
     verb = "would erase" if dry_run else "erased"
     write_lines(
-        f"{verb} {item.num_bytes / 1e6:.1f} MB of {item.items} deleted items in "
-        f"{data_name(item.chunk)}"
+        f"{verb} {item.num_bytes / 1e6:.1f} MB of "
+        f"{count(item.items, 'deleted item')} in {data_name(item.chunk)}"
         for item in done
     )
     if not done:

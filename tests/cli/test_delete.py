@@ -33,6 +33,6 @@ def test_compacting_says_what_it_erased(gulp2, gulped):
     planned = json.loads(gulp2("compact", gulped, "--dry-run", "--json").stdout)
     assert [item["chunk"] for item in planned] == [0, 1]
     result = gulp2("compact", gulped)
-    assert "of 1 deleted items in data_0.gulp" in result.stdout
+    assert "of 1 deleted item in data_0.gulp" in result.stdout
     assert json.loads(gulp2("compact", gulped, "--json").stdout) == []
     gulp2("check", "--deep", gulped)

@@ -18,7 +18,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.errors import GulpError
 from gulpio2.format.gmeta import dump_gmeta
@@ -346,3 +346,78 @@ def test_reading_a_crafted_map_takes_no_long_time(tmp_path):
     began = time.monotonic()
     check_directory(tmp_path, deep=True)
     assert time.monotonic() - began < 5
+
+
+# What a terminal obeys, what turns text around, what a path is, and half of a pair.
+STRANGE = "../../\x1b[2J\x1b]0;x\x07\r\n\u202e\x9b31m"
+
+
+def strange_directory(folder):
+    """Make a directory whose every text is strange."""
+    folder.mkdir()
+    for number in range(2):
+        chunk = GulpChunk(
+            folder / f"data_{number}.gulp", folder / f"meta_{number}.gmeta"
+        )
+        with chunk.open("wb"):
+            meta = {STRANGE: STRANGE, "label": STRANGE}
+            chunk.append(f"{STRANGE}{number}", meta, make_frames(2))
+    (folder / "label2idx.json").write_text(json.dumps({STRANGE: 0}))
+    failure = {"position": 0, "id": STRANGE, "error": STRANGE, "message": STRANGE}
+    (folder / "failures.jsonl").write_text(json.dumps(failure) + "\n")
+    run = {"adapter": STRANGE, "options": {STRANGE: STRANGE}, "encoder": {}}
+    run |= {"package": STRANGE, "chunks": [0, 1]}
+    manifest = {**MANIFEST, "runs": [run], "metainfo": {STRANGE: STRANGE}}
+    (folder / "gulp.json").write_bytes(checked(manifest))
+    (folder / "data_1.gulp\x1b[2J").touch()
+    return folder
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls D",
+        "ls D --long",
+        "ls D nothing\x1b[2J",
+        "info D",
+        "check D",
+        "check D --deep",
+        "index D",
+        "index D --check",
+        "delete D I",
+        "delete D nobody\x1b[2J",
+        "compact D",
+        "repair D T",
+        "merge D T",
+        "extract D I --out T",
+        "extract D I --out T --format mp4",
+        "extract D nobody\x1b[2J",
+        "sheet D I --out T.png",
+    ],
+)
+def test_no_text_of_a_directory_reaches_the_terminal_as_it_is(
+    tmp_path, monkeypatch, command, damaged
+):
+    from click.testing import CliRunner
+
+    from gulpio2.cli.main import gulp2
+
+    folder = strange_directory(tmp_path / "gulped")
+    if damaged:
+        for name in ("data_0.gulp", "data_1.gulp"):
+            data = bytearray((folder / name).read_bytes())
+            data[300:320] = bytes(20)
+            (folder / name).write_bytes(data)
+    outside = set(tmp_path.parent.iterdir())
+    monkeypatch.chdir(tmp_path)
+    words = {"D": "gulped", "I": f"{STRANGE}0", "T": "target", "T.png": "sheet.png"}
+    arguments = [words.get(word, word) for word in command.split(" ")]
+    result = CliRunner().invoke(gulp2, arguments)
+    assert result.exit_code in (0, 1), result.output
+    assert isinstance(result.exception, SystemExit | None), result.output
+    text = result.stdout.replace("\n", "") + result.stderr.replace("\n", "")
+    assert text.isprintable(), ascii(text)
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written <= {"gulped", "target", "sheet.png"}
+    assert set(tmp_path.parent.iterdir()) == outside
