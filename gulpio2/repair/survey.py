@@ -140,6 +140,9 @@ class _ChunkSurveyor:
         self.name = data_name(number)
         self.survey = ChunkSurvey()
         self.size = 0
+        # Bytes that entries may have read: each is in one frame, but a crafted map can
+        # speak of one frame a million times.
+        self.budget = 0
         # What needs no search by markers.
         self.known: list[tuple[int, int]] = []
 
@@ -148,6 +151,7 @@ class _ChunkSurveyor:
         pairs, sound = self._read_map()
         try:
             self.size = self.store.size(self.name)
+            self.budget = 2 * self.size
         except OSError:
             for id_, _ in pairs:
                 self._lose("its data file is missing or cannot be read", item=id_)
@@ -249,6 +253,9 @@ class _ChunkSurveyor:
         """Give the checksum of a frame that is what was stored; None if it is not."""
         self.progress(frames=1, num_bytes=num_bytes)
         if not 4 <= num_bytes <= _LONGEST or loc + num_bytes > self.size:
+            return None
+        self.budget -= num_bytes
+        if self.budget < 0:
             return None
         try:
             jpeg = self.store.read_at(self.name, loc, num_bytes)

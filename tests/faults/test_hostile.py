@@ -23,6 +23,8 @@ from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.errors import GulpError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.journal import dump_line
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, fuzzing, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content, in_child
@@ -63,6 +65,12 @@ def open_and_read(folder):
                 with suppress(GulpError):
                     assert directory.item(id_).duration != 0.5
     str(check_directory(folder, deep=True))
+    with suppress(GulpError):
+        str(repair_directory(folder, folder.parent / "mended", dry_run=True))
+    with suppress(GulpError):
+        compact_directory(folder, dry_run=True)
+    with suppress(GulpError):
+        delete_items(folder, ["item0"], dry_run=True)
 
 
 def gmeta(**entry):
