@@ -2,19 +2,23 @@
 
     bin/bench ingest                        every case
     bin/bench ingest clips long --rounds 5  some of them
-    bin/bench ingest --json                 for programs
+    bin/bench ingest --json FILE            the figures as JSON too; cases that FILE has
+                                            and that were not run stay in it
 
 The limit is the same decoder and the same encoder back to back, on the decoder's own
-planes, with nothing between and nothing written. Programs that are compared take turns,
-and the middle one of the rounds counts. Needs the videos of the tests
-(``GULPIO2_SHARED_DATA``); 0.0.4 is left out where ``bin/original`` has not made it.
+planes, with nothing between and nothing written. Programs that are compared take turns;
+a ratio is that of two neighbours, and the middle one of the rounds counts. Beside 0.0.4
+both are commands, from their start to their end; beside the limit, neither has the
+start of Python in it. 0.0.4 is left out where ``bin/original`` has not made it.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import resource
 import shutil
 import statistics
@@ -22,30 +26,31 @@ import subprocess
 import sys
 import tempfile
 import time
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clips import CLIP_FRAMES, Clips, make_clips
+from ingest_inputs import link_clips, make_images, make_large, make_long
+from peers import python_of
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("GULPIO2_SHARED_DATA", ROOT.parent / "shared" / "data"))
-ORIGINAL = ROOT / ".original-env" / "bin"
-CLIP = DATA / "videos" / "arm_wrestling_h264_28fps.mp4"
-CLIP_FRAMES = 280
 CORES = 2
+IMAGES, LARGE_FRAMES, LONG_SECONDS, CHUNKS = 4000, 120, 600, 400
 
 Measured = dict[str, float]
 
 
 # ------------------------------------------------------------------ what is compared
 def timed(command: list[str], *, path: str | None = None) -> Measured:
-    """Run a program; give wall seconds, and seconds of all cores."""
+    """Run a program; give wall seconds, and how busy it kept the cores."""
     environment = dict(os.environ)
     if path is not None:
         environment.pop("PYTHONPATH", None)  # else it would find this package
         environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
+    os.sync()  # what was deleted and written before is not to be waited for
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     done = subprocess.run(  # noqa: S603  # programs of this repository
@@ -56,24 +61,20 @@ def timed(command: list[str], *, path: str | None = None) -> Measured:
     if done.returncode:
         sys.exit(f"{command} failed:\n{done.stderr.decode()[-2000:]}")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    found = {"seconds": seconds, "cpu_seconds": used}
-    if path is None and done.stdout.startswith(b"{"):
+    found = {"seconds": seconds, "busy": used / seconds / CORES}
+    if done.stdout.startswith(b"{"):
         found.update(json.loads(done.stdout))
     return found
 
 
-def ours(
-    source: Path, output: Path, *words: str, workers: int = CORES
-) -> Callable[[], Measured]:
+def ours(kind: str, source: Path, output: Path, *words: str) -> Callable[[], Measured]:
     """Give a run of ``gulp2 ingest``, from its start to its end."""
 
     def measure() -> Measured:
         shutil.rmtree(output, ignore_errors=True)
-        kind = "video-folder" if "--image-size" not in words else "image-folder"
-        command = [sys.executable, "-m", "gulpio2.cli.main", "ingest"]
-        options = ["--num-workers", str(workers), "-q", *words]
-        options = [w for w in options if w != "--image-size"]
-        return timed([*command, kind, str(source), str(output), *options])
+        command = [sys.executable, "-m", "gulpio2.cli.main", "ingest", kind]
+        command += [str(source), str(output), "--num-workers", str(CORES), "-q"]
+        return timed([*command, *words])
 
     return measure
 
@@ -82,458 +83,349 @@ def original(
     program: str, source: Path, output: Path, *words: str
 ) -> Callable[[], Measured]:
     """Give a run of a program of 0.0.4, from its start to its end."""
+    python = python_of("original")
+    bin_ = Path() if python is None else python.parent
 
     def measure() -> Measured:
         shutil.rmtree(output, ignore_errors=True)
-        command = [str(ORIGINAL / program), "--num_workers", str(CORES), *words]
+        command = [str(bin_ / program), "--num_workers", str(CORES), *words]
         # It finds nothing without the slash.
-        return timed([*command, f"{source}/", str(output)], path=str(ORIGINAL))
+        return timed([*command, f"{source}/", str(output)], path=str(bin_))
 
     return measure
 
 
-def inner(mode: str, *words: object) -> Callable[[], Measured]:
-    """Give a run of a part of this file, which tells its own seconds."""
-    command = [sys.executable, __file__, mode, *map(str, words)]
+def part(name: str, *words: object) -> Callable[[], Measured]:
+    """Give a run of a part of `ingest_parts`, which tells its own seconds."""
+    script = Path(__file__).with_name("ingest_parts.py")
+    command = [sys.executable, str(script), name, *map(str, words)]
     return lambda: timed(command)
 
 
-# ------------------------------------------------------------ in their own processes
-def decode_and_encode(path: str, times: int, threads: int) -> int:
-    """Decode a file and encode its planes, again and again: the limit of a core."""
-    import av
-    import numpy as np
-    import simplejpeg
-
-    count = 0
-    for _ in range(times):
-        with av.open(path) as container:
-            stream = container.streams.video[0]
-            stream.codec_context.thread_count = threads
-            stream.codec_context.thread_type = "AUTO" if threads != 1 else "NONE"
-            for frame in container.decode(stream):
-                planes = [
-                    np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
-                    for plane in frame.planes
-                ]
-                views = [
-                    rows[:, : plane.width]
-                    for rows, plane in zip(planes, frame.planes, strict=True)
-                ]
-                simplejpeg.encode_jpeg_yuv_planes(*views, quality=90)
-                count += 1
-    return count
-
-
-def run_limit(path: str, times: str, processes: str, threads: str) -> None:
-    """Run the limit in some processes, and print frames and seconds."""
-    import multiprocessing
-
-    context = multiprocessing.get_context("fork")
-    decode_and_encode(path, 1, int(threads))  # what is loaded once
-    share = int(times) // int(processes)
-    workers = [
-        context.Process(target=decode_and_encode, args=(path, share, int(threads)))
-        for _ in range(int(processes))
-    ]
-    began = time.perf_counter()
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    print_json(began, frames=share * int(processes) * CLIP_FRAMES)
-
-
-def run_ingest(source: str, output: str, workers: str, per_chunk: str) -> None:
-    """Ingest in this process, and print what `run` took without the imports."""
-    import gulpio2.media.convert
-    import gulpio2.media.decode  # noqa: F401  # loaded before the clock starts
-    from gulpio2 import GulpIngestor
-    from gulpio2.adapters import VideoFolderAdapter
-
-    shutil.rmtree(output, ignore_errors=True)
-    adapter = VideoFolderAdapter(source, output)
-    ingestor = GulpIngestor(adapter, output, int(per_chunk), int(workers))
-    began = time.perf_counter()
-    report = ingestor.run()
-    print_json(began, frames=report.frames, num_bytes=report.num_bytes)
-
-
-def run_held(source: str, output: str) -> None:
-    """Measure the share of time outside of calls that let the interpreter lock go.
-
-    By the profiler, which makes Python code look slower than it is: an upper bound.
-    """
-    import cProfile
-    import pstats
-
-    import gulpio2.media.convert
-    import gulpio2.media.decode  # noqa: F401  # loaded before the clock starts
-    from gulpio2 import GulpIngestor
-    from gulpio2.adapters import VideoFolderAdapter
-
-    shutil.rmtree(output, ignore_errors=True)
-    ingestor = GulpIngestor(VideoFolderAdapter(source, output), output, 100, 1)
-    profile = cProfile.Profile()
-    began = time.perf_counter()
-    report = profile.runcall(ingestor.run)
-    free = ("'decode' of", "addWeighted", "fsync", "posix.write", "unlink", "crc32")
-    found = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # not in the stubs
-    released = sum(
-        own
-        for (_, _, name), (_, _, own, _, _) in found.items()
-        if name == "_encode_planes" or any(word in name for word in free)
-    )
-    total = sum(own for _, _, own, _, _ in found.values())
-    print_json(began, frames=report.frames, held=1 - released / total)
-
-
-def run_overhead(output: str, chunks: str, engine: str) -> None:
-    """Ingest chunks of one tiny frame, so that only what a chunk costs is left."""
-    import contextlib
-
-    from gulpio2 import GulpIngestor
-    from gulpio2.testing import FrameAdapter
-
-    shutil.rmtree(output, ignore_errors=True)
-    adapter = FrameAdapter(num_items=int(chunks), num_frames=1, height=8, width=8)
-    with contextlib.ExitStack() as stack:
-        executor = None
-        if engine == "dask":
-            import distributed
-
-            cluster = stack.enter_context(
-                distributed.LocalCluster(
-                    n_workers=CORES, threads_per_worker=1, dashboard_address=None
-                )
-            )
-            client = stack.enter_context(distributed.Client(cluster))
-            executor = client.get_executor()
-        workers = 1 if engine == "alone" else CORES
-        ingestor = GulpIngestor(adapter, output, 1, workers, executor=executor)
-        began = time.perf_counter()
-        before = os.times()
-        report = ingestor.run()
-        after = os.times()
-        parent = after.user + after.system - before.user - before.system
-        print_json(began, frames=report.frames, parent_us=parent / int(chunks) * 1e6)
-
-
-def print_json(began: float, **facts: float) -> None:
-    """Print what was measured, for the process that asked."""
-    sys.stdout.write(json.dumps({"seconds": time.perf_counter() - began, **facts}))
-
-
-# ------------------------------------------------------------------ what is ingested
-def make_clips(folder: Path, source: Path, count: int) -> Path:
-    """Make a folder of clips of one label: links to one file.
-
-    They are called ``.webm``, since 0.0.4's command takes no others; FFmpeg looks at
-    what is in a file.
-    """
-    (folder / "label").mkdir(parents=True)
-    for number in range(count):
-        link = folder / "label" / f"clip{number:04d}.webm"
-        link.symlink_to(source)
-    return folder
-
-
-def make_long(path: Path, source: Path, times: int) -> Path:
-    """Repeat the packets of a video, without encoding them again."""
-    import av
-
-    shift = 0
-    with av.open(str(path), "w") as output:
-        stream = None
-        for _ in range(times):
-            last = first = None
-            with av.open(str(source)) as container:
-                video = container.streams.video[0]
-                if stream is None:
-                    stream = output.add_stream_from_template(video)
-                for packet in container.demux(video):
-                    if packet.dts is None:
-                        continue
-                    first = packet.dts if first is None else first
-                    last = packet.dts + (packet.duration or 1)
-                    packet.dts += shift
-                    packet.pts += shift
-                    packet.stream = stream
-                    output.mux(packet)
-            shift += (last or 0) - (first or 0)
-    return path
-
-
-def make_large(path: Path, source: Path, num_frames: int) -> Path:
-    """Encode a clip in 1920x1080."""
-    import av
-
-    with av.open(str(source)) as container, av.open(str(path), "w") as output:
-        stream = output.add_stream("libx264", rate=28, options={"preset": "veryfast"})
-        stream.width, stream.height, stream.pix_fmt = 1920, 1080, "yuv420p"
-        for number, frame in enumerate(container.decode(video=0)):
-            if number == num_frames:
-                break
-            larger = frame.reformat(1920, 1080, "yuv420p")
-            larger.pts = number
-            larger.time_base = Fraction(1, 28)
-            for packet in stream.encode(larger):
-                output.mux(packet)
-        for packet in stream.encode():
-            output.mux(packet)
-    return path
-
-
-def make_images(folder: Path, source: Path, count: int) -> Path:
-    """Store frames of a video as JPEG files of one label."""
-    from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
-    from gulpio2.media.video import VideoFrames
-
-    (folder / "label").mkdir(parents=True)
-    frames = list(VideoFrames(source).stored())
-    for number in range(count):
-        image = frames[number % len(frames)].image
-        data = encode_frame(image, EncoderSettings())
-        (folder / "label" / f"image{number:05d}.jpg").write_bytes(data)
-    return folder
-
-
-# ------------------------------------------------------------------ cases
+# ------------------------------------------------------------------ figures
 class Bench:
-    """Runs cases and keeps what they gave."""
+    """Runs cases, prints what they gave and keeps it."""
 
-    def __init__(self, folder: Path, rounds: int, num_clips: int) -> None:
+    def __init__(self, folder: Path, rounds: int, clips: Clips) -> None:
         self.folder = folder
         self.rounds = rounds
-        self.num_clips = num_clips
-        self.results: dict[str, dict[str, Any]] = {}
-        self.has_original = (ORIGINAL / "gulp2_video_folder").exists()
+        self.clips = clips
+        self.videos = sorted((clips.videos / "clips").iterdir())
+        self.has_original = python_of("original") is not None
+        self.cases: dict[str, dict[str, Any]] = {}
 
     def take_turns(
-        self, case: str, frames: int, programs: dict[str, Callable[[], Measured]]
-    ) -> dict[str, float]:
-        """Run programs in turns; give frames per second of the middle round."""
+        self, programs: dict[str, Callable[[], Measured]]
+    ) -> dict[str, list[Measured]]:
+        """Run programs in turns, the other way round every second time."""
         runs: dict[str, list[Measured]] = {name: [] for name in programs}
         for turn in range(self.rounds):
             order = list(programs) if turn % 2 == 0 else list(reversed(programs))
             for name in order:
                 runs[name].append(programs[name]())
-        result: dict[str, Any] = {}
-        for name, measured in runs.items():
-            seconds = statistics.median(run["seconds"] for run in measured)
-            count = measured[0].get("frames", frames)
-            result[name] = {"frames_per_second": round(count / seconds)}
-            result[name]["cpu_us_per_frame"] = round(
-                statistics.median(run["cpu_seconds"] for run in measured) / count * 1e6
-            )
-            for key in ("held", "num_bytes", "parent_us"):
-                if key in measured[0]:
-                    result[name][key] = measured[0][key]
-            result[name]["busy"] = round(
-                statistics.median(
-                    run["cpu_seconds"] / run["seconds"] / CORES for run in measured
-                ),
-                3,
-            )
-        self.results[case] = result
-        return {name: found["frames_per_second"] for name, found in result.items()}
+        return runs
 
-    def note(self, case: str, text: str, value: float) -> None:
-        """Keep a ratio, and print it."""
-        self.results[case].setdefault("ratios", {})[text] = round(value, 3)
+    def keep(
+        self,
+        name: str,
+        values: Sequence[float],
+        unit: str,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        """Keep a figure, with what it is to be at least or at most."""
+        median = statistics.median(values)
+        target, met = None, True
+        if least is not None:
+            target, met = f"at least {least:g}", median >= least
+        if most is not None:
+            target, met = f"at most {most:g}", median <= most
+        self.cases[name] = {
+            "median": round(median, 4),
+            "least": round(min(values), 4),
+            "largest": round(max(values), 4),
+            "rounds": len(values),
+            "unit": unit,
+            "target": target,
+            "met": met,
+        }
+        word = "" if target is None else f"{target}: {'met' if met else 'NOT MET'}"
+        spread = f"{min(values):,.4g} to {max(values):,.4g}"
+        sys.stdout.write(f"{name:54} {median:10,.4g} {unit:10} {spread:22} {word}\n")
+        sys.stdout.flush()
+
+    def speeds(
+        self, case: str, name: str, frames: int, runs: Sequence[Measured]
+    ) -> list[float]:
+        """Keep frames per second and how busy the cores were."""
+        speeds = [frames / run["seconds"] for run in runs]
+        self.keep(f"{case}: {name}", speeds, "frames/s")
+        return speeds
 
     def compare(
         self,
         case: str,
-        source: Path,
         frames: int,
-        words: tuple[str, ...] = (),
-        original_words: tuple[str, ...] = (),
-        program: str = "gulp2_video_folder",
+        programs: dict[str, Callable[[], Measured]],
+        *,
+        least: float,
     ) -> None:
-        """Run our program and that of 0.0.4."""
-        output = self.folder / "ours"
-        programs = {"ours": ours(source, output, *words)}
-        if self.has_original:
-            theirs = self.folder / "theirs"
-            programs["0.0.4"] = original(program, source, theirs, *original_words)
-        speeds = self.take_turns(case, frames, programs)
+        """Run our command, and that of 0.0.4 where it is there."""
+        if not self.has_original:
+            programs = {"ours": programs["ours"]}
+        runs = self.take_turns(programs)
+        speeds = {
+            name: self.speeds(case, name, frames, found) for name, found in runs.items()
+        }
         if "0.0.4" in speeds:
-            self.note(case, "ours / 0.0.4", speeds["ours"] / speeds["0.0.4"])
-            sizes = [
-                sum(path.stat().st_size for path in folder.rglob("data*.gulp"))
-                for folder in (output, self.folder / "theirs")
-            ]
-            self.note(case, "bytes, ours / 0.0.4", sizes[0] / sizes[1])
+            ratios = _ratios(speeds["ours"], speeds["0.0.4"])
+            self.keep(f"{case}: ours / 0.0.4", ratios, "ratio", least=least)
 
 
+def _ratios(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    return [a / b for a, b in zip(first, second, strict=True)]
+
+
+def _data_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("data*.gulp"))
+
+
+# ------------------------------------------------------------------ cases
 def clips(bench: Bench) -> None:
-    """40 clips of 340x256, no resize."""
-    count = bench.num_clips
-    source = make_clips(bench.folder / "clips", CLIP, count)
-    chunked = ("--videos-per-chunk", "10")
+    """40 clips of 340x256, no resize, beside 0.0.4."""
+    source = link_clips(bench.folder / "clips", bench.videos)
+    output, theirs = bench.folder / "ours", bench.folder / "theirs"
+    case = f"{len(bench.videos)} clips of 340x256"
     bench.compare(
-        "clips", source, count * CLIP_FRAMES, chunked, ("--videos_per_chunk", "10")
-    )
-    output = bench.folder / "inner"
-    speeds = bench.take_turns(
-        "clips, beside the limit",
-        count * CLIP_FRAMES,
+        case,
+        len(bench.videos) * CLIP_FRAMES,
         {
-            "limit": inner("_limit", CLIP, count, CORES, 1),
-            "limit, decoders with 2 threads": inner("_limit", CLIP, count, CORES, 2),
-            "ours": inner("_run", source, output, CORES, 10),
-            "ours, one chunk": inner("_run", source, output, CORES, 100),
-            "ours, one worker": inner("_run", source, output, 1, 10),
+            "ours": ours("video-folder", source, output, "--videos-per-chunk", "10"),
+            "0.0.4": original(
+                "gulp2_video_folder", source, theirs, "--videos_per_chunk", "10"
+            ),
         },
+        least=5,
     )
-    best = max(speed for name, speed in speeds.items() if name.startswith("limit"))
-    bench.note("clips, beside the limit", "ours / limit", speeds["ours"] / best)
-    core = bench.results["clips, beside the limit"]
-    bench.note(
-        "clips, beside the limit",
-        "core time, limit / ours",
-        core["limit"]["cpu_us_per_frame"] / core["ours"]["cpu_us_per_frame"],
+    if theirs.exists():
+        ratio = _data_bytes(output) / _data_bytes(theirs)
+        bench.keep(f"{case}: bytes, ours / 0.0.4", [ratio], "ratio", most=0.83)
+
+
+def limit(bench: Bench) -> None:
+    """Run the same clips beside the limit, and beside one worker."""
+    source, output = bench.clips.videos, bench.folder / "inner"
+    case, frames = "beside the limit", len(bench.videos) * CLIP_FRAMES
+    runs = bench.take_turns(
+        {
+            "limit": part("limit", *bench.videos),
+            "2 workers": part("ingest", source, output, CORES, 10),
+            "1 worker": part("ingest", source, output, 1, 10),
+        }
     )
-    bench.note(
-        "clips, beside the limit", "one chunk / limit", speeds["ours, one chunk"] / best
-    )
-    bench.note(
-        "clips, beside the limit",
-        "2 workers / 1 worker",
-        speeds["ours"] / speeds["ours, one worker"],
-    )
+    speeds = {
+        name: bench.speeds(case, name, frames, found) for name, found in runs.items()
+    }
+    ratios = _ratios(speeds["2 workers"], speeds["limit"])
+    bench.keep(f"{case}: ours / limit", ratios, "ratio", least=0.88)
+    ratios = _ratios(speeds["2 workers"], speeds["1 worker"])
+    bench.keep(f"{case}: 2 workers / 1 worker", ratios, "ratio", least=1.85)
+    cores = [CORES * run["busy"] for run in runs["1 worker"]]
+    bench.keep(f"{case}: cores that one worker uses", cores, "cores")
 
 
 def small(bench: Bench) -> None:
     """40 clips of 340x256, short side 128."""
-    source = make_clips(bench.folder / "small", CLIP, bench.num_clips)
+    source = link_clips(bench.folder / "small", bench.videos)
     bench.compare(
         "short side 128",
-        source,
-        bench.num_clips * CLIP_FRAMES,
-        ("--frame-size", "128", "--videos-per-chunk", "10"),
-        ("--frame_size", "128", "--videos_per_chunk", "10"),
+        len(bench.videos) * CLIP_FRAMES,
+        {
+            "ours": ours(
+                "video-folder",
+                source,
+                bench.folder / "ours",
+                *("--frame-size", "128", "--videos-per-chunk", "10"),
+            ),
+            "0.0.4": original(
+                "gulp2_video_folder",
+                source,
+                bench.folder / "theirs",
+                *("--frame_size", "128", "--videos_per_chunk", "10"),
+            ),
+        },
+        least=5,
     )
 
 
 def large(bench: Bench) -> None:
     """8 clips of 1920x1080, short side 256."""
-    clip = make_large(bench.folder / "large.mp4", CLIP, 120)
-    source = make_clips(bench.folder / "large", clip, 8)
+    clip = make_large(bench.folder / "large.mp4", bench.videos[0], LARGE_FRAMES)
+    source = link_clips(bench.folder / "large", [clip] * 8)
     bench.compare(
         "1080p to short side 256",
-        source,
-        8 * 120,
-        ("--frame-size", "256", "--videos-per-chunk", "2"),
-        ("--frame_size", "256", "--videos_per_chunk", "2"),
+        8 * LARGE_FRAMES,
+        {
+            "ours": ours(
+                "video-folder",
+                source,
+                bench.folder / "ours",
+                *("--frame-size", "256", "--videos-per-chunk", "2"),
+            ),
+            "0.0.4": original(
+                "gulp2_video_folder",
+                source,
+                bench.folder / "theirs",
+                *("--frame_size", "256", "--videos_per_chunk", "2"),
+            ),
+        },
+        least=3,
     )
 
 
 def long(bench: Bench) -> None:
     """One video of ten minutes."""
-    clip = make_long(bench.folder / "long.mp4", CLIP, 60)
-    source = make_clips(bench.folder / "long", clip, 1)
-    bench.take_turns(
-        "one video of 10 minutes",
-        60 * CLIP_FRAMES,
+    times = -(-LONG_SECONDS * 25 // CLIP_FRAMES)
+    clip = make_long(bench.folder / "long.mp4", bench.videos[0], times)
+    source = link_clips(bench.folder / "long", [clip])
+    output = bench.folder / "inner"
+    case = "one video of 10 minutes"
+    runs = bench.take_turns(
         {
-            "2 cores": inner("_run", source, bench.folder / "inner", CORES, 100),
-            "1 core": inner("_run", source, bench.folder / "inner", 1, 100),
-        },
+            "2 cores": part("ingest", source, output, CORES, 100),
+            "1 core": part("ingest", source, output, 1, 100),
+        }
     )
+    for name, found in runs.items():
+        bench.speeds(case, name, times * CLIP_FRAMES, found)
+    busy = [run["busy"] for run in runs["2 cores"]]
+    bench.keep(f"{case}: both cores busy", busy, "share", least=0.85)
+    per_frame = [run["num_bytes"] / run["frames"] for run in runs["1 core"]]
+    bench.keep(f"{case}: bytes per frame", per_frame, "bytes")
 
 
 def images(bench: Bench) -> None:
     """4,000 JPEG files, no resize."""
-    source = make_images(bench.folder / "images", CLIP, 4000)
+    source = make_images(bench.folder / "images", bench.videos[0], IMAGES)
     bench.compare(
         "JPEG files",
-        source,
-        4000,
-        ("--image-size", "--videos-per-chunk", "500"),
-        ("--images_per_chunk", "500"),
-        "gulp2_image_folder",
+        IMAGES,
+        {
+            "ours": ours(
+                "image-folder",
+                source,
+                bench.folder / "ours",
+                *("--videos-per-chunk", "500"),
+            ),
+            "0.0.4": original(
+                "gulp2_image_folder",
+                source,
+                bench.folder / "theirs",
+                *("--images_per_chunk", "500"),
+            ),
+        },
+        least=20,
     )
 
 
 def held(bench: Bench) -> None:
-    """Measure the interpreter lock."""
-    source = make_clips(bench.folder / "held", CLIP, 6)
-    bench.take_turns(
-        "interpreter lock",
-        6 * CLIP_FRAMES,
-        {"ours": inner("_held", source, bench.folder / "inner")},
-    )
+    """How long the interpreter lock is held."""
+    source = link_clips(bench.folder / "held", bench.videos[::4])
+    runs = bench.take_turns({"ours": part("held", source, bench.folder / "inner")})
+    shares = [run["held"] for run in runs["ours"]]
+    bench.keep("interpreter lock held", shares, "share", most=0.15)
 
 
 def overhead(bench: Bench) -> None:
     """Measure what a chunk costs beside its frames."""
-    output = bench.folder / "inner"
-    bench.take_turns(
-        "a chunk of one tiny frame",
-        400,
-        {
-            "in this process": inner("_overhead", output, 400, "alone"),
-            "2 processes": inner("_overhead", output, 400, "processes"),
-            "Dask, 2 workers": inner("_overhead", output, 400, "dask"),
-        },
+    output, case = bench.folder / "inner", "a chunk of one tiny frame"
+    engines = {
+        "alone": "one process",
+        "processes": "2 processes",
+        "dask": "Dask, 2 workers",
+    }
+    runs = bench.take_turns(
+        {name: part("overhead", output, CHUNKS, name) for name in engines}
     )
+    for name, found in runs.items():
+        spent = [CORES * run["busy"] * run["seconds"] * 1e3 / CHUNKS for run in found]
+        bench.keep(f"{case}: {engines[name]}", spent, "core ms")
+        wall = [run["seconds"] * 1e3 / CHUNKS for run in found]
+        bench.keep(f"{case}: {engines[name]}, passed", wall, "ms")
+        if name == "dask":
+            parent = [run["parent_us"] / 1e3 for run in found]
+            bench.keep(f"{case}: {engines[name]}, in the parent", parent, "core ms")
 
 
 CASES = {
-    case.__name__: case for case in (clips, small, large, long, images, held, overhead)
-}
-INNER = {
-    "_limit": run_limit,
-    "_run": run_ingest,
-    "_held": run_held,
-    "_overhead": run_overhead,
+    case.__name__: case
+    for case in (clips, limit, small, large, long, images, held, overhead)
 }
 
 
-def lines(results: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Write results for people."""
-    for case, programs in results.items():
-        yield case
-        for name, found in programs.items():
-            if name == "ratios":
-                continue
-            more = f", lock held {found['held']:.1%}" if "held" in found else ""
-            if "parent_us" in found:
-                more = f", {found['parent_us']:.0f} us of them in the parent"
-            yield (
-                f"  {name:32} {found['frames_per_second']:7,} frames/s, "
-                f"{found['cpu_us_per_frame']:6,} us of a core per frame, "
-                f"{CORES} cores {found['busy']:.0%} busy{more}"
-            )
-        for name, ratio in programs.get("ratios", {}).items():
-            yield f"  {name:32} {ratio:7.2f}"
+# ------------------------------------------------------------------ the kept figures
+def _machine() -> dict[str, Any]:
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    return {"processor": model, "cores": os.cpu_count(), "system": platform.system()}
+
+
+def _versions() -> dict[str, str]:
+    import importlib.metadata as metadata
+
+    names = ("gulpio2", "av", "simplejpeg", "opencv-python-headless", "numpy")
+    found = {name: metadata.version(name) for name in names}
+    return {"python": platform.python_version(), **found}
+
+
+def write_json(path: Path, bench: Bench, load: float) -> None:
+    """Keep the figures; those of cases that were not run stay."""
+    cases, notes = {}, []
+    if path.exists():
+        cases = json.loads(path.read_text("utf-8"))["cases"]
+    if not bench.has_original:
+        notes.append("GulpIO2 0.0.4 was not there")
+    cases.update(bench.cases)
+    notes.append(f"clips: {len(bench.videos)} of {bench.clips.made_of}")
+    notes.append(f"load of the machine at the end: {load:.1f}")
+    kept = {
+        "machine": _machine(),
+        "versions": _versions(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "cases": cases,
+        "notes": notes,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
     """Run the cases that are asked for."""
-    if len(sys.argv) > 1 and sys.argv[1] in INNER:
-        INNER[sys.argv[1]](*sys.argv[2:])
-        return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help=", ".join(CASES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--clips", type=int, default=40, help="how many; 40")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="file to keep the figures in")
+    parser.add_argument("--folder", type=Path, help="keeps the clips from run to run")
     given = parser.parse_args()
-    if not CLIP.exists():
-        sys.exit(f"{CLIP} is not there; set GULPIO2_SHARED_DATA to the folder with it")
+    if unknown := set(given.cases) - CASES.keys():
+        parser.error(f"no case {', '.join(unknown)}; there are {', '.join(CASES)}")
     os.environ["PYTHONPATH"] = str(ROOT)
-    with tempfile.TemporaryDirectory(prefix="gulpio2-bench-") as folder:
-        bench = Bench(Path(folder), given.rounds, given.clips)
-        for name in given.cases or CASES:
-            CASES[name](bench)
+    with tempfile.TemporaryDirectory(prefix="gulpio2-bench-") as name:
+        bench = Bench(
+            Path(name), given.rounds, make_clips(given.folder or Path(name, "made"))
+        )
+        for case in given.cases or CASES:
+            CASES[case](bench)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    sys.stdout.write(f"load: {load:.1f}\n")
     if given.json:
-        sys.stdout.write(json.dumps({"load": load, "cases": bench.results}) + "\n")
-    else:
-        sys.stdout.write("\n".join([*lines(bench.results), f"load: {load:.1f}", ""]))
+        write_json(given.json, bench, load)
 
 
 if __name__ == "__main__":

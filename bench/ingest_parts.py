@@ -1,0 +1,170 @@
+"""What `bench/ingest.py` measures in processes of its own.
+
+    python bench/ingest_parts.py PART [ARGUMENTS]
+
+Each prints one line of JSON: the seconds that the part itself took, without the start
+of Python and what is loaded once, and further facts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from typing import Any
+
+CORES = 2
+
+
+class Watch:
+    """Measures the time, and how busy the cores are, from now on."""
+
+    def __init__(self) -> None:
+        os.sync()  # what was deleted and written before is not to be waited for
+        self.times = os.times()
+        self.began = time.perf_counter()
+
+    def print_json(self, **facts: float) -> None:
+        """Print what was measured, for the process that asked."""
+        seconds = time.perf_counter() - self.began
+        # Of ended processes too: those of a pool were waited for.
+        cpu = sum(os.times()[:4]) - sum(self.times[:4])
+        found = {"seconds": seconds, "busy": cpu / seconds / CORES, **facts}
+        sys.stdout.write(json.dumps(found))
+
+
+def decode_and_encode(path: str) -> int:
+    """Decode a file and encode the decoder's own planes: the limit of a core."""
+    import av
+    import numpy as np
+    import simplejpeg
+
+    count = 0
+    with av.open(path) as container:
+        stream = container.streams.video[0]
+        stream.codec_context.thread_count = 1
+        stream.codec_context.thread_type = "NONE"
+        for frame in container.decode(stream):
+            planes = [
+                np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
+                for plane in frame.planes
+            ]
+            views = [
+                rows[:, : plane.width]
+                for rows, plane in zip(planes, frame.planes, strict=True)
+            ]
+            simplejpeg.encode_jpeg_yuv_planes(*views, quality=90)
+            count += 1
+    return count
+
+
+def _limit_of(paths: list[str]) -> None:
+    for path in paths:
+        decode_and_encode(path)
+
+
+def limit(*paths: str) -> None:
+    """Run the limit in as many processes as there are cores."""
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    frames = decode_and_encode(paths[0])  # loads what is loaded once
+    watch = Watch()
+    workers = [
+        context.Process(target=_limit_of, args=(list(paths[turn::CORES]),))
+        for turn in range(CORES)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    watch.print_json(frames=frames * len(paths))
+
+
+def _ingestor(source: str, output: str, *, workers: int, per_chunk: int) -> Any:
+    """Make an ingestor, with everything loaded that it will need."""
+    import gulpio2.media.convert
+    import gulpio2.media.decode  # noqa: F401
+    from gulpio2 import GulpIngestor
+    from gulpio2.adapters import VideoFolderAdapter
+
+    shutil.rmtree(output, ignore_errors=True)
+    adapter = VideoFolderAdapter(source, output, file_extensions=(".mp4", ".webm"))
+    return GulpIngestor(adapter, output, per_chunk, workers)
+
+
+def ingest(source: str, output: str, workers: str, per_chunk: str) -> None:
+    """Ingest, and measure `run` alone."""
+    ingestor = _ingestor(source, output, workers=int(workers), per_chunk=int(per_chunk))
+    watch = Watch()
+    report = ingestor.run()
+    watch.print_json(frames=report.frames, num_bytes=report.num_bytes)
+
+
+def held(source: str, output: str) -> None:
+    """Measure the share of time outside of calls that let the interpreter lock go.
+
+    By the profiler, which makes Python code look slower than it is: an upper bound.
+    """
+    import cProfile
+    import pstats
+
+    ingestor = _ingestor(source, output, workers=1, per_chunk=100)
+    profile = cProfile.Profile()
+    watch = Watch()
+    report = profile.runcall(ingestor.run)
+    free = (
+        "'decode' of",
+        "transform",
+        "addWeighted",
+        "fsync",
+        "posix.write",
+        "unlink",
+        "crc32",
+    )
+    found = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # not in the stubs
+    released = sum(
+        own
+        for (_, _, name), (_, _, own, _, _) in found.items()
+        if name == "_encode_planes" or any(word in name for word in free)
+    )
+    total = sum(own for _, _, own, _, _ in found.values())
+    watch.print_json(frames=report.frames, held=1 - released / total)
+
+
+def overhead(output: str, chunks: str, engine: str) -> None:
+    """Ingest chunks of one tiny frame, so that only what a chunk costs is left."""
+    import contextlib
+
+    from gulpio2 import GulpIngestor
+    from gulpio2.testing import FrameAdapter
+
+    shutil.rmtree(output, ignore_errors=True)
+    adapter = FrameAdapter(num_items=int(chunks), num_frames=1, height=8, width=8)
+    with contextlib.ExitStack() as stack:
+        executor = None
+        if engine == "dask":
+            import distributed
+
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=CORES, threads_per_worker=1, dashboard_address=None
+                )
+            )
+            client = stack.enter_context(distributed.Client(cluster))
+            executor = client.get_executor()
+        workers = 1 if engine == "alone" else CORES
+        ingestor = GulpIngestor(adapter, output, 1, workers, executor=executor)
+        watch = Watch()
+        ingestor.run()
+        now = os.times()
+        parent = now.user + now.system - watch.times.user - watch.times.system
+        watch.print_json(frames=int(chunks), parent_us=parent / int(chunks) * 1e6)
+
+
+PARTS = {part.__name__: part for part in (limit, ingest, held, overhead)}
+
+if __name__ == "__main__":
+    PARTS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,191 @@
+"""Compute the tables of docs/scale.md from what ``bin/bench ingest`` measured.
+
+    bin/bench ingest long overhead --json docs/performance/ingest.json
+    bin/bench scale
+    bin/bench scale --check      change nothing; status 1 if it would
+
+The tables are between comments that name them; the text around is for people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+CLIPS, CLIP_FRAMES, PER_CHUNK = 1_000_000, 250, 100
+WORKERS = (1, 2, 8, 32, 100, 300, 1000)
+# Bytes per second of what is written to: a disk, a network file system.
+STORAGES = {
+    "A disk of 1 GB/s is busy": 1e9,
+    "a network file system of 10 GB/s": 1e10,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was measured on one machine."""
+
+    rate: float
+    """Frames a second of one core, decoded, encoded and stored."""
+    frame_bytes: float
+    alone: float
+    """Core milliseconds of a chunk beside its frames, in one process."""
+    processes: float
+    """The same, in two local worker processes and their parent."""
+    dask: float
+    """The same on Dask."""
+    parent: float
+    """Of it, in the process with client and scheduler."""
+    date: str
+    machine: str
+
+    @classmethod
+    def read(cls, path: Path) -> Facts:
+        """Read the figures of a run."""
+        kept = json.loads(path.read_text("utf-8"))
+
+        def median(name: str) -> float:
+            case: dict[str, Any] | None = kept["cases"].get(name)
+            if case is None:
+                sys.exit(f"{path} has no {name!r}: bin/bench ingest long overhead")
+            return float(case["median"])
+
+        chunk = "a chunk of one tiny frame"
+        machine = kept["machine"]
+        return cls(
+            rate=median("one video of 10 minutes: 1 core"),
+            frame_bytes=median("one video of 10 minutes: bytes per frame"),
+            alone=median(f"{chunk}: one process"),
+            processes=median(f"{chunk}: 2 processes"),
+            dask=median(f"{chunk}: Dask, 2 workers"),
+            parent=median(f"{chunk}: Dask, 2 workers, in the parent"),
+            date=kept["date"],
+            machine=f"{machine['cores']} cores, {machine['processor']}",
+        )
+
+
+def span(seconds: float) -> str:
+    """Write a time as people say it.
+
+    Examples
+    --------
+    >>> span(30), span(300), span(36000)
+    ('30 s', '5.0 min', '10.0 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:,.1f} h"
+
+
+def measured(facts: Facts) -> list[str]:
+    """Give the table of what was measured."""
+    rows = [
+        ("frames a second of one core, decoded, encoded, stored", f"{facts.rate:,.0f}"),
+        ("bytes per stored frame", f"{facts.frame_bytes:,.0f}"),
+        (
+            "core time of a chunk beside its frames, one process",
+            f"{facts.alone:.1f} ms",
+        ),
+        ("the same, two local worker processes", f"{facts.processes:.1f} ms"),
+        ("the same on Dask: client, scheduler, two workers", f"{facts.dask:.1f} ms"),
+        ("of it, in the process with client and scheduler", f"{facts.parent:.1f} ms"),
+    ]
+    return [
+        f"Measured on {facts.date} ({facts.machine}).",
+        "",
+        "| figure | value |",
+        "| --- | ---: |",
+        *(f"| {name} | {value} |" for name, value in rows),
+    ]
+
+
+def follows(facts: Facts) -> list[str]:
+    """Give the table of what follows for more workers."""
+    work = CLIPS * CLIP_FRAMES / facts.rate
+    tail = PER_CHUNK * CLIP_FRAMES / facts.rate
+    parent = CLIPS / PER_CHUNK * facts.parent / 1e3
+    lines = [
+        "| workers | work | tail at most | core hours | written | parent, of it |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for workers in WORKERS:
+        seconds = work / workers
+        written = workers * facts.rate * facts.frame_bytes / 1e9
+        share = 100 * parent / seconds
+        lines.append(
+            f"| {workers:,} | {span(seconds)} | {span(tail) if workers > 1 else ''} "
+            f"| {work / 3600:.0f} | {written:.2f} GB/s | {share:.2g} % |"
+        )
+    return lines
+
+
+def limits(facts: Facts) -> list[str]:
+    """Give where something else than the cores becomes the limit."""
+    speed = facts.rate * facts.frame_bytes
+    chunk = CLIP_FRAMES / facts.rate
+    total = CLIPS * CLIP_FRAMES * facts.frame_bytes / 1e12
+    many = 1e3 / facts.parent
+    full = ", ".join(
+        f"{name} with {size / speed:,.0f}" for name, size in STORAGES.items()
+    )
+    at_most = many * chunk
+    tail = PER_CHUNK * chunk
+    points = (
+        f"* **Storage first.** The result has {total:.1f} TB. {full}. More workers "
+        "than that wait.",
+        f"* **Then the tail.** One chunk of {PER_CHUNK} clips takes {span(tail)}, "
+        f"which is {1000 * tail / (CLIPS * chunk):.0%} of the run of 1,000 workers. "
+        "Give fewer clips to a chunk (`--videos-per-chunk`). On one machine the tail "
+        "costs little: cores without a chunk of their own help with those that are left.",
+        f"* **Then the scheduler.** At {many:,.0f} chunks a second it keeps "
+        f"{at_most * PER_CHUNK:,.0f} workers busy with chunks of {PER_CHUNK} clips, "
+        f"and {at_most:,.0f} with chunks of a single clip. Larger chunks, or "
+        "`--shard`, take that limit away: shares have no parent in common, and "
+        "`gulp2 merge` links chunks without reading their frames.",
+    )
+    return [
+        line
+        for point in points
+        for line in textwrap.wrap(
+            point, 88, subsequent_indent="  ", break_on_hyphens=False
+        )
+    ]
+
+
+def filled(text: str, facts: Facts) -> str:
+    """Put the tables into the page."""
+    for table in (measured, follows, limits):
+        name = table.__name__
+        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
+        content = "\n".join(table(facts))
+        if not re.search(pattern, text, re.DOTALL):
+            sys.exit(f"the page has no place for {name!r}")
+        text = re.sub(pattern, rf"\g<1>{content}\n\g<2>", text, flags=re.DOTALL)
+    return text
+
+
+def main() -> None:
+    """Rewrite the page, or say that it is behind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    facts = Facts.read(ROOT / "docs" / "performance" / "ingest.json")
+    page = ROOT / "docs" / "scale.md"
+    before = page.read_text("utf-8")
+    after = filled(before, facts)
+    if given.check:
+        sys.exit(before != after)
+    page.write_text(after, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
