@@ -49,8 +49,9 @@ _EXAMPLES = 3
 # Where the items differ much, the sample grows to this many times its size, or until
 # the standard error of the size is so small.
 _AT_MOST, _GOOD_ERROR = 5, 0.04
-_LOWER_QUALITY = 75
-_SMALLER_EDGE = 128
+# What else is tried: two qualities, of these the first that are others, and two sizes.
+_QUALITIES = (75, 60, 90)
+_SHORT_EDGES = (224, 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class Survey:
     seconds: float
     """Of one core of this machine for the whole run, estimated."""
     variants: tuple[Variant, ...]
-    """The settings that were asked for, then two others."""
+    """The settings that were asked for, then two other qualities and two other sizes of
+    the short edge."""
     oddities: tuple[Oddity, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -205,13 +207,11 @@ def survey(
     )
     # In an order by chance, so that stopping anywhere leaves a fair sample.
     further = np.random.default_rng(1).permutation(sorted({*more} - {*positions}))
-    lower = replace(encoder, quality=min(encoder.quality, _LOWER_QUALITY))
-    if lower.quality == encoder.quality:
-        lower = replace(encoder, quality=max(1, encoder.quality - 15))
+    others = [quality for quality in _QUALITIES if quality != encoder.quality][:2]
     samples = [
         _Samples(encoder, None),
-        _Samples(lower, None),
-        _Samples(encoder, _SMALLER_EDGE),
+        *(_Samples(replace(encoder, quality=quality), None) for quality in others),
+        *(_Samples(encoder, short_edge) for short_edge in _SHORT_EDGES),
     ]
     looks: dict[str, _Look] = {}
     odd: dict[str, list[str]] = {}

@@ -87,16 +87,46 @@ def test_real_videos_are_within_a_tenth(tmp_path, shared_videos):
     assert f"item 'clip{rotated}'" in kinds["rotated"].examples[0]
 
 
-def test_two_other_settings_are_compared(tmp_path):
+def test_a_sample_of_a_mixed_set_is_within_a_tenth(tmp_path, shared_videos):
+    # Small and large, short and long, one that is damaged: a fifth of them is seen.
+    names = ("h264_6fps", "mpeg4_audio", "vp8_audio", "odd_width_vp9.", "rotated")
+    paths = [
+        path
+        for path in sorted(shared_videos.iterdir())
+        if path.name.startswith((*names, "corrupted"))
+    ]
+    assert len(paths) == 6
+    GulpIngestor(Files(paths), tmp_path / "out", 50, 1).run()
+    order = np.random.default_rng(0).permutation(60 * len(paths))
+    mixed = [paths[number % len(paths)] for number in order]
+    found = survey(Files(mixed), EncoderSettings())
+    assert 20 <= found.sampled < len(mixed) / 3
+    assert abs(found.num_bytes / (60 * stored_bytes(tmp_path / "out")) - 1) < 0.1
+    kinds = {oddity.kind: oddity for oddity in found.oddities}
+    assert 30 <= kinds["unreadable"].expected <= 90
+    assert kinds["rotated"].expected > 0
+
+
+@pytest.mark.parametrize(
+    ("quality", "others"), [(90, [75, 60]), (75, [60, 90]), (50, [75, 60])]
+)
+def test_two_other_qualities_and_two_other_sizes_are_compared(
+    tmp_path, quality, others
+):
     paths = [write_video(tmp_path / "a.mp4", 40, size=(256, 320))]
-    found = survey(Files(paths * 30), EncoderSettings(90))
-    asked, lower, smaller = found.variants
-    assert (asked.quality, asked.short_edge) == (90, None)
-    assert (lower.quality, lower.short_edge) == (75, None)
-    assert (smaller.quality, smaller.short_edge) == (90, 128)
+    found = survey(Files(paths * 30), EncoderSettings(quality))
+    settings = [(variant.quality, variant.short_edge) for variant in found.variants]
+    assert settings == [
+        (quality, None),
+        *((other, None) for other in others),
+        (quality, 224),
+        (quality, 128),
+    ]
+    asked, first, second, small, smaller = found.variants
     assert asked.num_bytes == pytest.approx(found.num_bytes, rel=1e-6)
-    assert lower.num_bytes < asked.num_bytes
-    assert smaller.num_bytes < asked.num_bytes
+    for variant in (first, second):
+        assert (variant.num_bytes < asked.num_bytes) == (variant.quality < quality)
+    assert smaller.num_bytes < min(small.num_bytes, asked.num_bytes)
     # How fast they are is for a benchmark to say: here, that it was measured.
     assert all(v.read_frames_per_second > 0 for v in found.variants)
 
@@ -150,7 +180,7 @@ def test_jpegs_that_are_copied_are_compared_too():
 
     found = survey(Copies(num_items=4), EncoderSettings(90))
     assert found.frames == 20
-    asked, lower, smaller = found.variants
+    asked, lower, _, _, smaller = found.variants
     assert asked.num_bytes > lower.num_bytes > 0
     assert asked.num_bytes > smaller.num_bytes > 0
 
