@@ -9,7 +9,7 @@ import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MissingDependencyError
+from gulpio2.errors import MissingDependencyError, with_article
 
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
@@ -82,8 +82,8 @@ def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
     content = load(path.read_bytes(), path)
     if not isinstance(content, dict):
         raise TypeError(
-            f"annotation file {path} holds a {type(content).__name__}, expected a dict "
-            "with 'metainfo' and 'data_list'"
+            f"annotation file {path} holds {with_article(type(content).__name__)}, "
+            "expected a dict with 'metainfo' and 'data_list'"
         )
     for key, kind in (("metainfo", dict), ("data_list", list)):
         if key not in content:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from gulpio2.torch.annotations import load_annotations
 from gulpio2.torch.base import BaseDataset
+from gulpio2.torch.lazy import force_full_init
 from gulpio2.torch.registry import register
+from gulpio2.torch.selection import sample_position, select_samples
 from gulpio2.torch.source import GulpSource
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
+
+    from gulpio2.torch.listing import Listing
 
 __all__ = ["GulpDataset"]
 
@@ -47,6 +52,10 @@ class GulpDataset(BaseDataset):
     constructor, the class nor the annotation file says it. No file is open in a
     pickled dataset.
 
+    Of directories that were opened by an index, there is nothing to serialise: where
+    no annotation file and no method of a subclass says otherwise, a sample is a number,
+    and what `get_data_info` gives is read from the index, which all processes share.
+
     Examples
     --------
     >>> from gulpio2.testing import make_gulp_directory
@@ -61,7 +70,12 @@ class GulpDataset(BaseDataset):
     _NOT_COPIED: ClassVar[frozenset[str]] = BaseDataset._NOT_COPIED | {
         "_source",
         "_opened",
+        "_listing",
+        "_numbers",
     }
+    # The items that samples are of, where nothing is known of them but the index.
+    _listing: Listing | None = None
+    _numbers: Sequence[int] | npt.NDArray[np.int64] = ()
 
     def __init__(
         self,
@@ -101,6 +115,68 @@ class GulpDataset(BaseDataset):
         if self._opened is None:
             self._opened = GulpSource(self._source, self.data_root)
         return self._opened
+
+    def full_init(self) -> None:
+        """Load, filter, select and serialise the samples; does nothing twice."""
+        if self._fully_initialized:
+            return
+        listing = self.source.listing() if self._are_items() else None
+        if listing is None:
+            super().full_init()
+            return
+        self._listing, self._numbers = listing, range(len(listing))
+        self._add_metainfo(self.source.metainfo(known=self._metainfo))
+        if self._indices is not None:
+            self._numbers = select_samples(self._indices, len(listing))
+        self._fully_initialized = True
+
+    def _are_items(self) -> bool:
+        """Tell whether the samples are the items, as they are."""
+        own, base = type(self), BaseDataset
+        return (
+            self.serialize_data
+            and not self.ann_file
+            and not self.data_prefix
+            and own.load_data_list is GulpDataset.load_data_list
+            and own.parse_data_info is base.parse_data_info
+            and own.filter_data is base.filter_data
+        )
+
+    @force_full_init
+    def __len__(self) -> int:
+        """Count the samples, after filtering and selection."""
+        return super().__len__() if self._listing is None else len(self._numbers)
+
+    @force_full_init
+    def get_data_info(self, idx: int) -> dict[str, Any]:
+        """Give what is known of a sample, as a new dict; see `BaseDataset`."""
+        if self._listing is None:
+            return super().get_data_info(idx)
+        position = sample_position(idx, len(self._numbers))
+        number, id_ = self._listing.find(int(self._numbers[position]))
+        info = self.source.describe_item(number, id_)
+        info["sample_idx"] = position
+        return info
+
+    def _take(self, source: BaseDataset, positions: npt.NDArray[np.int64]) -> None:
+        if self._listing is None:
+            super()._take(source, positions)
+        elif isinstance(source, GulpDataset):
+            self._numbers = np.asarray(source._numbers, np.int64)[positions]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what the source gives again."""
+        state = dict(self.__dict__)
+        if self._listing is not None:
+            state["_listing"] = True
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the items anew."""
+        listed = state.pop("_listing", None)
+        self.__dict__.update(state)
+        if listed:
+            self._listing = self.source.listing()
 
     def load_data_list(self) -> list[dict[str, Any]]:
         """Open the directories and describe their items, or those of the annotations.

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gulpio2.errors import with_article
+
 __all__ = ["given_metainfo", "require_equal_metainfo"]
 
 logger = logging.getLogger(__name__)
@@ -44,7 +46,8 @@ def given_metainfo(of_class: Mapping[str, Any], given: Any) -> dict[str, Any]:
         hasattr(given, "keys") and hasattr(given, "__getitem__")
     ):
         raise TypeError(
-            f"metainfo is a {type(given).__name__}, expected a mapping or None"
+            f"metainfo is {with_article(type(given).__name__)}, expected a mapping or "
+            "None"
         )
     for key in given.keys():  # noqa: SIM118  all that a config object has for it
         value = given[key]
@@ -108,8 +111,8 @@ def require_equal_metainfo(
         value, own = first[key], other[key]
         if type(value) is not type(own):
             raise TypeError(
-                f"metainfo {key!r} is a {type(value).__name__} in dataset {one} and a "
-                f"{type(own).__name__} in dataset {two}"
+                f"metainfo {key!r} is {with_article(type(value).__name__)} in dataset "
+                f"{one} and {with_article(type(own).__name__)} in dataset {two}"
             )
         if not _equal(value, own):
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from gulpio2.order import MixedOrder, PlainOrder, SourceIndices, derive_seed
 from gulpio2.torch.registry import register
+from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.selection import sample_position
 from gulpio2.torch.wrappers import DatasetWrapper, as_datasets
 
@@ -18,12 +20,33 @@ if TYPE_CHECKING:
 __all__ = ["MixtureDataset"]
 
 
+class _SharedNumber:
+    """A whole number that forks of this process see when it is changed."""
+
+    def __init__(self, value: int = 0) -> None:
+        self._memory = mmap.mmap(-1, 8)
+        self.value = value
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int.from_bytes(self._memory[:8], "little")
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._memory[:8] = value.to_bytes(8, "little")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the number as it is now."""
+        return _SharedNumber, (self.value,)
+
+
 @register
 class MixtureDataset(DatasetWrapper):
     """Several datasets in exact shares, each gone through again and again.
 
     Sample ``i`` of an epoch is fixed, so this is for loaders that go through it in
-    order, or shuffle it. A run that must resume exactly has the same mixture from a
+    order, or shuffle it. A run whose global order is the mixture has it from a
     `gulpio2.order.MixedOrder` over a `ConcatDataset`, see ``docs/training.md``.
 
     Parameters
@@ -59,7 +82,7 @@ class MixtureDataset(DatasetWrapper):
         self.weights = list(weights)
         self.length = length
         self.seed = seed
-        self.epoch = 0
+        self._epoch = _SharedNumber()
         self._portion: tuple[tuple[int, int], SourceIndices] | None = None
         super().__init__(self.datasets, lazy_init=lazy_init)
 
@@ -69,9 +92,17 @@ class MixtureDataset(DatasetWrapper):
         Parameters
         ----------
         epoch : int
-            From 0. Workers that persist from one epoch to the next do not hear of it.
+            From 0. Workers that persist from one epoch to the next hear of it, unless
+            they were spawned. A `SampleIndex` has its own epoch, which counts for it.
         """
-        self.epoch = operator.index(epoch)
+        if operator.index(epoch) < 0:
+            raise ValueError(f"epoch is {epoch}, expected at least 0")
+        self._epoch.value = operator.index(epoch)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that was set last."""
+        return self._epoch.value
 
     def _prepare(self) -> None:
         orders = [
@@ -87,12 +118,13 @@ class MixtureDataset(DatasetWrapper):
 
     def _locate(self, idx: int) -> tuple[int, int]:
         position = sample_position(idx, self._count())
+        epoch = idx.epoch if isinstance(idx, SampleIndex) else self.epoch
         portion, place = divmod(position, self.order.block_length)
         # Samples are mostly asked for in order: keep the portion of the last one.
         cached = self._portion
-        if cached is None or cached[0] != (self.epoch, portion):
+        if cached is None or cached[0] != (epoch, portion):
             start = portion * self.order.block_length
             stop = min(start + self.order.block_length, self._count())
-            found = self.order.source_indices(self.epoch, np.arange(start, stop))
-            self._portion = cached = ((self.epoch, portion), found)
+            found = self.order.source_indices(epoch, np.arange(start, stop))
+            self._portion = cached = ((epoch, portion), found)
         return int(cached[1].sources[place]), int(cached[1].indices[place])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.errors import with_article
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
 from gulpio2.torch.wrappers import DatasetWrapper
 
@@ -39,9 +40,9 @@ def plain_datasets(dataset: Any) -> Iterator[Any]:
         return
     if not isinstance(dataset, (GulpClipDataset, GulpImageDataset)):
         raise TypeError(
-            f"dataset is a {type(dataset).__name__}, expected a GulpClipDataset, a "
-            "GulpImageDataset or a wrapper of such. For other datasets there is "
-            "torch.utils.data.DataLoader with a ResumableSampler"
+            f"dataset is {with_article(type(dataset).__name__)}, expected a "
+            "GulpClipDataset, a GulpImageDataset or a wrapper of such. For other "
+            "datasets there is torch.utils.data.DataLoader with a ResumableSampler"
         )
     if dataset.transform is not None or dataset.pipeline.transforms:
         raise ValueError(

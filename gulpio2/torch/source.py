@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import FrameTimeError, ItemNotFoundError
 from gulpio2.format.entry import load_extras
+from gulpio2.torch.listing import Listing
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
@@ -125,12 +126,27 @@ class GulpSource:
         named = {key: stored[key] for key in ("id", "num_frames")}
         return {**stored, **entry, **named}
 
+    def listing(self) -> Listing | None:
+        """Give the items by number; None where a reader has no index."""
+        return Listing(self.readers) if Listing.is_of(self.readers) else None
+
+    def describe_item(self, number: int, id_: str) -> dict[str, Any]:
+        """Describe an item of a reader of this package, by its index if it has one."""
+        reader: Any = self.readers[number]
+        item = reader.item(id_)
+        return self._named(item.meta, number, id_, item.num_frames)
+
     def _describe(self, number: int, id_: str) -> dict[str, Any]:
         entry = self.readers[number].merged_meta_dict[id_]
         metas = entry["meta_data"]
         info = dict(metas[0] or {}) if metas else {}
+        return self._named(info, number, id_, len(entry["frame_info"]))
+
+    def _named(
+        self, info: dict[str, Any], number: int, id_: str, num_frames: int
+    ) -> dict[str, Any]:
         info["id"] = id_
-        info["num_frames"] = len(entry["frame_info"])
+        info["num_frames"] = num_frames
         if len(self.readers) > 1:
             info["source_idx"] = number
         return info

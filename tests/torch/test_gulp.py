@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.errors import FrameTimeError, ItemNotFoundError
+from gulpio2.errors import FrameTimeError, ItemNotFoundError, SampleIndexError
 from gulpio2.sampling import ClipIndices
 from gulpio2.torch import (
     ClassBalancedDataset,
@@ -308,3 +309,68 @@ def test_an_item_without_times_says_so(make_directory):
     source = GulpSource(make_directory())
     with pytest.raises(FrameTimeError, match="Sample its frames by index"):
         source.times(next(source.items()))
+
+
+def items_of(dataset):
+    return [dataset.get_data_info(number) for number in range(len(dataset))]
+
+
+@pytest.mark.parametrize("kind", ["directory", "view", "several"])
+def test_of_an_index_nothing_is_serialised_and_all_is_the_same(make_directory, kind):
+    pytest.importorskip("pyarrow")
+    path = make_directory(counts=(8, 5, 1, 4, 7))
+    other = make_directory("other", counts=(2, 3))
+
+    def source(*, indexed):
+        directory = GulpDirectory(path, indexed=indexed)
+        if kind == "directory":
+            return directory
+        if kind == "view":
+            return directory.query("num_frames < 8").query("label == 'b' or idx == 0")
+        return [directory, GulpDirectory(other, indexed=indexed)]
+
+    plain = GulpDataset(source(indexed=False))
+    listed = GulpDataset(source(indexed=True))
+    assert len(listed) == len(plain) > 2
+    assert items_of(listed) == items_of(plain)
+    assert listed.data_bytes.size == 0
+    assert plain.data_bytes.size > 0
+    again = pickle.loads(pickle.dumps(listed))
+    assert items_of(again) == items_of(plain)
+    chosen = [-1, 0, 0]
+    assert items_of(listed.get_subset(chosen)) == items_of(plain.get_subset(chosen))
+    assert items_of(copy.deepcopy(listed).get_subset(-2)) == items_of(
+        plain.get_subset(-2)
+    )
+    listed.get_subset_(2)
+    assert items_of(listed) == items_of(plain.get_subset(2))
+    first = GulpDataset(source(indexed=True), indices=[1, 0])
+    assert items_of(first) == items_of(plain.get_subset([1, 0]))
+    assert listed.get_cat_ids(-1) == plain.get_subset(2).get_cat_ids(-1)
+    with pytest.raises(SampleIndexError):
+        listed.get_data_info(2)
+
+
+def test_a_dataset_of_an_index_is_pickled_as_a_path(make_directory):
+    pytest.importorskip("pyarrow")
+    path = make_directory(counts=(1,) * 60)
+    dataset = GulpDataset(GulpDirectory(path, indexed=True))
+    assert len(pickle.dumps(dataset)) < 1500
+    assert len(pickle.dumps(GulpDataset(path))) > 6000
+
+
+def test_a_subclass_that_parses_or_filters_is_asked_with_an_index_too(make_directory):
+    pytest.importorskip("pyarrow")
+
+    class Twice(GulpDataset):
+        def parse_data_info(self, raw_data_info):
+            return [raw_data_info, raw_data_info]
+
+    class Short(GulpDataset):
+        def filter_data(self):
+            return [info for info in self.data_list if info["num_frames"] < 6]
+
+    directory = GulpDirectory(make_directory(counts=(8, 5, 1)), indexed=True)
+    assert len(Twice(directory)) == 6
+    assert len(Short(directory)) == 2
+    assert GulpDataset(directory, serialize_data=False).data_list

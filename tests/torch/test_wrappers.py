@@ -186,7 +186,7 @@ def test_a_lazy_and_an_initialised_dataset_can_be_joined(make):
     [
         ({"a": 1}, {}, ValueError, "'a' is in dataset 0 and not in dataset 2"),
         ({}, {"a": 1}, ValueError, "'a' is in dataset 2 and not in dataset 0"),
-        ({"a": 1}, {"a": "1"}, TypeError, "'a' is a int in dataset 0 and a str in"),
+        ({"a": 1}, {"a": "1"}, TypeError, "'a' is an int in dataset 0 and a str in"),
         ({"a": [1]}, {"a": (1,)}, TypeError, "'a' is a list in dataset 0 and a tuple"),
         ({"a": 1}, {"a": 2}, ValueError, "'a' of dataset 2 is not that of dataset 0"),
         ({"a": np.arange(3)}, {"a": np.arange(2)}, ValueError, "is not that of"),
@@ -297,6 +297,43 @@ def test_the_next_epoch_of_a_mixture_goes_on_where_the_last_one_ended(make):
         short.set_epoch(epoch)
         epochs += names(short)
     assert epochs == names(long)
+
+
+def test_a_sample_of_a_run_is_of_the_epoch_that_the_run_is_in(make):
+    mixture = MixtureDataset([make("f", [[0]] * 5), make("m", [[0]] * 20)], [1, 1])
+    wanted = []
+    for epoch in range(3):
+        mixture.set_epoch(epoch)
+        wanted.append(names(mixture))
+    mixture.set_epoch(0)
+    found = [
+        [
+            mixture[SampleIndex(index, seed=1, epoch=epoch, position=0)]["img_path"]
+            for index in range(len(mixture))
+        ]
+        for epoch in range(3)
+    ]
+    assert found == wanted
+    assert wanted[0] != wanted[1]
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_workers_that_persist_hear_of_the_next_epoch(make):
+    from torch.utils.data import DataLoader
+
+    mixture = MixtureDataset([make("f", [[0]] * 5), make("m", [[0]] * 20)], [1, 1])
+    loader = DataLoader(
+        mixture, batch_size=None, num_workers=2, persistent_workers=True
+    )
+    for epoch in (0, 1, 4):
+        mixture.set_epoch(epoch)
+        assert [info["img_path"] for info in loader] == names(mixture)
+    again = pickle.loads(pickle.dumps(mixture))
+    assert again.epoch == 4
+    assert names(again) == names(mixture)
+    with pytest.raises(ValueError, match="epoch is -1"):
+        mixture.set_epoch(-1)
 
 
 def test_a_mixture_in_any_order_of_asking_is_the_same(make):
