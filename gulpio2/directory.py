@@ -339,10 +339,9 @@ class GulpDirectory(ReadingVerbs):
             return self._chunk_of(id_).item(id_)
         id_ = str(id_)
         record = self._index.record(id_) if id_ not in self._index.entries else None
-        if record is None or record.number in self._made_chunks():
-            # An entry or a chunk was handed out, and may have been changed since.
+        if record is None or self._may_be_changed(record.number):
             return self._chunk_of(id_).item(id_)
-        path = os.path.join(self.output_dir, data_name(record.number))  # noqa: PTH118  # a tenth of Path's time
+        path = os.path.join(self.output_dir, f"data_{record.number}.gulp")  # noqa: PTH118  # a tenth of Path's time
         return StoredItem(
             id_,
             record,
@@ -352,6 +351,13 @@ class GulpDirectory(ReadingVerbs):
             self.threads,
             self.verify,
             self._handles,
+        )
+
+    def _may_be_changed(self, number: int) -> bool:
+        """Tell whether what was handed out may say something else than the index."""
+        lookup = self.chunk_lookup
+        return number in self._made_chunks() or not (
+            isinstance(lookup, LazyDict) and lookup.untouched
         )
 
     def _made_chunks(self) -> Mapping[int, GulpChunk]:

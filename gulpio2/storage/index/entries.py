@@ -15,7 +15,7 @@ from gulpio2.format.gmeta import validate_entry
 from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, ItemsView, Sequence, ValuesView
+    from collections.abc import Callable, ItemsView, KeysView, Sequence, ValuesView
 
     from gulpio2.storage.index.columns import Columns
 
@@ -180,6 +180,10 @@ class IndexedEntry(OrderedDict[str, Any]):
         return type(value) is _Unmade or (
             isinstance(value, FrameSpans) and not value.changed
         )
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]  # a plain view
+        """Give keys, the spans as a list: dict() and ** go this way."""
+        return OrderedDict.keys(self._listed())
 
     def items(self) -> ItemsView[str, Any]:  # type: ignore[override]  # a plain view
         """Give pairs, the spans as a list: programs that write JSON go this way."""
