@@ -154,6 +154,21 @@ def test_out_may_be_a_tensor(folder):
     assert torch.equal(batch[2], out)
 
 
+@pytest.mark.gpu
+def test_out_may_be_pinned_memory_that_a_device_copies_from(folder):
+    import torch
+
+    directory = GulpDirectory(folder)
+    want = directory.read_clip("colour", slice(2, 6))
+    out = torch.zeros((4, 120, 160, 3), dtype=torch.uint8, pin_memory=True)
+    address = out.data_ptr()
+    assert directory.read_clip("colour", slice(2, 6), out=out) is out
+    assert (out.is_pinned(), out.data_ptr()) == (True, address)
+    on_device = out.to("cuda", non_blocking=True)
+    torch.cuda.synchronize()
+    np.testing.assert_array_equal(on_device.cpu().numpy(), want)
+
+
 @pytest.mark.parametrize(
     ("out", "message"),
     [

@@ -1,0 +1,91 @@
+"""Draw the figures of docs/performance/*.json; runs where matplotlib is.
+
+python bench/plot.py FOLDER VERB...
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
+
+OURS, LIMIT, OTHER = "#1f6fb4", "#444444", "#b9c4cf"
+_MAX_BARS = 24
+
+
+def read_figure(cases: dict[str, dict[str, Any]]) -> Any:
+    """Draw frames per second of every program, for each way of choosing frames."""
+    groups = {
+        "random": "16 frames in a row",
+        "uniform": "8 uniform frames",
+        "stride": "32 frames at stride 2",
+    }
+    shown = [g for g in groups if f"{g}: ours" in cases]
+    figure, axes = plt.subplots(
+        1, len(shown), figsize=(4.2 * len(shown), 3.6), sharey=True, squeeze=False
+    )
+    for axis, group in zip(axes[0], shown, strict=True):
+        rates = {
+            name.partition(": ")[2]: case
+            for name, case in cases.items()
+            if name.startswith(f"{group}: ") and case["unit"] == "frames/s"
+        }
+        skipped = {"ours, new memory", "limit, memory of 8 clips"}
+        names = [n for n in rates if n not in skipped and not n.endswith(", list")]
+        names.sort(key=lambda name: rates[name]["median"])
+        _bars(axis, names, [rates[name] for name in names])
+        axis.set_title(f"{groups[group]}, frames/s")
+    figure.suptitle("Clips of 340x256 read on two cores", fontsize=11)
+    return figure
+
+
+def any_figure(cases: dict[str, dict[str, Any]]) -> Any:
+    """Draw the ratios, and where they should be; else the values, by unit."""
+    chosen = {n: c for n, c in cases.items() if c["unit"] == "ratio"} or cases
+    names = list(chosen)[:_MAX_BARS][::-1]
+    figure, axis = plt.subplots(figsize=(8, 0.28 * len(names) + 1.2))
+    _bars(axis, names, [chosen[name] for name in names])
+    if max(c["median"] for c in chosen.values()) > 50:
+        axis.set_xscale("log")
+    units = {case["unit"] for case in chosen.values()}
+    axis.set_title(", ".join(sorted(units)))
+    return figure
+
+
+def _bars(axis: Any, names: list[str], cases: list[dict[str, Any]]) -> None:
+    values = [case["median"] for case in cases]
+    errors = [
+        [v - c["least"] for v, c in zip(values, cases, strict=True)],
+        [c["largest"] - v for v, c in zip(values, cases, strict=True)],
+    ]
+    colours = [
+        LIMIT if name.startswith("limit") else OURS if "ours" in name else OTHER
+        for name in names
+    ]
+    axis.barh(names, values, xerr=errors, color=colours, ecolor="#888888", height=0.7)
+    for place, value in enumerate(values):
+        text = f"{value:,.0f}" if value >= 50 else f"{value:.2f}"
+        axis.text(0, place, f" {text}", va="center", fontsize=7, color="black")
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def main() -> None:
+    """Draw a picture for each benchmark."""
+    folder = Path(sys.argv[1])
+    for verb in sys.argv[2:]:
+        cases = json.loads((folder / f"{verb}.json").read_text("utf-8"))["cases"]
+        figure = read_figure(cases) if verb == "read" else any_figure(cases)
+        figure.tight_layout()
+        figure.savefig(folder / f"{verb}.png", dpi=110, metadata={"Software": None})
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
