@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,12 @@ _COUNTED = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "avi"})
 _JOINED_MIDWAY = frozenset({"mpegts", "mpeg"})
 # Demuxers that take any text file for a picture made of letters.
 _TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
+# Demuxers that open what their file names: other files, this one again without end, or
+# the network.
+_REFERRING = frozenset(
+    {"applehttp", "concat", "dash", "hls", "imf", "rtp", "rtsp", "sdp"}
+    | {"webm_dash_manifest"}
+)
 # Decoders that notice damage but tell of it only when asked to stop there. The others
 # mark the frame, which is enough and does not refuse what they only remark on.
 _STOPPED_BY_DAMAGE = frozenset({"mjpeg"})
@@ -278,7 +285,11 @@ def open_video(
     # An explicit protocol: a file may be called "a:b.mp4".
     options = {"max_pixels": str(max_pixels)}
     try:
-        container = av.open(f"file:{name}", options=options)
+        container = av.open(
+            f"file:{name}",
+            options=options,
+            container_options={"format_whitelist": _formats()},
+        )
     except (av.FFmpegError, ValueError) as cause:
         reason = f"it {damage.message}" if damage else str(cause.args[-1])
         if isinstance(cause, av.FFmpegError) and not damage:
@@ -309,6 +320,12 @@ def open_video(
         video = OpenVideo(name, container, chosen, damage=damage, max_pixels=max_pixels)
         video.check_size()
         yield video
+
+
+@functools.cache
+def _formats() -> str:
+    """List the formats that a video may have."""
+    return ",".join(sorted(av.formats_available - _REFERRING))
 
 
 def _damage_of(name: str) -> Damage | None:

@@ -221,6 +221,25 @@ def test_what_is_hardly_a_video_costs_its_item(tmp_path, data):
     in_small_child(lambda: ingest(tmp_path / "x.mp4", tmp_path / "out"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ffconcat version 1.0\nfile {name}\n",
+        "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\n{name}\n",
+        "v=0\no=- 0 0 IN IP4 127.0.0.1\nc=IN IP4 127.0.0.1\nm=video 9 RTP/AVP 96\n",
+        "<?xml version='1.0'?><MPD><Period><AdaptationSet><Representation>"
+        "<BaseURL>{name}</BaseURL></Representation></AdaptationSet></Period></MPD>",
+    ],
+    ids=["concat", "hls", "sdp", "dash"],
+)
+@pytest.mark.parametrize("name", ["x.mp4", "sound.mp4"])
+def test_a_file_that_names_others_opens_none_of_them(tmp_path, mp4, text, name):
+    (tmp_path / "sound.mp4").write_bytes(mp4)
+    (tmp_path / "x.mp4").write_text(text.format(name=name))
+    with pytest.raises(SourceReadError, match="cannot be opened"):
+        next(iter(VideoFrames(tmp_path / "x.mp4")))
+
+
 @pytest.mark.parametrize("source", [VideoFrames, lambda path: ImageFrames([path])])
 def test_a_pipe_in_place_of_a_source_is_not_waited_for(tmp_path, source):
     os.mkfifo(tmp_path / "x.mp4")

@@ -333,6 +333,7 @@ def test_a_worker_that_outlives_a_killed_run_spoils_nothing_of_the_next(tmp_path
     time.sleep(0.3)  # until they have come to a write
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
+    assert not committed_jpegs(folder)  # both were in the middle
     try:
         ingest_slowly(folder, resume=True)
         expected = content(folder)
@@ -349,11 +350,11 @@ class Changing(FrameAdapter):
     """Frames that are others in each process: what one writes is told from the rest."""
 
     def _frames(self, number):
-        return iter(make_frames(300, 64, 96, seed=1000 * os.getpid() + number))
+        return iter(make_frames(60, 64, 96, seed=1000 * os.getpid() + number))
 
 
 def ingest_slowly(folder, *, resume=False):
-    GulpIngestor(Changing(num_items=8), folder, 4, 2, resume=resume).run()
+    GulpIngestor(Changing(num_items=100), folder, 50, 2, resume=resume).run()
 
 
 def has_stored_an_item(folder):
