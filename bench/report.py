@@ -94,23 +94,33 @@ def _number(value: float) -> str:
     )
 
 
-def main() -> None:
-    """Write the page, and the plots where they can be made."""
-    found = {
+def figures() -> dict[str, dict[str, Any]]:
+    """Load what was kept of each benchmark."""
+    return {
         verb: json.loads((FOLDER / f"{verb}.json").read_text("utf-8"))
         for verb in VERBS
         if (FOLDER / f"{verb}.json").exists()
     }
+
+
+def page(found: dict[str, dict[str, Any]]) -> str:
+    """Write the page."""
+    lines = [(TEXTS / "head.md").read_text("utf-8")]
+    for verb, results in found.items():
+        lines += section(verb, results)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> None:
+    """Write the page, and the plots where they can be made."""
+    found = figures()
     if not found:
         sys.exit(f"no figures in {FOLDER}: run bin/bench read --json FILE and others")
     python = python_of("plot")
     if python is not None:
         program = str(Path(__file__).with_name("plot.py"))
         subprocess.run([str(python), program, str(FOLDER), *found], check=True)  # noqa: S603  # of this repository
-    lines = [(TEXTS / "head.md").read_text("utf-8")]
-    for verb, figures in found.items():
-        lines += section(verb, figures)
-    PAGE.write_text("\n".join(lines).rstrip() + "\n", "utf-8")
+    PAGE.write_text(page(found), "utf-8")
     sys.stdout.write(f"{PAGE} is written, of {', '.join(found)}\n")
 
 

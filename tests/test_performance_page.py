@@ -1,0 +1,51 @@
+"""The page on performance says what the figures say."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[1] / "bench"
+
+
+@pytest.fixture
+def report(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Import the program that writes the page."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    for name in ("report", "peers"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    module = importlib.import_module("report")
+    yield module
+    for name in ("report", "peers"):
+        sys.modules.pop(name, None)
+
+
+def test_what_is_missed_is_named_first_and_marked_in_its_table(report):
+    case = {"median": 0.5, "least": 0.25, "largest": 12345.6, "unit": "ratio"}
+    found: dict[str, Any] = {
+        "machine": {"processor": "a processor", "cores": 2},
+        "versions": {"gulpio2": "1"},
+        "date": "2026-01-02",
+        "notes": ["It rained."],
+        "cases": {
+            "random: a / b": {**case, "target": "at least 0.9", "met": False},
+            "random: a / c": {**case, "target": "at least 0.4", "met": True},
+            "d": {**case, "target": None, "met": None},
+        },
+    }
+    text = report.page({"loader": found})
+    assert "a processor, 2 cores" in text
+    assert "Of 2 targets 1 are missed:\n\n* random: a / b: 0.5 ratio, and it" in text
+    assert "It rained." in text
+    assert "### Random\n" in text
+    assert (
+        "| a / b | 0.5 | 0.25 to 12,346 | ratio | at least 0.9 | **missed** |" in text
+    )
+    assert "| a / c | 0.5 | 0.25 to 12,346 | ratio | at least 0.4 | met |" in text
+    assert "| d | 0.5 | 0.25 to 12,346 | ratio |  |  |" in text
+    del found["cases"]["random: a / b"]
+    assert "All 1 targets are met." in report.page({"loader": found})
