@@ -374,8 +374,12 @@ def strange_directory(folder):
     failure = {"position": 0, "id": STRANGE, "error": STRANGE, "message": STRANGE}
     (folder / "failures.jsonl").write_text(json.dumps(failure) + "\n")
     run = {"adapter": STRANGE, "options": {STRANGE: STRANGE}, "encoder": {}}
-    run |= {"package": STRANGE, "chunks": [0, 1]}
-    manifest = {**MANIFEST, "runs": [run], "metainfo": {STRANGE: STRANGE}}
+    run |= {"package": STRANGE}
+    manifest = {
+        **MANIFEST,
+        "runs": [{**run, "chunks": [0, 1]}],
+        "metainfo": {STRANGE: STRANGE},
+    }
     (folder / "gulp.json").write_bytes(checked(manifest))
     (folder / "data_1.gulp\x1b[2J").touch()
     return folder
