@@ -277,7 +277,12 @@ def as_frame(table: Any) -> Any:
     """Turn a table into a pandas DataFrame of the same columns, if pandas is there."""
     if find_spec("pandas") is None:
         return table
-    return table.to_pandas(types_mapper=require("pandas").ArrowDtype)
+    pandas = require("pandas")
+    columns = {
+        name: pandas.arrays.ArrowExtensionArray(column)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pandas.DataFrame(columns, copy=False)
 
 
 class _Part(Mapping[str, Any]):

@@ -145,6 +145,27 @@ def test_the_index_is_a_data_frame_where_pandas_is(directory):
     assert isinstance(frame, pandas.DataFrame)
     assert frame[frame.number > 9].id.tolist() == ["item10", "item11"]
     assert directory.query(frame.number > 9).ids == ["item10", "item11"]
+    assert directory.query(frame.number.to_numpy() > 9).ids == ["item10", "item11"]
+    assert directory.view(["item3"]).index.number.tolist() == [3]
+
+
+def test_nothing_of_the_index_is_copied_into_a_table_or_a_frame(directory):
+    pytest.importorskip("pandas")
+    content = directory._item_index.content
+    arrays = {
+        "num_frames": content.columns.num_frames,
+        "chunk": content.columns.chunk,
+        "frames": content.columns.frame_length,
+    }
+    table, frame = directory.table, directory.index
+    for name, array in arrays.items():
+        for column in (table.column(name), frame[name].array.__arrow_array__()):
+            (chunk,) = getattr(column, "chunks", [column])
+            addresses = {part.address for part in chunk.buffers() if part is not None}
+            assert array.__array_interface__["data"][0] in addresses
+    spans = frame["frames"].iloc[3]
+    entry = directory.merged_meta_dict["item3"]
+    assert [[s["offset"], s["pad"], s["length"]] for s in spans] == entry["frame_info"]
 
 
 def test_a_pickle_is_small_and_carries_edits(directory):
@@ -157,8 +178,9 @@ def test_a_pickle_is_small_and_carries_edits(directory):
     assert copy["item2"][1] == {"number": 2, "edited": True}
     np.testing.assert_array_equal(copy.read_clip("item7"), view.read_clip("item7"))
     del directory.merged_meta_dict["item2"]["meta_data"][0]["edited"]
-    ids = sum(len(pickle.dumps(id_)) for id_ in view.ids)
-    assert len(pickle.dumps(view)) < 1000 + ids
+    # Of everything but the ids, however many there are.
+    for part in (view, directory.query("number < 2"), directory.view([])):
+        assert len(pickle.dumps(part)) < 1000 + len(pickle.dumps(part.ids))
     view.close()
     assert view["item0"][1] == {"number": 0}
     with view as same:

@@ -13,7 +13,7 @@ from gulpio2.storage.index.arrow_file import read_layout
 
 def arrow_file(batches: int = 1, **options: str) -> bytes:
     """Write a file of a number, a text and a list column."""
-    batch = pa.record_batch(
+    batch = pa.RecordBatch.from_pydict(
         {
             "number": pa.array(np.arange(5)),
             "text": pa.array(["a", "bc", "", "def", "g"], pa.large_string()),
