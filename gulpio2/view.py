@@ -297,6 +297,12 @@ class _Part(Mapping[str, Any]):
             raise KeyError(key)
         return self._whole[key]
 
+    def peek(self, key: str) -> Any:
+        """Give a value to look at; see `gulpio2.storage.index.lazy.LazyDict.peek`."""
+        if key not in self:
+            raise KeyError(key)
+        return getattr(self._whole, "peek", self._whole.__getitem__)(key)
+
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key in self._view
 

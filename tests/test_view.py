@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -214,3 +215,41 @@ def test_a_dataset_takes_a_view_for_a_directory(directory):
     assert len(dataset) == 5
     frame = directory.read_clip("item4", 2)[0]
     np.testing.assert_array_equal(dataset[4].permute(1, 2, 0).numpy(), frame)
+
+
+@pytest.mark.torch
+def test_datasets_and_a_loader_take_a_view_and_keep_no_entries(directory):
+    from gulpio2.sampling import sample_window
+    from gulpio2.torch import GulpClipDataset, GulpLoader
+
+    view = directory.query("number >= 2").query("number < 9")
+    dataset = GulpClipDataset(
+        view, partial(sample_window, clip_length=2), target="number"
+    )
+    assert len(dataset) == 7
+    numbers = [
+        number
+        for clips, targets in GulpLoader(dataset, batch_size=1)
+        for number in targets
+        if clips.shape[1:] == (2, 24, 32, 3)
+    ]
+    assert sorted(map(int, numbers)) == list(range(2, 9))
+    copy = pickle.loads(pickle.dumps(dataset))
+    assert len(copy) == 7
+    if directory._index is not None:
+        assert directory._index.entries == {}
+
+
+def test_an_entry_that_is_looked_at_is_not_kept(directory):
+    view = directory.query("number == 3")
+    for entries in (directory.merged_meta_dict, view.merged_meta_dict):
+        peek = getattr(entries, "peek", entries.__getitem__)
+        assert peek("item3")["meta_data"] == [{"number": 3}]
+        with pytest.raises(KeyError):
+            peek("nobody")
+    if directory._index is not None:
+        assert directory._index.entries == {}
+    directory.merged_meta_dict["item3"]["meta_data"][0]["edited"] = 1
+    peek = getattr(view.merged_meta_dict, "peek", None)
+    assert peek is not None
+    assert peek("item3")["meta_data"] == [{"number": 3, "edited": 1}]

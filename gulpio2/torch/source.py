@@ -137,7 +137,7 @@ class GulpSource:
         return self._named(item.meta, number, id_, item.num_frames)
 
     def _describe(self, number: int, id_: str) -> dict[str, Any]:
-        entry = self.readers[number].merged_meta_dict[id_]
+        entry = _look_at(self.readers[number], id_)
         metas = entry["meta_data"]
         info = dict(metas[0] or {}) if metas else {}
         return self._named(info, number, id_, len(entry["frame_info"]))
@@ -201,7 +201,7 @@ class GulpSource:
         """
         reader, id_ = self.find(info)
         where = f"item {id_!r} of {reader!r}"
-        extras = load_extras(reader.merged_meta_dict[id_], where=where)
+        extras = load_extras(_look_at(reader, id_), where=where)
         if extras.time_base is None or not extras.pts:
             raise FrameTimeError(
                 f"{where} has no presentation times: it was made from images, or by "
@@ -284,6 +284,13 @@ class GulpSource:
     def __repr__(self) -> str:
         """Show the readers."""
         return f"GulpSource({', '.join(map(repr, self.readers))})"
+
+
+def _look_at(reader: FrameReader, id_: str) -> Mapping[str, Any]:
+    """Give an entry; a directory with an index keeps nothing of it."""
+    entries = reader.merged_meta_dict
+    entry: Mapping[str, Any] = getattr(entries, "peek", entries.__getitem__)(id_)
+    return entry
 
 
 def _reader(part: Any, data_root: str) -> FrameReader:

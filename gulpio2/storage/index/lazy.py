@@ -105,6 +105,17 @@ class LazyDict(OrderedDict[K, V]):
                 raise KeyError(key)
         return self._stored(key, keep=keep)
 
+    def peek(self, key: K) -> V:
+        """Give a value to look at: nothing is kept for changes that may be made to it.
+
+        Raises
+        ------
+        KeyError
+            There is none.
+        """
+        value: V = self._get(key, keep=False)
+        return value
+
     def __getitem__(self, key: K) -> V:
         """Give a value."""
         value: V = self._get(key, keep=True)
