@@ -28,12 +28,13 @@ def test_every_block_of_the_quickstart_runs(
             words = shlex.split(line)
             assert words[0] == "gulp2"
             outputs.append(gulp2(*words[1:]).stdout)
-    assert len(outputs) == 10
+    assert len(outputs) == 11
     assert outputs[1].startswith("elsewhere: 2 items of VideoFolderAdapter would be")
     assert not Path("elsewhere").exists()
     printed = capsys.readouterr().out
     assert "run-1.mp4 run 4 (128, 170, 3)" in printed
     assert "(8, 128, 170, 3)" in printed
+    assert "walk-1.mp4\n" in outputs
     assert cv2.imread("contact_sheet.png") is not None
     assert len(list(Path("pictures/walk-1.mp4").iterdir())) == 4
     assert Path("walk-1.mp4").is_file()
