@@ -62,8 +62,8 @@ def timed(command: list[str], *, path: str | None = None) -> Measured:
         sys.exit(f"{command} failed:\n{done.stderr.decode()[-2000:]}")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     found = {"seconds": seconds, "busy": used / seconds / CORES}
-    if done.stdout.startswith(b"{"):
-        found.update(json.loads(done.stdout))
+    if path is None and done.stdout.startswith(b"{"):
+        found.update(json.loads(done.stdout))  # a part of `ingest_parts`
     return found
 
 
@@ -420,12 +420,13 @@ def main() -> None:
         bench = Bench(
             Path(name), given.rounds, make_clips(given.folder or Path(name, "made"))
         )
+        load = 0.0
         for case in given.cases or CASES:
             CASES[case](bench)
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+            load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+            if given.json:  # after each, so that an interrupt costs one
+                write_json(given.json, bench, load)
     sys.stdout.write(f"load: {load:.1f}\n")
-    if given.json:
-        write_json(given.json, bench, load)
 
 
 if __name__ == "__main__":

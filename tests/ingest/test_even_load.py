@@ -74,10 +74,10 @@ def videos(tmp_path):
 
 
 @pytest.mark.parametrize("frame_size", [-1, 64])
-def test_one_chunk_is_the_same_bytes_for_1_2_and_5_workers(
+def test_one_chunk_is_the_same_bytes_for_1_2_and_8_workers(
     tmp_path, videos, frame_size
 ):
-    folders = [tmp_path / str(workers) for workers in (1, 2, 5)]
+    folders = [tmp_path / str(workers) for workers in (1, 2, 8)]
     for folder in folders:
         report = GulpIngestor(
             Videos(videos, frame_size), folder, 100, int(folder.name)
@@ -89,13 +89,19 @@ def test_one_chunk_is_the_same_bytes_for_1_2_and_5_workers(
     assert all(other == one for other in others)
 
 
-def test_real_videos_are_the_same_bytes_for_1_and_3_workers(tmp_path, shared_videos):
+@pytest.mark.parametrize("per_chunk", [2, 100])
+def test_real_videos_are_the_same_bytes_for_1_2_and_8_workers(
+    tmp_path, shared_videos, per_chunk
+):
     # Damaged, 10 bit, odd sizes, rotated, several streams, several codecs.
     adapter = Videos(shared_videos.glob("*.*"), frame_size=64)
-    for workers in (1, 3):
-        report = GulpIngestor(adapter, tmp_path / str(workers), 100, workers).run()
+    for workers in (1, 2, 8):
+        folder = tmp_path / str(workers)
+        report = GulpIngestor(adapter, folder, per_chunk, workers).run()
         assert [failure.id for failure in report.failures] == ["corrupted.mp4"]
-    assert content(tmp_path / "1") == content(tmp_path / "3")
+    one = content(tmp_path / "1")
+    assert content(tmp_path / "2") == one
+    assert content(tmp_path / "8") == one
 
 
 def test_a_task_asks_for_idle_cores_and_leaves_no_thread(tmp_path, videos):
