@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -309,23 +310,39 @@ class Report:
         self.cases: dict[str, dict[str, Any]] = {}
 
     def add(
-        self, name: str, values: Sequence[float], unit: str, target: str = ""
+        self,
+        name: str,
+        values: Sequence[float],
+        unit: str,
+        target: str | None = None,
     ) -> None:
         """Take a case with the values of its rounds, and print it."""
+        middle = statistics.median(values)
         case = {
-            "median": statistics.median(values),
+            "median": middle,
             "least": min(values),
             "largest": max(values),
             "rounds": len(values),
             "unit": unit,
             "target": target,
+            "met": None if target is None else is_met(middle, target),
         }
         self.cases[name] = case
         spread = f"{case['least']:.4g} to {case['largest']:.4g}"
         sys.stdout.write(
-            f"{name:58} {case['median']:9.4g} {unit:6} {spread:22} {target}\n"
+            f"{name:58} {case['median']:9.4g} {unit:6} {spread:22} {target or ''}"
+            f"{' MISSED' if case['met'] is False else ''}\n"
         )
         sys.stdout.flush()
+
+
+def is_met(value: float, target: str) -> bool:
+    """Compare a figure with a target, as ``< 50 ms`` or ``1 +- 0.02``."""
+    words = target.split()
+    if words[1] == "+-":
+        return abs(value - float(words[0])) <= float(words[2])
+    limit = float(words[1])
+    return {"<": value < limit, "<=": value <= limit, ">=": value >= limit}[words[0]]
 
 
 def warm(folder: Path) -> None:
@@ -483,17 +500,19 @@ def measure_lookup(report: Report, folder: Path, num_items: int) -> None:
     for way, target in (
         ("in directory", "< 5 us"),
         ("chunk_lookup[id]", "< 5 us"),
-        ("directory.item(id)", ""),
+        ("directory.item(id)", None),
     ):
         report.add(f"{name}: {way}", [1e6 * found[way]], "us", target)
     report.add(f"{name}: the first filter", [1e3 * found["first filter"]], "ms")
     report.add(f"{name}: a filter", [1e3 * found["filter"]], "ms", "< 100 ms")
 
 
-def machine() -> dict[str, Any]:
-    """Say where it was measured, and with what."""
+def circumstances() -> dict[str, Any]:
+    """Say where it was measured, with what, and when."""
     import numpy as np
     import pyarrow as pa
+
+    from gulpio2.__version__ import __version__
 
     names = [
         line.split(":")[1].strip()
@@ -501,13 +520,19 @@ def machine() -> dict[str, Any]:
         if line.startswith("model name")
     ]
     return {
-        "cpu": names[0] if names else platform.processor(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "pyarrow": pa.__version__,
-        "load_average": os.getloadavg()[0],
+        "machine": {
+            "processor": names[0] if names else platform.processor(),
+            "cores": os.cpu_count(),
+            "system": f"{platform.system()} {platform.release()}",
+            "load_average": round(os.getloadavg()[0], 2),
+        },
+        "versions": {
+            "python": platform.python_version(),
+            "gulpio2": __version__,
+            "numpy": np.__version__,
+            "pyarrow": pa.__version__,
+        },
+        "date": time.strftime("%Y-%m-%d"),
     }
 
 
@@ -529,7 +554,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         run(options.folder or Path(made), options, report)
     if options.json is not None:
-        kept: dict[str, Any] = {"machine": machine(), "cases": {}}
+        kept: dict[str, Any] = {**circumstances(), "cases": {}}
         if options.json.exists():  # of a run that was split
             kept["cases"] = json.loads(options.json.read_text("utf-8"))["cases"]
         kept["cases"].update(report.cases)
