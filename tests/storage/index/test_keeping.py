@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -174,3 +175,58 @@ def test_the_state_tells_what_is_amiss(folder):
     assert (remove_index(folder), remove_index(folder)) == (True, False)
     refresh_index(folder)
     assert index_state(folder).num_bytes == 0, "small, and without one"
+
+
+def test_readers_that_write_the_index_and_an_ingest_do_not_disturb_each_other(
+    tmp_path, monkeypatch, caplog
+):
+    caplog.set_level(logging.CRITICAL)
+    # Whatever others are doing: the worst case.
+    monkeypatch.setattr("gulpio2.directory.may_write_index", lambda *_: True)
+    folder = tmp_path / "out"
+    GulpIngestor(FrameAdapter(num_items=2), folder, 1, 1).run()
+    seen: dict[str, set[int]] = {}
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                directory = GulpDirectory(folder, indexed=True)
+                for id_ in directory.merged_meta_dict:
+                    total = sum(int(frame.sum()) for frame in directory[id_][0])
+                    seen.setdefault(id_, set()).add(total)
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        adapter = FrameAdapter(num_items=30)
+        GulpIngestor(adapter, folder, 1, 1, on_duplicate="skip").run()
+        for number in range(30):
+            change_item(folder, number)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    expected = plain(folder)
+    assert_same(GulpDirectory(folder, indexed=True), expected)
+    assert check_index(folder) in ([], ["there is no index"])
+    for id_, totals in seen.items():
+        frames, _ = expected[id_]
+        assert totals <= {
+            sum(int(frame.sum()) for frame in frames[: len(frames) - more])
+            for more in (0, 1)
+        }
+
+
+def change_item(folder: Path, number: int) -> None:
+    """Append a frame to the item of a chunk."""
+    chunk = GulpChunk(folder / f"data_{number}.gulp", folder / f"meta_{number}.gmeta")
+    with chunk.open("ab"):
+        (id_,) = chunk.meta_dict
+        chunk.append(id_, {}, make_frames(1))
