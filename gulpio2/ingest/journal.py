@@ -191,7 +191,11 @@ class TaskJournal:
             frame_crc32(data[loc - begin : loc - begin + length - pad])
             for loc, pad, length in infos
         ]
-        return bool(np.array_equal(crcs, extras.crc32))
+        pads = b"".join(
+            data[loc - begin + length - pad : loc - begin + length]
+            for loc, pad, length in infos
+        )
+        return bool(np.array_equal(crcs, extras.crc32)) and not any(pads)
 
 
 class RunJournal:

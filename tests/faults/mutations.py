@@ -206,7 +206,7 @@ MUTATIONS = [
     Mutation(
         "trust the item journal without looking at the data",
         "ingest/journal.py",
-        "        return bool(np.array_equal(crcs, extras.crc32))\n",
+        "        return bool(np.array_equal(crcs, extras.crc32)) and not any(pads)\n",
         "        return True\n",
         POWER,
     ),

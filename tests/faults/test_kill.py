@@ -6,6 +6,7 @@ import fcntl
 import functools
 import os
 import platform
+import random
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ import pytest
 import gulpio2
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings
-from gulpio2.errors import IngestError
+from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.ingest import workers as workers_module
 from gulpio2.ingest.task import Job, Task
 from gulpio2.sanity import check_directory
@@ -186,6 +187,44 @@ def test_items_that_were_stored_are_not_read_again(tmp_path):
     report = ingest(tmp_path, resume=True, num_items=9)
     assert report.items == lost
     assert 2 <= report.resumed < lost
+
+
+@pytest.mark.parametrize(
+    "kind", ["ingest.journal", "chunk_*.journal.*", "chunk_*.gulp.*"]
+)
+def test_a_changed_byte_in_what_an_interrupted_run_left_costs_no_right_byte(
+    tmp_path, kind
+):
+    ingest(tmp_path / "whole", num_items=9)
+    expected = content(tmp_path / "whole")
+
+    def killed():
+        kill_at_operation(46)
+        ingest(tmp_path / "begun", num_items=9)
+
+    assert os.WIFSIGNALED(in_child(killed))
+    (path,) = (tmp_path / "begun").glob(kind)
+    data = path.read_bytes()
+    assert len(data) > 300
+    rng = random.Random(7)
+    right = refused = tried = 0
+    folder = tmp_path / "resumed"
+    for at in range(len(data)) if LONG else rng.sample(range(len(data)), 40):
+        shutil.copytree(tmp_path / "begun", folder)
+        damaged = bytearray(data)
+        damaged[at] ^= rng.choice([1, 16, 128, 255])
+        (folder / path.name).write_bytes(damaged)
+        tried += 1
+        try:
+            ingest(folder, num_items=9, resume=True)
+        except MetaFileError as error:
+            refused += "ingest.journal is damaged" in str(error)
+        else:
+            assert content(folder) == expected, at
+            right += 1
+        shutil.rmtree(folder)
+    assert right + refused == tried
+    assert refused == 0 or kind == "ingest.journal"
 
 
 SCRIPT = """
