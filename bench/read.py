@@ -7,9 +7,9 @@
 Forty clips of 340x256 (bench/clips.py), in the page cache. Each program is a process of
 its own that waits until it is its turn; within a round all take turns, the next round
 goes the other way round, and ratios are those of one round. A turn in which other
-programs took more than a tenth of a processor is repeated. The limit is the codec with
-nothing around it: the same JPEGs from memory, into memory that is there, in a loop per
-thread that waits for nobody.
+programs took more than a tenth of a processor is repeated, and left out where that
+does not help. The limit is the codec with nothing around it: the same JPEGs from
+memory, into memory that is there, in a loop per thread that waits for nobody.
 """
 
 from __future__ import annotations
@@ -238,10 +238,11 @@ class Program:
         self.versions: dict[str, str] = self._answer()["versions"]
         self.disturbed = self.given_up = 0
 
-    def rate(self, task: dict[str, Any]) -> float:
+    def rate(self, task: dict[str, Any]) -> float | None:
         """Have it read, and give its frames per second.
 
-        While something else used the processors it reads again, some times.
+        While something else used the processors it reads again, some times; None where
+        that did not help.
         """
         for _ in range(_NUM_ATTEMPTS):
             before = self._foreign_seconds()
@@ -253,7 +254,7 @@ class Program:
             self.disturbed += 1
             time.sleep(_PAUSE_SECONDS)
         self.given_up += 1
-        return found
+        return None
 
     def _foreign_seconds(self) -> float:
         """Give the time that all processors have spent on anything but this program.
@@ -378,10 +379,13 @@ def _make_tiny(folder: Path) -> Path:
 # ------------------------------------------------------------------ measuring
 def measure(
     case: Case, programs: Programs, rounds: int, seconds: float
-) -> dict[str, list[float]]:
-    """Have the programs of a case take turns; give the rates by label and round."""
+) -> dict[str, list[float | None]]:
+    """Have the programs of a case take turns; give the rates by label and round.
+
+    None where the machine was not free.
+    """
     turns = [turn for turn in case.turns if programs.get(turn.kind) is not None]
-    rates: dict[str, list[float]] = {turn.label: [] for turn in turns}
+    rates: dict[str, list[float | None]] = {turn.label: [] for turn in turns}
     for number in range(rounds):
         for turn in turns if number % 2 == 0 else reversed(turns):
             program = programs.get(turn.kind)
@@ -412,19 +416,32 @@ def summary(
     }
 
 
+def pairs(
+    ones: list[float | None], others: list[float | None]
+) -> list[tuple[float, float]]:
+    """Give the rounds in which both are known."""
+    both = zip(ones, others, strict=True)
+    return [(a, b) for a, b in both if a is not None and b is not None]
+
+
 def results_of(
-    name: str, case: Case, rates: dict[str, list[float]]
+    name: str, case: Case, rates: dict[str, list[float | None]]
 ) -> dict[str, dict[str, Any]]:
     """Give the figures of a case, for the report."""
     found = {
-        f"{name}: {label}": summary(values, "frames/s")
+        f"{name}: {label}": summary(free, "frames/s")
         for label, values in rates.items()
         if not name.startswith("overhead")
+        and (free := [value for value in values if value is not None])
     }
     for ratio in case.ratios:
         if ratio.label in rates and ratio.over in rates:
-            pairs = zip(rates[ratio.label], rates[ratio.over], strict=True)
-            values = [one / other for one, other in pairs]
+            values = [
+                one / other
+                for one, other in pairs(rates[ratio.label], rates[ratio.over])
+            ]
+            if not values:
+                continue
             target = None if ratio.target is None else f"at least {ratio.target:g}"
             key = f"{name}: {ratio.label} / {ratio.over}"
             found[key] = summary(values, "ratio", target, ratio.target)
@@ -433,10 +450,9 @@ def results_of(
             pattern, _, who = label.rpartition(", ")
             if who == "ours":
                 codec = rates[f"{pattern}, codec"]
-                costs = [
-                    1e6 / one - 1e6 / other
-                    for one, other in zip(values, codec, strict=True)
-                ]
+                costs = [1e6 / one - 1e6 / other for one, other in pairs(values, codec)]
+                if not costs:
+                    continue
                 cost = summary(costs, "us per frame", "below 5")
                 cost["met"] = bool(cost["median"] < 5)
                 found[f"{name}: {pattern}"] = cost
