@@ -60,6 +60,7 @@ _REOPENED = (
     "_handles",
     "_index",
     "_made_index",
+    "_prefix",
     "_store",
     "all_meta_dicts",
     "chunk_lookup",
@@ -179,6 +180,8 @@ class GulpDirectory(ReadingVerbs):
 
     def _open(self) -> None:
         self._handles = HandlePool()
+        # What the names of data files are put behind: joining takes a microsecond.
+        self._prefix = os.path.join(self.output_dir, "")  # noqa: PTH118  # of any path
         self._made_index: Index | None = None
         self._store = open_store(self.output_dir)
         listing = self._list()
@@ -341,7 +344,7 @@ class GulpDirectory(ReadingVerbs):
         record = self._index.record(id_) if id_ not in self._index.entries else None
         if record is None or self._may_be_changed(record.number):
             return self._chunk_of(id_).item(id_)
-        path = os.path.join(self.output_dir, f"data_{record.number}.gulp")  # noqa: PTH118  # a tenth of Path's time
+        path = f"{self._prefix}data_{record.number}.gulp"
         return StoredItem(
             id_,
             record,
