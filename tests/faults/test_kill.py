@@ -73,7 +73,8 @@ def test_killed_at_every_operation_and_resumed_gives_the_undisturbed_bytes(
     ingest(tmp_path / "whole", mode=mode)
     expected = content(tmp_path / "whole")
     pixels = committed_items(tmp_path / "whole")
-    for number in range(1, 1000):
+    # The quick form takes every operation for the plain way of cutting chunks.
+    for number in range(1, 1000, 1 if LONG or mode == "count" else 3):
         folder = tmp_path / str(number)
 
         def killed(folder=folder, number=number):
@@ -97,7 +98,7 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
     expected = content(tmp_path / "whole")
     jpegs = committed_jpegs(tmp_path / "whole")
     kills = 0
-    for number in range(1, 1000):
+    for number in range(1, 1000, 1 if LONG else 2):
         folder = tmp_path / str(number)
 
         def killed(folder=folder, number=number):
@@ -118,7 +119,7 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
         assert jpegs.items() >= committed_jpegs(folder).items()
         ingest(folder, workers=2, resume=True)
         assert content(folder) == expected, number
-    assert kills > 20
+    assert kills > 10
 
 
 @pytest.mark.parametrize("mode", MODES if LONG else ["count"])
@@ -127,7 +128,7 @@ def test_killed_at_every_operation_of_resuming_and_resumed_again(tmp_path, mode)
     expected = content(tmp_path / "whole")
     jpegs = committed_jpegs(tmp_path / "whole")
     kills = 0
-    for first in range(4, 90, 6 if LONG else 25):
+    for first in range(4, 90, 6 if LONG else 40):
         begun = tmp_path / f"begun{first}"
 
         def killed(begun=begun, first=first):
