@@ -45,7 +45,12 @@ SOURCE = {"width": 340, "height": 256, "codec": "h264", "frame_rate": [25, 1]}
 
 # ------------------------------------------------------------------ directories
 def make_directory(
-    folder: Path, num_frames: int, *, per_item: int = FRAMES, extras: bool = True
+    folder: Path,
+    num_frames: int,
+    *,
+    per_item: int = FRAMES,
+    per_chunk: int = VIDEOS,
+    extras: bool = True,
 ) -> int:
     """Write a directory; give the number of its items.
 
@@ -59,14 +64,13 @@ def make_directory(
 
     folder.mkdir(parents=True)
     num_items = num_frames // per_item
-    videos = VIDEOS if per_item == FRAMES else 1000
     jpegs = [
         encode_frame(frame, EncoderSettings()) for frame in make_frames(KINDS, 256, 340)
     ]
     first = folder / "data_0.gulp"
-    starts = _write_data(first, jpegs, videos * per_item)
-    for number in range(-(-num_items // videos)):
-        ids = range(number * videos, min((number + 1) * videos, num_items))
+    starts = _write_data(first, jpegs, per_chunk * per_item)
+    for number in range(-(-num_items // per_chunk)):
+        ids = range(number * per_chunk, min((number + 1) * per_chunk, num_items))
         entries = [
             _entry(item, place * per_item, per_item, jpegs, starts, extras=extras)
             for place, item in enumerate(ids)
@@ -591,7 +595,7 @@ def run(folder: Path, options: argparse.Namespace, report: Report) -> None:
             own, _ = made("original_1", millions * 1_000_000, extras=False)
             measure_original(report, path, own, num_items, options.rounds, name)
     if wanted("lookup"):
-        path, num_items = made("items", 2 * MANY_ITEMS, per_item=2)
+        path, num_items = made("items", 2 * MANY_ITEMS, per_item=2, per_chunk=1000)
         measure_lookup(report, path, num_items)
 
 
