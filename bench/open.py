@@ -434,7 +434,7 @@ def measure_epochs(report: Report, folder: Path, num_items: int, name: str) -> N
     ):
         for epoch in range(EPOCHS):
             report.add(
-                f"{name}, after epoch {epoch + 1}: {what}",
+                f"{name}: {what}, after epoch {epoch + 1}",
                 [each["epochs"][epoch][kind] / 1e6 for each in found],
                 "MB",
             )
