@@ -24,6 +24,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ from gulpio2.torch.measure import decode_for
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "bench" / "loaders.py"
+# Seconds between two turns.
+_PAUSE = 0.4
 # Changing this writes what the peers read afresh.
 _VERSION = 1
 # The peer in whose environment a loader runs; None: this one.
@@ -160,6 +163,8 @@ def measure(
         first = number % len(names)  # nobody always comes after the same one
         found = {}
         for name in names[first:] + names[:first]:
+            # Whoever had the turn before still makes the batches that it keeps ready.
+            time.sleep(_PAUSE)
             if name == "codec":
                 found[name] = decode_for(jpegs, seconds, WORKERS)
             else:
