@@ -100,7 +100,7 @@ def measured(facts: Facts) -> list[str]:
         ("of it, in the process with client and scheduler", f"{facts.parent:.1f} ms"),
     ]
     return [
-        f"Measured on {facts.date} ({facts.machine}).",
+        f"Measured on {facts.date} ({facts.machine}). A clip has {CLIP_FRAMES} frames.",
         "",
         "| figure | value |",
         "| --- | ---: |",
