@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import logging
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.order import MixedOrder, Order, PlainOrder, RepeatedOrder
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader, RandomResizedCrop
@@ -200,3 +203,81 @@ def test_global_generators_have_no_part_in_it(pixel_items):
     np.random.seed(5)  # noqa: NPY002
     random.seed(5)
     assert np.array_equal(first, run())
+
+
+def damage(path, numbers):
+    """Overwrite the beginning of every frame of some items."""
+    with GulpDirectory(path) as directory:
+        for number in numbers:
+            entry = directory.merged_meta_dict[f"item{number}"]
+            chunk = directory.chunk_lookup[f"item{number}"]
+            with (path / f"data_{chunk}.gulp").open("r+b") as file:
+                for loc, _, _ in entry["frame_info"]:
+                    file.seek(loc)
+                    file.write(b"\0" * 20)
+
+
+@pytest.mark.parametrize("how", ["skip", "substitute"])
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_damaged_samples_and_random_views_are_the_same_for_any_ranks(
+    tmp_path, how, threads, caplog
+):
+    from gulpio2.testing import make_gulp_directory
+
+    caplog.set_level(logging.ERROR, "gulpio2")
+    path = tmp_path / "noise"
+    make_gulp_directory(path, num_items=11, num_frames=9).close()
+    damage(path, (2, 7))
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=3))
+
+    def loader_of(rank, num_ranks, state=None):
+        loader = GulpLoader(
+            dataset,
+            batch_size=2,
+            view=RandomResizedCrop(16),
+            seed=9,
+            rank=rank,
+            num_ranks=num_ranks,
+            threads=threads if num_ranks > 1 else 2,
+            prefetch=1 + rank % 3,
+            on_corrupt=how,
+            output="numpy",
+        )
+        if state is not None:
+            loader.load_state_dict(state)
+        return loader
+
+    def pixels_of(batches):
+        return {
+            int(position): (int(index), clip.tobytes())
+            for batch in batches
+            for position, index, clip in zip(
+                batch.positions,
+                [info["sample_idx"] for info in batch.infos],
+                batch.clips,
+                strict=True,
+            )
+        }
+
+    wanted = pixels_of(loader_of(0, 1))
+    assert len(wanted) == (9 if how == "skip" else 11)
+    assert not {2, 7} & {index for index, _ in wanted.values()}
+    for place, before in enumerate(RANKS):
+        after = RANKS[(place + 1) % len(RANKS)]
+        for stop in range(len(loader_of(0, before)) + 1):
+            found: dict[int, Any] = {}
+            counts, states = 0, []
+            for rank in range(before):
+                loader = loader_of(rank, before)
+                found |= pixels_of(itertools.islice(loader, stop))
+                states.append(loader.state_dict())
+                counts += loader.num_skipped + loader.num_substituted
+            for rank in range(after):
+                state = {**states[0], "skipped": 0, "substituted": 0}
+                loader = loader_of(rank, after, state)
+                if loader.epoch == 0:
+                    found |= pixels_of(loader)
+                    counts += loader.num_skipped + loader.num_substituted
+            in_epoch = {at: seen for at, seen in found.items() if at < 11}
+            assert in_epoch == wanted
+            assert counts >= 2
