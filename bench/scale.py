@@ -40,9 +40,9 @@ class Facts:
     processes: float
     """The same, in two local worker processes and their parent."""
     dask: float
-    """The same on Dask."""
+    """Milliseconds that pass for a chunk on Dask, with two workers."""
     parent: float
-    """Of it, in the process with client and scheduler."""
+    """Core milliseconds of a chunk in the process with client and scheduler."""
     date: str
     machine: str
 
@@ -64,7 +64,7 @@ class Facts:
             frame_bytes=median("one video of 10 minutes: bytes per frame"),
             alone=median(f"{chunk}: one process"),
             processes=median(f"{chunk}: 2 processes"),
-            dask=median(f"{chunk}: Dask, 2 workers"),
+            dask=median(f"{chunk}: Dask, 2 workers, passed"),
             parent=median(f"{chunk}: Dask, 2 workers, in the parent"),
             date=kept["date"],
             machine=f"{machine['cores']} cores, {machine['processor']}",
@@ -96,8 +96,11 @@ def measured(facts: Facts) -> list[str]:
             f"{facts.alone:.1f} ms",
         ),
         ("the same, two local worker processes", f"{facts.processes:.1f} ms"),
-        ("the same on Dask: client, scheduler, two workers", f"{facts.dask:.1f} ms"),
-        ("of it, in the process with client and scheduler", f"{facts.parent:.1f} ms"),
+        ("time that passes for one on Dask with two workers", f"{facts.dask:.1f} ms"),
+        (
+            "core time of one in the process with client and scheduler",
+            f"{facts.parent:.1f} ms",
+        ),
     ]
     return [
         f"Measured on {facts.date} ({facts.machine}). A clip has {CLIP_FRAMES} frames.",
