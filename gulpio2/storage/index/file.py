@@ -276,7 +276,11 @@ def map_index(path: str) -> IndexContent:
     with open(path, "rb") as file:  # noqa: PTH123  # a tenth of Path's time
         if os.fstat(file.fileno()).st_size == 0:
             raise ValueError("empty")
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if hasattr(mmap, "MADV_RANDOM"):
+        # Else megabytes are read ahead of each number that is looked at, and mapped.
+        mapped.madvise(mmap.MADV_RANDOM)
+    data = memoryview(mapped)
     layout = read_layout(data)
     header = _read_header(layout.metadata.get("gulp2", "null"))
     num_rows = layout.num_rows
