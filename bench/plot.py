@@ -30,6 +30,7 @@ def read_figure(cases: dict[str, dict[str, Any]]) -> Any:
     figure, axes = plt.subplots(
         1, len(shown), figsize=(4.2 * len(shown), 3.6), sharey=True, squeeze=False
     )
+    order: list[str] = []
     for axis, group in zip(axes[0], shown, strict=True):
         rates = {
             name.partition(": ")[2]: case
@@ -38,7 +39,9 @@ def read_figure(cases: dict[str, dict[str, Any]]) -> Any:
         }
         skipped = {"ours, new memory", "limit, memory of 8 clips"}
         names = [n for n in rates if n not in skipped and not n.endswith(", list")]
-        names.sort(key=lambda name: rates[name]["median"])
+        # One order for all: they share the names at the left.
+        order = order or sorted(names, key=lambda name: rates[name]["median"])
+        names = [name for name in order if name in rates]
         _bars(axis, names, [rates[name] for name in names])
         axis.set_title(f"{groups[group]}, frames/s")
     figure.suptitle("Clips of 340x256 read on two cores", fontsize=11)
@@ -69,9 +72,10 @@ def _bars(axis: Any, names: list[str], cases: list[dict[str, Any]]) -> None:
         for name in names
     ]
     axis.barh(names, values, xerr=errors, color=colours, ecolor="#888888", height=0.7)
-    for place, value in enumerate(values):
+    for place, (value, colour) in enumerate(zip(values, colours, strict=True)):
         text = f"{value:,.0f}" if value >= 50 else f"{value:.2f}"
-        axis.text(0, place, f" {text}", va="center", fontsize=7, color="black")
+        ink = "black" if colour == OTHER else "white"
+        axis.text(0, place, f" {text}", va="center", fontsize=7, color=ink)
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right"]].set_visible(False)
 

@@ -1,6 +1,7 @@
 """Write docs/performance.md out of the figures in docs/performance/*.json.
 
-    bin/bench report
+    bin/bench report            of every benchmark that has figures
+    bin/bench report read       of some
 
 Tables are made of the files as they are, by this program alone; the plots beside them
 by bench/plot.py in an environment with matplotlib, and are left as they are where that
@@ -41,7 +42,9 @@ def section(verb: str, found: dict[str, Any]) -> Iterator[str]:
         yield text.read_text("utf-8")
     versions = ", ".join(f"{name} {value}" for name, value in found["versions"].items())
     machine = found["machine"]
-    system = " ".join(str(machine[k]) for k in ("system", "python") if k in machine)
+    system = str(machine.get("system", ""))
+    if "python" in machine:
+        system += f", Python {machine['python']}"
     yield (
         f"Measured on {found['date']} with `bin/bench {verb}`: {machine['processor']}, "
         f"{machine['cores']} cores, {system}. {versions}. The figures: "
@@ -113,7 +116,8 @@ def page(found: dict[str, dict[str, Any]]) -> str:
 
 def main() -> None:
     """Write the page, and the plots where they can be made."""
-    found = figures()
+    wanted = sys.argv[1:] or list(VERBS)
+    found = {verb: kept for verb, kept in figures().items() if verb in wanted}
     if not found:
         sys.exit(f"no figures in {FOLDER}: run bin/bench read --json FILE and others")
     python = python_of("plot")
