@@ -74,6 +74,14 @@ class _FrameDataset(GulpDataset):
             return self.pipeline({**info, "frames": frames, "target": target, **place})
         return frames if self.target is None else (frames, target)
 
+    @property
+    def _makes_its_own_samples(self) -> bool:
+        """Whether a subclass does more than to choose frames and a target."""
+        return (
+            type(self).__getitem__ is not BaseDataset.__getitem__
+            or type(self).prepare_data is not _FrameDataset.prepare_data
+        )
+
     def _choose(self, idx: int) -> tuple[Info, ClipIndices]:
         info = self.get_data_info(idx)
         if not info["num_frames"]:
@@ -107,8 +115,7 @@ class _FrameDataset(GulpDataset):
         if (
             self.transform is not None
             or self.pipeline.transforms
-            or type(self).__getitem__ is not BaseDataset.__getitem__
-            or type(self).prepare_data is not _FrameDataset.prepare_data
+            or self._makes_its_own_samples
         ):
             return None
         with seeded(idx):

@@ -30,11 +30,13 @@ def plain_datasets(dataset: Any) -> Iterator[Any]:
     Raises
     ------
     TypeError
-        One is of another class.
+        One is of another class, or makes its samples in a way of its own.
     ValueError
         One has a transform or a pipeline.
     """
     if isinstance(dataset, DatasetWrapper):
+        if type(dataset).__getitem__ is not DatasetWrapper.__getitem__:
+            raise TypeError(_own_way(dataset))
         for member in dataset._members:
             yield from plain_datasets(member)
         return
@@ -44,6 +46,8 @@ def plain_datasets(dataset: Any) -> Iterator[Any]:
             "GulpClipDataset, a GulpImageDataset or a wrapper of such. For other "
             "datasets there is torch.utils.data.DataLoader with a ResumableSampler"
         )
+    if dataset._makes_its_own_samples:
+        raise TypeError(_own_way(dataset))
     if dataset.transform is not None or dataset.pipeline.transforms:
         raise ValueError(
             "the dataset has a transform or a pipeline, which a loader of whole "
@@ -51,3 +55,12 @@ def plain_datasets(dataset: Any) -> Iterator[Any]:
             "or use torch.utils.data.DataLoader with a ResumableSampler"
         )
     yield dataset
+
+
+def _own_way(dataset: Any) -> str:
+    return (
+        f"{type(dataset).__name__} overrides __getitem__ or prepare_data, which a "
+        "loader of whole batches does not call. Override choose_frames or target_of, "
+        "give the loader a view, or use torch.utils.data.DataLoader with a "
+        "ResumableSampler"
+    )

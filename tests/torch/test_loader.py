@@ -473,6 +473,24 @@ def test_other_datasets_and_transforms_are_refused(clips, make_directory):
             GulpLoader(RepeatDataset(dataset, 2), batch_size=1)
 
 
+class _Doubled(GulpClipDataset):
+    def prepare_data(self, idx):
+        return 2 * super().prepare_data(idx)
+
+
+class _Numbered(RepeatDataset):
+    def __getitem__(self, idx):
+        return idx, super().__getitem__(idx)
+
+
+def test_samples_that_a_subclass_makes_in_its_own_way_are_refused(make_directory):
+    path = make_directory("other")
+    with pytest.raises(TypeError, match="_Doubled overrides __getitem__ or prepare"):
+        GulpLoader(RepeatDataset(_Doubled(path, window), 2), batch_size=1)
+    with pytest.raises(TypeError, match="_Numbered overrides __getitem__"):
+        GulpLoader(_Numbered(GulpClipDataset(path, window), 2), batch_size=1)
+
+
 def test_an_order_of_repeats_is_followed(clips):
     order = RepeatedOrder([0, 1, 0, 3, 0, 0], shuffle=False)
     loader = numpy_loader(clips, batch_size=8, order=order)
