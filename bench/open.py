@@ -528,7 +528,7 @@ def circumstances() -> dict[str, Any]:
         "machine": {
             "processor": names[0] if names else platform.processor(),
             "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.release()}",
+            "system": f"{platform.system()} {platform.release().split('-')[0]}",
             "load_average": round(os.getloadavg()[0], 2),
         },
         "versions": {

@@ -473,7 +473,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": model,
         "cores": cores,
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "python": platform.python_version(),
     }
 
