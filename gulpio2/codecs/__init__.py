@@ -1,6 +1,7 @@
 """Bytes to arrays and back, one codec per file.
 
 * `pixels`: whatever a caller calls an image, as an array that can be stored.
+* `frame_header`: where a JPEG says its size and components.
 * `jpeg`: libjpeg-turbo through simplejpeg.
 * `options`: what to make of each frame: its size, a part of it, its colours.
 * `decode`: frames like a first one, into memory that is there.

@@ -8,11 +8,12 @@ that header again.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import simplejpeg
 
+from gulpio2.codecs.frame_header import find_frame_header
 from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
 from gulpio2.codecs.options import (
     SCALES,
@@ -26,6 +27,8 @@ from gulpio2.errors import CorruptFrameError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from gulpio2.codecs.frame_header import FrameHeader
+
 
 __all__ = [
     "SCALES",
@@ -37,46 +40,8 @@ __all__ = [
     "decoder_for",
 ]
 
-# Start-of-frame markers; C4, C8 and CC in between mean other things.
-_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-# Baseline and extended sequential: rows come in order, so the last ones can be left.
-_SEQUENTIAL = frozenset({0xC0, 0xC1})
-_START_OF_SCAN = 0xDA
-# Markers without a length, and fill bytes: not expected before the first scan.
-_BARE = frozenset({0x00, 0x01, 0xFF, *range(0xD0, 0xDA)})
 # What the codec says of the rows that were left.
 _LEFT_OVER = "extraneous bytes before marker"
-
-
-class _Outline(NamedTuple):
-    """Where the frame header of a JPEG ends, and whether rows can be left out."""
-
-    end: int
-    """Bytes up to the end of the frame header: size and components are in them."""
-    height_at: int
-    """Offset of the two bytes with the height; 0 where it must stay as it is."""
-
-
-def _outline(jpeg: bytes) -> _Outline | None:
-    """Walk the segments of a JPEG; None where they are not in order."""
-    position, end, height_at, components = 2, 0, 0, 0
-    while position + 9 < len(jpeg) and jpeg[position] == 0xFF:
-        marker = jpeg[position + 1]
-        if marker in _BARE:
-            return None
-        length = int.from_bytes(jpeg[position + 2 : position + 4], "big")
-        if length < 2:
-            return None
-        if marker in _FRAME_HEADERS:
-            end, components = position + 2 + length, jpeg[position + 9]
-            height_at = position + 5 if marker in _SEQUENTIAL else 0
-        elif marker == _START_OF_SCAN:
-            # More than one scan: the rows of all but the last would have to be read.
-            if jpeg[position + 4] != components:
-                height_at = 0
-            return _Outline(end, height_at) if end else None
-        position += 2 + length
-    return None
 
 
 class FrameDecoder:
@@ -137,19 +102,19 @@ class FrameDecoder:
         # 0: the codec is not asked to scale, and saves itself the search.
         self._min_size = (height, width) if scale > 1 else (0, 0)
         self._full = (height, width, channels)
-        outline = _outline(first)
-        self._prefix = bytes(first[: outline.end]) if outline else b""
+        frame_header = find_frame_header(first)
+        self._prefix = bytes(first[: frame_header.end]) if frame_header else b""
         self._region: tuple[slice, slice] | None = None
         self._short_prefix = b""
         if options.crop is not None:
-            rows, columns = self._set_crop(options.crop, scale, outline)
+            rows, columns = self._set_crop(options.crop, scale, frame_header)
             height, width = rows.stop - rows.start, columns.stop - columns.start
         self.shape = (height, width, channels)
         # What is like the first is decoded by one call of the codec.
         self._is_plain = bool(self._prefix) and options.crop is None and not self._cmyk
 
     def _set_crop(
-        self, crop: Crop, scale: int, outline: _Outline | None
+        self, crop: Crop, scale: int, frame_header: FrameHeader | None
     ) -> tuple[slice, slice]:
         """Note the region, and how to leave out the rows below it."""
         top, left, num_rows, num_columns = crop
@@ -163,8 +128,13 @@ class FrameDecoder:
         rows = slice(top // scale, -(-bottom // scale))
         columns = slice(left // scale, -(-right // scale))
         needed = min(rows.stop * scale, header.height)
-        if outline and outline.height_at and needed < header.height and not self._cmyk:
-            at = outline.height_at
+        if (
+            frame_header
+            and frame_header.height_at
+            and needed < header.height
+            and not self._cmyk
+        ):
+            at = frame_header.height_at
             self._short_prefix = (
                 self._prefix[:at] + needed.to_bytes(2, "big") + self._prefix[at + 2 :]
             )

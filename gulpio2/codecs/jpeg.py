@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 import simplejpeg
 
+from gulpio2.codecs.frame_header import with_factors_of_444
 from gulpio2.codecs.pixels import resample_plane, to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError
 from gulpio2.types import YuvFrame
@@ -119,8 +120,25 @@ def read_header(data: bytes | memoryview) -> JpegHeader:
     """
     try:
         return JpegHeader(*simplejpeg.decode_jpeg_header(data))
+    except KeyError:
+        return _read_header_of_441(data)
     except ValueError as cause:
         raise CorruptFrameError(f"not a readable JPEG: {cause}") from cause
+
+
+def _read_header_of_441(data: bytes | memoryview) -> JpegHeader:
+    """Read the header of a JPEG in 4:4:1, which simplejpeg decodes and cannot name.
+
+    The other facts are those of the same header with the factors of 4:4:4.
+    """
+    plain = with_factors_of_444(bytes(data))
+    try:
+        found = simplejpeg.decode_jpeg_header(plain or b"")
+    except (KeyError, ValueError) as cause:
+        raise CorruptFrameError(
+            "not a readable JPEG: its chroma subsampling is of no known kind"
+        ) from cause
+    return JpegHeader(*found)._replace(subsampling="441")
 
 
 def check_jpeg(data: bytes | memoryview) -> JpegHeader:

@@ -311,6 +311,23 @@ def test_cmyk_is_decoded_to_rgb():
     assert distance(frame, np.broadcast_to((255, 0, 0), (16, 16, 3))) <= CLOSE
 
 
+def test_441_is_read_though_the_codec_has_no_name_for_it():
+    # Four blocks beside each other in 4:1:1 are four blocks one below the other in
+    # 4:4:1, and a frame of one unit has the same data in both.
+    wide = np.repeat(np.array([10, 80, 150, 220], np.uint8), 8)
+    wide = np.broadcast_to(wide[None, :, None], (8, 32, 3))
+    jpeg = bytearray(simplejpeg.encode_jpeg(wide.copy(), colorsubsampling="411"))
+    at = jpeg.index(b"\xff\xc0")
+    assert jpeg[at + 11] == 0x41
+    jpeg[at + 5 : at + 9] = (32).to_bytes(2, "big") + (8).to_bytes(2, "big")
+    jpeg[at + 11] = 0x14
+    data = bytes(jpeg)
+    assert read_header(data) == (32, 8, "YCbCr", "441")
+    assert distance(decode_frame(data), wide.transpose(1, 0, 2)) <= CLOSE
+    with pytest.raises(CorruptFrameError, match="not a readable JPEG"):
+        read_header(data[: at + 12])
+
+
 def test_bytes_after_the_end_are_ignored():
     data = encode_frame(colour(), DEFAULT)
     assert np.array_equal(decode_frame(data + b"\0\0\0"), decode_frame(data))
