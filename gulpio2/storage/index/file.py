@@ -11,11 +11,14 @@ and checksums::
         "chunks": "<base64>",
         "crc32": {"ids": n, "lookup": n, "typed": n},
         "check": n,
+        "whole": "<8 hexadecimal digits>",
     }
 
 ``chunks`` are little-endian 64-bit integers, five for each map: chunk number, bytes,
 time of the last change in nanoseconds, CRC-32, items. Each row has a CRC-32 of its own
 in ``row_crc32``, so that no part of a large file has to be read before it is needed.
+``whole`` is the CRC-32 of the file, with zeros for these digits in both places where
+Arrow writes the schema; it is for whoever checks all of it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import base64
 import json
 import mmap
 import os
+import re
 import sys
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -54,6 +58,7 @@ __all__ = [
     "INDEX_NAME",
     "NewerIndexError",
     "frames_column",
+    "is_whole",
     "make_batch",
     "map_index",
     "named_columns",
@@ -62,6 +67,8 @@ __all__ = [
 ]
 
 INDEX_NAME = "index.arrow"
+# The schema is the first thing in the file, and stands once more behind the columns.
+_WHOLE = re.compile(rb'"whole": "([0-9a-f]{8})"')
 VERSION = 1
 
 # Columns in the file, and the arrays that their buffers are, depth first; None for the
@@ -212,13 +219,15 @@ def write_index(
         },
     }
     header["check"] = _check(header)
+    header["whole"] = "0" * 8
+    whole = _Summing()
+    _write_file(whole, batch.replace_schema_metadata({"gulp2": json.dumps(header)}))
+    header["whole"] = f"{whole.crc32:08x}"
     batch = batch.replace_schema_metadata({"gulp2": json.dumps(header)})
     partial = partial_name(INDEX_NAME, new_token())
     writer = store.create(partial)
     try:
-        sink = pa.PythonFile(_Sink(writer), "w")
-        with require("pyarrow.ipc").new_file(sink, batch.schema) as file:
-            file.write_batch(batch)
+        _write_file(_Sink(writer), batch)
         writer.sync()
         writer.close()
         store.rename(partial, INDEX_NAME)
@@ -229,19 +238,28 @@ def write_index(
         raise
 
 
-class _Sink:
-    """A store's writer, as Arrow wants a file."""
+def _write_file(sink: Any, batch: Any) -> None:
+    file = require("pyarrow").PythonFile(sink, "w")
+    with require("pyarrow.ipc").new_file(file, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+class _Summing:
+    """A file of which only the checksum is kept."""
 
     closed = False
 
-    def __init__(self, writer: StoreWriter) -> None:
-        self._writer = writer
-        self.tell = writer.tell
+    def __init__(self) -> None:
+        self.crc32 = 0
+        self._position = 0
+
+    def tell(self) -> int:
+        return self._position
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        for start in range(0, len(view), _WRITTEN_AT_ONCE):
-            self._writer.write(view[start : start + _WRITTEN_AT_ONCE])
+        self.crc32 = zlib.crc32(view, self.crc32)
+        self._position += len(view)
         return len(view)
 
     def flush(self) -> None:
@@ -252,6 +270,23 @@ class _Sink:
 
     def writable(self) -> bool:
         return True
+
+
+class _Sink(_Summing):
+    """A store's writer, as Arrow wants a file."""
+
+    def __init__(self, writer: StoreWriter) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def tell(self) -> int:
+        return self._writer.tell()
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), _WRITTEN_AT_ONCE):
+            self._writer.write(view[start : start + _WRITTEN_AT_ONCE])
+        return len(view)
 
 
 # --- reading --------------------------------------------------------------------------
@@ -363,6 +398,21 @@ def _arrays(
     return arrays
 
 
+def is_whole(data: memoryview) -> bool:
+    """Compare every byte of an index file with the checksum that it has of itself."""
+    places = [match.start(1) for match in _WHOLE.finditer(data)]
+    if len(places) < 2:
+        return False
+    first, last = places[0], places[-1]
+    wanted = bytes(data[first : first + 8])
+    crc32, at = 0, 0
+    for place in (first, last):
+        crc32 = zlib.crc32(b"0" * 8, zlib.crc32(data[at:place], crc32))
+        at = place + 8
+    crc32 = zlib.crc32(data[at:], crc32)
+    return wanted == data[last : last + 8] == f"{crc32:08x}".encode("ascii")
+
+
 def _check(header: dict[str, Any]) -> int:
-    body = {key: value for key, value in header.items() if key != "check"}
+    body = {key: header[key] for key in header if key not in ("check", "whole")}
     return zlib.crc32(json.dumps(body).encode("ascii"))

@@ -16,7 +16,12 @@ from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import compose, load_index, map_states, read_map
-from gulpio2.storage.index.file import INDEX_NAME, map_index, write_index
+from gulpio2.storage.index.file import (
+    INDEX_NAME,
+    is_whole,
+    map_index,
+    write_index,
+)
 from gulpio2.storage.index.opening import PARTIAL, is_small
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.local import LocalStore
@@ -245,6 +250,8 @@ def check_index(path: StrPath) -> list[str]:
             faults.append("its columns for finding ids are damaged")
         if not has_right_metadata(content):
             faults.append("its columns of metadata are damaged")
+        if not faults and not (content.source and is_whole(content.source)):
+            faults.append("a byte of it has changed, of those that readers need not")
     return faults
 
 
