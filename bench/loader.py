@@ -250,7 +250,11 @@ def machine() -> dict[str, Any]:
             if line.startswith("model name"):
                 model = line.partition(":")[2].strip()
                 break
-    return {"processor": model, "cores": len(os.sched_getaffinity(0))}
+    return {
+        "processor": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
+    }
 
 
 def main() -> None:

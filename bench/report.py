@@ -55,7 +55,7 @@ def section(verb: str, found: dict[str, Any]) -> Iterator[str]:
     missed = [name for name, case in found["cases"].items() if case["met"] is False]
     aimed = sum(bool(case["target"]) for case in found["cases"].values())
     if missed:
-        yield f"Of {aimed} targets {len(missed)} are missed:\n"
+        yield f"Of {aimed} targets, missed: {len(missed)}\n"
         for name in missed:
             case = found["cases"][name]
             middle = f"{_number(case['median'])} {case['unit']}"

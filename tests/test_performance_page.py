@@ -39,7 +39,7 @@ def test_what_is_missed_is_named_first_and_marked_in_its_table(report):
     }
     text = report.page({"loader": found})
     assert "a processor, 2 cores" in text
-    assert "Of 2 targets 1 are missed:\n\n* random: a / b: 0.5 ratio, and it" in text
+    assert "Of 2 targets, missed: 1\n\n* random: a / b: 0.5 ratio, and it" in text
     assert "It rained." in text
     assert "### Random\n" in text
     assert (
