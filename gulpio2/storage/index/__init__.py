@@ -7,6 +7,7 @@ each row, when it is first used, against the map that it was made from.
 * `building`: maps to columns.
 * `arrow_file`: where the buffers of an Arrow file are, without the Arrow library.
 * `typed`: users' metadata as typed columns.
+* `whole`: the checksum of the whole file.
 * `file`: columns to ``index.arrow`` and back.
 * `table`: what users see, as an Arrow table.
 * `entries`, `lazy`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.

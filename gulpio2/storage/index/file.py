@@ -27,7 +27,6 @@ import base64
 import json
 import mmap
 import os
-import re
 import sys
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -46,6 +45,7 @@ from gulpio2.storage.index.columns import (
     ids_crc32,
 )
 from gulpio2.storage.index.typed import typed_columns
+from gulpio2.storage.index.whole import NO_SUM, SummingFile
 from gulpio2.storage.local import new_token
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ __all__ = [
     "INDEX_NAME",
     "NewerIndexError",
     "frames_column",
-    "is_whole",
     "make_batch",
     "map_index",
     "named_columns",
@@ -67,8 +66,6 @@ __all__ = [
 ]
 
 INDEX_NAME = "index.arrow"
-# The schema is the first thing in the file, and stands once more behind the columns.
-_WHOLE = re.compile(rb'"whole": "([0-9a-f]{8})"')
 VERSION = 1
 
 # Columns in the file, and the arrays that their buffers are, depth first; None for the
@@ -219,8 +216,8 @@ def write_index(
         },
     }
     header["check"] = _check(header)
-    header["whole"] = "0" * 8
-    whole = _Summing()
+    header["whole"] = NO_SUM
+    whole = SummingFile()
     _write_file(whole, batch.replace_schema_metadata({"gulp2": json.dumps(header)}))
     header["whole"] = f"{whole.crc32:08x}"
     batch = batch.replace_schema_metadata({"gulp2": json.dumps(header)})
@@ -244,22 +241,19 @@ def _write_file(sink: Any, batch: Any) -> None:
         writer.write_batch(batch)
 
 
-class _Summing:
-    """A file of which only the checksum is kept."""
+class _Sink:
+    """A store's writer, as Arrow wants a file."""
 
     closed = False
 
-    def __init__(self) -> None:
-        self.crc32 = 0
-        self._position = 0
-
-    def tell(self) -> int:
-        return self._position
+    def __init__(self, writer: StoreWriter) -> None:
+        self._writer = writer
+        self.tell = writer.tell
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        self.crc32 = zlib.crc32(view, self.crc32)
-        self._position += len(view)
+        for start in range(0, len(view), _WRITTEN_AT_ONCE):
+            self._writer.write(view[start : start + _WRITTEN_AT_ONCE])
         return len(view)
 
     def flush(self) -> None:
@@ -270,23 +264,6 @@ class _Summing:
 
     def writable(self) -> bool:
         return True
-
-
-class _Sink(_Summing):
-    """A store's writer, as Arrow wants a file."""
-
-    def __init__(self, writer: StoreWriter) -> None:
-        super().__init__()
-        self._writer = writer
-
-    def tell(self) -> int:
-        return self._writer.tell()
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        for start in range(0, len(view), _WRITTEN_AT_ONCE):
-            self._writer.write(view[start : start + _WRITTEN_AT_ONCE])
-        return len(view)
 
 
 # --- reading --------------------------------------------------------------------------
@@ -396,21 +373,6 @@ def _arrays(
             raise ValueError(f"column {bounded} ends at {end}")
         arrays[bounded] = arrays[bounded][:end]
     return arrays
-
-
-def is_whole(data: memoryview) -> bool:
-    """Compare every byte of an index file with the checksum that it has of itself."""
-    places = [match.start(1) for match in _WHOLE.finditer(data)]
-    if len(places) < 2:
-        return False
-    first, last = places[0], places[-1]
-    wanted = bytes(data[first : first + 8])
-    crc32, at = 0, 0
-    for place in (first, last):
-        crc32 = zlib.crc32(b"0" * 8, zlib.crc32(data[at:place], crc32))
-        at = place + 8
-    crc32 = zlib.crc32(data[at:], crc32)
-    return wanted == data[last : last + 8] == f"{crc32:08x}".encode("ascii")
 
 
 def _check(header: dict[str, Any]) -> int:

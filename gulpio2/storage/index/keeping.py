@@ -16,14 +16,10 @@ from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import compose, load_index, map_states, read_map
-from gulpio2.storage.index.file import (
-    INDEX_NAME,
-    is_whole,
-    map_index,
-    write_index,
-)
+from gulpio2.storage.index.file import INDEX_NAME, map_index, write_index
 from gulpio2.storage.index.opening import PARTIAL, is_small
 from gulpio2.storage.index.table import has_right_metadata
+from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
