@@ -86,12 +86,12 @@ def test_a_closed_pipe_is_quiet(start, tmp_path):
 
 def test_an_interrupt_ends_with_130_and_says_how_to_go_on(start, tmp_path):
     (tmp_path / "slow.py").write_text(
-        "import time\n"
+        "import os, time\n"
         "class Slow:\n"
         "    def __len__(self):\n"
         "        return 2\n"
         "    def iter_data(self, slice_element=None):\n"
-        "        open('begun', 'w').close()\n"
+        "        os.mkdir('begun')\n"  # not open(), which may swallow an interrupt
         "        time.sleep(60)\n"
         "        yield\n"
     )
