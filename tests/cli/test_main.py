@@ -91,8 +91,10 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(start, tmp_path):
         "    def __len__(self):\n"
         "        return 2\n"
         "    def iter_data(self, slice_element=None):\n"
-        "        os.mkdir('begun')\n"  # not open(), which may swallow an interrupt
-        "        time.sleep(60)\n"
+        "        os.mkdir('begun')\n"
+        # Not one long call: an interrupt just before it would be seen after it.
+        "        for _ in range(600):\n"
+        "            time.sleep(0.1)\n"
         "        yield\n"
     )
     process = start("ingest", "slow.py:Slow", "out", "--num-workers", "1")
