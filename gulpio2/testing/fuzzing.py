@@ -11,6 +11,7 @@ import functools
 import json
 import logging
 import tempfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from gulpio2.codecs.jpeg import (
     read_header,
 )
 from gulpio2.errors import GulpError
+from gulpio2.format.checked_json import dump_checked
 from gulpio2.format.entry import load_extras, verify_entry
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.journal import dump_line, load_lines
@@ -142,6 +144,42 @@ def _removals(data: bytes) -> None:
         check_deleted(pairs, REMOVALS_NAME)
 
 
+def _sign_object(data: bytes) -> bytes | None:
+    """Give a JSON object the check that fits what else is in it."""
+    try:
+        value = json.loads(data)
+        if isinstance(value, dict):
+            value.pop("check", None)
+            return dump_checked(value)
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def _sign_lines(data: bytes) -> bytes:
+    """Give each line of a journal the check that fits it."""
+    bodies = [line[9:] for line in data.split(b"\n")]
+    return b"".join(b"%08x %s\n" % (zlib.crc32(body), body) for body in bodies)
+
+
+def _also_signed(
+    parse: Callable[[bytes], object], sign: Callable[[bytes], bytes | None]
+) -> Callable[[bytes], None]:
+    """Parse bytes as they are, and again with checks that fit.
+
+    Hardly any change of a file that is checked comes past its check, and nothing behind
+    that would be tried.
+    """
+
+    def both(data: bytes) -> None:
+        with contextlib.suppress(GulpError):
+            parse(data)
+        if (signed := sign(data)) is not None:
+            parse(signed)
+
+    return both
+
+
 def _guarded(parse: Callable[[bytes], object]) -> Callable[[bytes], None]:
     """Make errors of the package no finding."""
 
@@ -157,12 +195,12 @@ PARSERS: dict[str, Callable[[bytes], None]] = {
     for name, parse in (
         ("gmeta", _gmeta),
         ("check_map", lambda data: check_map(data, "meta_0.gmeta")),
-        ("manifest", _manifest),
+        ("manifest", _also_signed(_manifest, _sign_object)),
         ("scan", _scan),
-        ("removals", _removals),
+        ("removals", _also_signed(_removals, _sign_object)),
         ("index", _index),
         ("condition", _condition),
-        ("journal", load_lines),
+        ("journal", _also_signed(load_lines, _sign_lines)),
         ("labels", check_labels),
         ("failures", check_failures_file),
         ("names", lambda data: list_chunks(data.decode("utf-8", "replace").split())),
