@@ -30,7 +30,7 @@ def split_request(element: Any) -> tuple[str, Any]:
     """
     if isinstance(element, tuple) and len(element) == 2:
         return str(element[0]), element[1]
-    if isinstance(element, str):
+    if isinstance(element, (str, int)):  # True is stored as "True", not as "1"
         return str(element), None
     try:
         return str(operator.index(element)), None

@@ -22,6 +22,8 @@ from gulpio2.fileio import ImgInfo, calculate_chunk_slices, extract_input_for_ge
     [
         ("a", ("a", None)),
         (7, ("7", None)),
+        (True, ("True", None)),
+        ((True, slice(1, 2)), ("True", slice(1, 2))),
         (("a", slice(1, 2)), ("a", slice(1, 2))),
         ((7, [1, 2]), ("7", [1, 2])),
         ((1.5, None), ("1.5", None)),
