@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,7 @@ class Feeding:
         used = resource.getrusage(resource.RUSAGE_SELF)
         end = int(used.ru_utime + used.ru_stime + seconds + 120)
         resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
+        warnings.simplefilter("ignore")  # of the grammar, for many conditions
         signal.signal(signal.SIGPROF, self._look)
         signal.setitimer(signal.ITIMER_PROF, INPUT_SECONDS, INPUT_SECONDS)
 
@@ -210,7 +212,7 @@ def feed_by_atheris(name: str, seconds: float) -> bool:
             Path(corpus, str(number)).write_bytes(data)
         command = [sys.executable, __file__, "--be-fed", name, str(seconds)]
         # Its own limits are of the clock on the wall.
-        command += [corpus, "-max_total_time=0", "-timeout=0"]
+        command += [corpus, "-max_total_time=0", "-timeout=1000000"]
         command += ["-rss_limit_mb=1024", "-max_len=20000", "-verbosity=0"]
         done = subprocess.run(command, check=False, stderr=subprocess.PIPE, cwd=corpus)
     if done.returncode:
