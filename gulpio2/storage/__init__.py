@@ -4,6 +4,7 @@
 * `local`: a folder of this machine, written so that a crash leaves old or new.
 * `handles`: open files for reading, few at a time, safe under threads and forks.
 * `locks`: one writer per folder.
+* `refusals`: what the system refused, and what a person can do about it.
 """
 
 from gulpio2.storage.local import open_store

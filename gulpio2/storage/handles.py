@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Any
 
 from gulpio2.errors import ReadRangeError, StorageError
+from gulpio2.storage.refusals import refused
 
 __all__ = ["HandlePool", "open_regular", "read_fully"]
 
@@ -164,9 +165,7 @@ def _open(path: str) -> _Handle:
     except FileNotFoundError:
         raise
     except OSError as cause:
-        raise StorageError(
-            cause.errno, f"cannot open {path}: {cause.strerror}"
-        ) from cause
+        raise refused(cause, "open", path) from cause
 
 
 def _read(handle: _Handle, path: str, offset: int, length: int) -> bytes:
@@ -191,9 +190,7 @@ def _read_into(fd: int, path: str, offset: int, memory: memoryview) -> None:
     except OSError as cause:
         if isinstance(cause, StorageError):
             raise
-        raise StorageError(
-            cause.errno, f"cannot read {path} at byte {offset}: {cause.strerror}"
-        ) from cause
+        raise refused(cause, "read", f"{path} at byte {offset}") from cause
 
 
 def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
@@ -208,9 +205,7 @@ def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
     except OSError as cause:
         if isinstance(cause, StorageError):
             raise
-        raise StorageError(
-            cause.errno, f"cannot read {path} at byte {offset}: {cause.strerror}"
-        ) from cause
+        raise refused(cause, "read", f"{path} at byte {offset}") from cause
     return data
 
 

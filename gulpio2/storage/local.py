@@ -13,6 +13,7 @@ from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.handles import HandlePool, open_regular
 from gulpio2.storage.locks import lock_file, lock_folder
+from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -43,15 +44,6 @@ def free_bytes(folder: StrPath) -> int | None:
     return found.f_bavail * found.f_frsize if found.f_blocks else None
 
 
-def _refused(cause: OSError, what: str, path: StrPath) -> StorageError:
-    """Say what could not be done, keeping the system's error number."""
-    return StorageError(
-        cause.errno,
-        f"cannot {what} {os.fspath(path)}: {cause.strerror or cause}. What was "
-        "committed before is intact",
-    )
-
-
 class LocalWriter:
     """A file being written through one descriptor. See `gulpio2.storage.base`."""
 
@@ -72,7 +64,7 @@ class LocalWriter:
             self._position = os.lseek(self._fd, 0, os.SEEK_END)
         except OSError as cause:
             self._drop()
-            raise _refused(cause, "open for writing", path) from cause
+            raise refused(cause, "open for writing", path, writing=True) from cause
         if not is_locked:
             self._drop()
             raise LockedError(
@@ -94,7 +86,7 @@ class LocalWriter:
                 self._position += written
                 rest = rest[written:]
         except OSError as cause:
-            raise _refused(cause, "write", self.path) from cause
+            raise refused(cause, "write", self.path, writing=True) from cause
 
     def truncate(self, size: int) -> None:
         """Drop everything after the first `size` bytes, and go on from there."""
@@ -102,14 +94,14 @@ class LocalWriter:
             os.ftruncate(self._descriptor(), size)
             self._position = os.lseek(self._descriptor(), size, os.SEEK_SET)
         except OSError as cause:
-            raise _refused(cause, "truncate", self.path) from cause
+            raise refused(cause, "truncate", self.path, writing=True) from cause
 
     def sync(self) -> None:
         """Return once the content is on the disk itself."""
         try:
             os.fsync(self._descriptor())
         except OSError as cause:
-            raise _refused(cause, "sync", self.path) from cause
+            raise refused(cause, "sync", self.path, writing=True) from cause
 
     def _drop(self) -> None:
         """Close a file that nothing was written to."""
@@ -124,7 +116,7 @@ class LocalWriter:
             try:
                 os.close(fd)
             except OSError as cause:
-                raise _refused(cause, "close", self.path) from cause
+                raise refused(cause, "close", self.path, writing=True) from cause
 
     def _descriptor(self) -> int:
         if self._fd is None:
@@ -166,7 +158,7 @@ class LocalStore:
         except FileNotFoundError:
             return []
         except OSError as cause:
-            raise _refused(cause, "list", self.folder) from cause
+            raise refused(cause, "list", self.folder) from cause
 
     def path(self, name: str) -> str:
         """Say where a name lies, for messages."""
@@ -181,7 +173,7 @@ class LocalStore:
         except FileNotFoundError:
             raise
         except OSError as cause:
-            raise _refused(cause, "read", self.folder / name) from cause
+            raise refused(cause, "read", self.folder / name) from cause
         return state.st_size
 
     def read(self, name: str) -> bytes:
@@ -192,7 +184,7 @@ class LocalStore:
         except FileNotFoundError:
             raise
         except OSError as cause:
-            raise _refused(cause, "read", self.folder / name) from cause
+            raise refused(cause, "read", self.folder / name) from cause
 
     def read_at(self, name: str, offset: int, length: int) -> bytes:
         """Read exactly this many bytes from this position, in one request."""
@@ -207,7 +199,9 @@ class LocalStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as cause:
-            raise _refused(cause, "create the folder", self.folder) from cause
+            raise refused(
+                cause, "create the folder", self.folder, writing=True
+            ) from cause
 
     def create(self, name: str, *, alone: bool = False) -> LocalWriter:
         """Begin a new file under a name that no reader looks at; it must not exist."""
@@ -237,8 +231,8 @@ class LocalStore:
         try:
             (self.folder / source).replace(self.folder / target)
         except OSError as cause:
-            raise _refused(
-                cause, f"rename to {target}", self.folder / source
+            raise refused(
+                cause, f"rename to {target}", self.folder / source, writing=True
             ) from cause
 
     def sync_names(self) -> None:
@@ -250,14 +244,16 @@ class LocalStore:
             finally:
                 os.close(fd)
         except OSError as cause:
-            raise _refused(cause, "sync the folder", self.folder) from cause
+            raise refused(
+                cause, "sync the folder", self.folder, writing=True
+            ) from cause
 
     def remove(self, name: str) -> None:
         """Remove a file; one that is not there is no error."""
         try:
             (self.folder / name).unlink(missing_ok=True)
         except OSError as cause:
-            raise _refused(cause, "remove", self.folder / name) from cause
+            raise refused(cause, "remove", self.folder / name, writing=True) from cause
 
     def lock(self) -> AbstractContextManager[None]:
         """Be the only writer, or raise `gulpio2.errors.LockedError`."""

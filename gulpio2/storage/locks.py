@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
+from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +52,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as cause:
-        raise StorageError(
-            cause.errno, f"cannot open the folder {folder}: {cause.strerror}"
-        ) from cause
+        raise refused(cause, "open the folder", folder, writing=True) from cause
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as cause:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-
-import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.storage.local import LocalStore
@@ -107,14 +104,6 @@ def test_it_waits_for_no_other_writer(gulp2, gulped):
         result = gulp2("index", gulped, status=1)
     assert "another process is writing to" in result.stderr
     assert not (gulped / "index.arrow").exists()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_an_error(gulp2, gulped):
-    gulped.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    result = gulp2("index", gulped, status=1)
-    gulped.chmod(stat.S_IRWXU)
-    assert "cannot" in result.stderr
 
 
 def test_info_says_whether_there_is_one(gulp2, gulped):

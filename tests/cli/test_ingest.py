@@ -253,12 +253,38 @@ def test_bad_input_is_a_message_and_an_exit_status(
         assert result.stderr.count("gulp2: error: ") == 1
 
 
-def test_a_read_only_output_is_a_message(gulp2, adapter_file, read_only):
-    result = gulp2(
-        "ingest", f"{adapter_file}:MyAdapter", "s", read_only / "out", status=1
-    )
-    assert str(read_only) in result.stderr
-    assert "denied" in result.stderr.lower()
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_read_only_output_is_a_message_that_says_what_to_do(
+    gulp2, adapter_file, read_only, workers
+):
+    words = ("ingest", f"{adapter_file}:MyAdapter", "s", "--num-workers", workers)
+    for output, refused in (
+        (read_only / "out", f"cannot create the folder {read_only / 'out'}"),
+        (read_only, f"cannot open for writing {read_only}"),
+    ):
+        result = gulp2(*words, output, status=1)
+        assert refused in result.stderr
+        assert "Permission denied. Make the folder writable" in result.stderr
+        assert "What was committed before is intact" in result.stderr
+        assert list(read_only.iterdir()) == []
+
+
+def test_what_is_in_a_read_only_directory_stays_as_it_is(
+    gulp2, adapter_file, read_only
+):
+    read_only.chmod(0o755)
+    gulp2("ingest", f"{adapter_file}:MyAdapter", "s", read_only, "--quiet")
+    read_only.chmod(0o555)
+    before = {path.name: path.read_bytes() for path in read_only.iterdir()}
+    more = ("--num-items", 5, "--on-duplicate", "skip")
+    for words in (
+        ("ingest", f"{adapter_file}:MyAdapter", "s", read_only, *more),
+        ("delete", read_only, "ramp0"),
+        ("index", read_only),
+    ):
+        assert "Permission denied. Make the" in gulp2(*words, status=1).stderr
+    assert {path.name: path.read_bytes() for path in read_only.iterdir()} == before
+    gulp2("check", "--deep", read_only)
 
 
 def test_an_output_that_cannot_be_made_is_a_message(gulp2, adapter_file, tmp_path):

@@ -173,7 +173,18 @@ def test_a_full_disk_is_a_storage_error_with_its_number(store, monkeypatch, name
             call(writer)
     writer.close()
     assert caught.value.errno == errno.ENOSPC
+    assert "Make room there" in str(caught.value)
     assert "What was committed before is intact" in str(caught.value)
+
+
+def test_what_cannot_be_read_is_said_with_what_to_do(store, monkeypatch):
+    make(store, a=b"1")
+    fail_at(monkeypatch, "open", errno.EACCES)
+    with pytest.raises(StorageError, match="Permission denied") as caught:
+        store.read("a")
+    assert str(store.folder / "a") in str(caught.value)
+    assert "Make it readable" in str(caught.value)
+    assert "committed" not in str(caught.value)  # nothing was being written
 
 
 def test_a_rename_replaces_what_had_the_name(store):

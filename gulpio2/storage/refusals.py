@@ -1,0 +1,62 @@
+"""What the system refused, and what a person can do about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import StorageError
+
+if TYPE_CHECKING:
+    from gulpio2.types import StrPath
+
+__all__ = ["refused"]
+
+# Error number -> what to do; the first where nothing is written.
+_READING = {
+    errno.EACCES: "Make it readable for you (chmod), or ask its owner to",
+    errno.EIO: "The disk may be failing: copy what can still be read",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n)",
+    errno.ENOTDIR: "A part of this path is a file: give the path of a folder",
+}
+_MAKE_ROOM = "Make room there and go on, or give another folder"
+_WRITING = {
+    **_READING,
+    errno.EACCES: "Make the folder writable for you (chmod), or give another",
+    errno.EPERM: "Make the folder writable for you, or give another",
+    errno.EROFS: "It is mounted for reading only: give another folder",
+    errno.ENOSPC: _MAKE_ROOM,
+    errno.EDQUOT: _MAKE_ROOM,
+    errno.EFBIG: "No file may be so large there: write smaller chunks",
+    errno.EEXIST: "A file has this name: give another",
+}
+
+
+def refused(
+    cause: OSError, what: str, path: StrPath, *, writing: bool = False
+) -> StorageError:
+    """Make the error that says what could not be done, where, and what to do.
+
+    Parameters
+    ----------
+    cause : OSError
+        What the system said; its number is kept.
+    what : str
+        A verb: ``open``.
+    path : str or path
+        With what.
+    writing : bool, keyword-only
+        It was to be written to.
+
+    Examples
+    --------
+    >>> print(refused(OSError(13, "Permission denied"), "read", "a").strerror)
+    cannot read a: Permission denied. Make it readable for you (chmod), or ask its \
+owner to
+    """
+    advice = (_WRITING if writing else _READING).get(cause.errno or 0)
+    said = [f"cannot {what} {os.fspath(path)}: {cause.strerror or cause}"]
+    said += [advice] if advice else []
+    said += ["What was committed before is intact"] if writing else []
+    return StorageError(cause.errno, ". ".join(said))
