@@ -394,6 +394,7 @@ class GulpIngestor:
         for name in list_chunks(names).partials:
             store.remove(name)
         if JOURNAL_NAME in names:
+            store.sync_names()  # or the disk may keep the others and lose the journal
             journal.remove()
 
     def _tell(self, **counts: int) -> None:

@@ -1,15 +1,16 @@
 """What a disk may hold after the power failed: recorded operations, replayed in part.
 
 All files are written through `gulpio2.storage.local`. `record_operations` notes every
-write, truncation, sync, rename, removal and sync of the folder there; `state_after_cut`
-gives one of the states that a disk may legally be found in when the power goes after
-some of them.
+write, truncation, sync, rename, removal and sync of the folder there. `all_states`
+gives every state that a disk may legally be found in when the power goes after some of
+them, `state_after_cut` draws one where there are too many.
 
 The model is that of POSIX, weaker than any journaling file system:
 
 * what was written to a file before its last sync is there; of what was written since,
   each page of 512 or 4,096 bytes may be there or not, in any combination, and bytes
-  that are missing before some that are there are zero;
+  that are missing before some that are there are zero; a file may have grown without
+  the bytes that it grew by;
 * names that were made, changed or removed before the last sync of the folder are as
   they were then; of the changes since, each may have happened or not, in any
   combination, and a rename is done as a whole or not at all.
@@ -17,6 +18,7 @@ The model is that of POSIX, weaker than any journaling file system:
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,10 +28,19 @@ from gulpio2.storage.local import LocalStore, LocalWriter
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Operation", "Recording", "record_operations", "state_after_cut"]
+__all__ = [
+    "Operation",
+    "Recording",
+    "all_states",
+    "record_operations",
+    "state_after_cut",
+]
+
+_NAMING = ("create", "rename", "remove")
+_WRITING = ("write", "truncate")
 
 
 class Operation(NamedTuple):
@@ -207,32 +218,96 @@ def state_after_cut(
     dict
         Name to content.
     """
-    done = recording.operations[:cut]
-    contents: dict[int, bytearray] = {}
-    for file, data in enumerate(recording.before.values()):
-        contents[file] = bytearray(data)
-    names = {name: file for file, name in enumerate(recording.before)}
-    last_sync: dict[int, int] = {}
-    names_synced = -1
-    for index, operation in enumerate(done):
-        if operation.kind == "sync":
-            last_sync[operation.file] = index
-        elif operation.kind == "sync names":
-            names_synced = index
-    for index, operation in enumerate(done):
+    contents = _contents_before(recording)
+    names = _names_before(recording)
+    for operation, is_synced in _with_syncs(recording.operations[:cut]):
         likely = keep(operation) if callable(keep) else keep
-        if operation.kind in ("create", "rename", "remove"):
-            if index < names_synced or rng.random() < likely:
+        if operation.kind in _NAMING:
+            if is_synced or rng.random() < likely:
                 _change_names(names, operation)
-        elif operation.kind in ("write", "truncate"):
+        elif operation.kind in _WRITING:
             content = contents.setdefault(operation.file, bytearray())
-            if index < last_sync.get(operation.file, -1):
+            if is_synced:
                 _change_content(content, operation)
             else:
                 _change_in_part(content, operation, rng, likely, page)
     return {
         name: bytes(contents.get(file, bytearray())) for name, file in names.items()
     }
+
+
+def all_states(
+    recording: Recording, cut: int, *, page: int
+) -> Iterator[dict[str, bytes]]:
+    """Give every state of the disk that is legal after the power went, each once.
+
+    Parameters
+    ----------
+    recording : Recording
+        What was done.
+    cut : int
+        How many of the operations had been done.
+    page : int
+        Bytes that are written at once. What can come of a larger page that is a
+        multiple of this one can come of this one too.
+
+    Yields
+    ------
+    dict
+        Name to content.
+
+    Notes
+    -----
+    They are as many as there are subsets of what was not synced, less what comes to the
+    same: for small files, and a few operations between one sync and the next.
+    """
+    contents = {
+        file: {bytes(data)} for file, data in _contents_before(recording).items()
+    }
+    all_names = [_names_before(recording)]
+    for operation, is_synced in _with_syncs(recording.operations[:cut]):
+        if operation.kind in _NAMING:
+            changed = [dict(names) for names in all_names]
+            for names in changed:
+                _change_names(names, operation)
+            both = changed if is_synced else [*all_names, *changed]
+            all_names = [dict(one) for one in {frozenset(n.items()) for n in both}]
+        elif operation.kind in _WRITING:
+            found = contents.get(operation.file, {b""})
+            found = _all_changes(found, operation, page, is_synced=is_synced)
+            contents[operation.file] = found
+    seen: set[frozenset[tuple[str, bytes]]] = set()
+    for names in all_names:
+        files = sorted(set(names.values()))
+        choices = [sorted(contents.get(file, {b""})) for file in files]
+        for chosen in itertools.product(*choices):
+            of = dict(zip(files, chosen, strict=True))
+            state = {name: of[file] for name, file in names.items()}
+            key = frozenset(state.items())
+            if key not in seen:
+                seen.add(key)
+                yield state
+
+
+def _contents_before(recording: Recording) -> dict[int, bytearray]:
+    return {
+        file: bytearray(data) for file, data in enumerate(recording.before.values())
+    }
+
+
+def _names_before(recording: Recording) -> dict[str, int]:
+    return {name: file for file, name in enumerate(recording.before)}
+
+
+def _with_syncs(done: Sequence[Operation]) -> Iterator[tuple[Operation, bool]]:
+    """Give each operation, and whether what it did was synced later."""
+    last_sync = {op.file: at for at, op in enumerate(done) if op.kind == "sync"}
+    names_synced = max(
+        (at for at, op in enumerate(done) if op.kind == "sync names"), default=-1
+    )
+    for at, operation in enumerate(done):
+        synced = last_sync.get(operation.file, -1)
+        yield operation, at < (names_synced if operation.kind in _NAMING else synced)
 
 
 def _change_names(names: dict[str, int], operation: Operation) -> None:
@@ -260,13 +335,41 @@ def _change_in_part(
         if rng.random() < keep:
             _change_content(content, operation)
         return
-    start, stop = operation.offset, operation.offset + len(operation.data)
-    at = start
-    while at < stop:
-        end = min(stop, at - at % page + page)
+    stop = operation.offset + len(operation.data)
+    for piece in _pieces(operation, page):
         if rng.random() < keep:
-            piece = operation.data[at - start : end - start]
-            _change_content(content, Operation("write", offset=at, data=piece))
-        at = end
+            _change_content(content, piece)
     if len(content) < stop and rng.random() < keep:
         content.extend(bytes(stop - len(content)))
+
+
+def _pieces(operation: Operation, page: int) -> list[Operation]:
+    """Cut a write at the edges of pages."""
+    start, stop = operation.offset, operation.offset + len(operation.data)
+    edges = [start, *range(start - start % page + page, stop, page), stop]
+    return [
+        Operation("write", offset=at, data=operation.data[at - start : end - start])
+        for at, end in itertools.pairwise(edges)
+    ]
+
+
+def _all_changes(
+    contents: set[bytes], operation: Operation, page: int, *, is_synced: bool
+) -> set[bytes]:
+    """Give what a file may hold after an operation, from what it may have held."""
+    if is_synced or operation.kind == "truncate":
+        done = {_changed(content, operation) for content in contents}
+        return done if is_synced else contents | done
+    edges = []
+    for piece in _pieces(operation, page):
+        contents = contents | {_changed(content, piece) for content in contents}
+        edges.append(piece.offset + len(piece.data))
+    return contents | {
+        content.ljust(edge, b"\0") for content in contents for edge in edges
+    }
+
+
+def _changed(content: bytes, operation: Operation) -> bytes:
+    result = bytearray(content)
+    _change_content(result, operation)
+    return bytes(result)

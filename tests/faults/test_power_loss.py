@@ -1,28 +1,27 @@
 """The power fails: whatever the disk kept, what was committed is there and whole.
 
-The quick form draws some states of the disk for each program. ``bin/faults`` sets
-``GULPIO2_FAULTS=long``: every operation as the moment of the cut, many states of each.
+States of the disk are drawn, of sets that are too large to go through all of them, as
+test_power_states.py does. ``bin/faults`` sets ``GULPIO2_FAULTS=long``: every operation
+as the moment of the cut, many states of each.
 """
 
 import itertools
 import os
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.format.layout import list_chunks
-from gulpio2.removal import compact_directory, delete_items
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.removal import delete_items
 from gulpio2.storage.local import LocalStore
-from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from gulpio2.testing import FrameAdapter, make_gulp_directory
 from gulpio2.testing.faults import content
 from gulpio2.testing.power import record_operations, state_after_cut
+from tests.faults.cuts import CHANGES, LONG, clips_of, committed, put
 
-LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 MODES: dict[str, dict[str, Any]] = {
     "count": {},
     "bytes": {"chunk_bytes": 3000},
@@ -43,15 +42,6 @@ def ingest(folder, mode, *, resume=False):
     return GulpIngestor(adapter, folder, 2, 1, resume=resume, **MODES[mode]).run()
 
 
-def clips_of(folder):
-    """Open the directory, which must work, and read all that it says it has."""
-    with GulpDirectory(folder) as directory:
-        return {
-            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
-            for id_ in directory.chunk_lookup
-        }
-
-
 def states(recording, seed, sample):
     """Cuts, and states of the disk after them."""
     rng = random.Random(seed)
@@ -64,23 +54,6 @@ def states(recording, seed, sample):
         keep = (0.0, 1.0, 0.5, 0.5, 0.9, 0.1)[turn % 6]
         page = (512, 4096)[turn // 6 % 2]
         yield cut, state_after_cut(recording, cut, rng, keep=keep, page=page)
-
-
-def put(folder, state):
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for name, data in state.items():
-        (folder / name).write_bytes(data)
-
-
-def committed(recording, cut):
-    """Numbers of the chunks whose map had its name, and the folder was synced since."""
-    numbers: set[int] = set()
-    for index, operation in enumerate(recording.operations[:cut]):
-        later = recording.operations[index + 1 : cut]
-        if operation.kind == "rename" and any(op.kind == "sync names" for op in later):
-            numbers.update(list_chunks([operation.name]).meta_only)
-    return numbers
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -147,39 +120,12 @@ def test_the_recording_has_every_change(tmp_path):
     assert {"create", "write", "sync", "rename", "remove", "sync names"} <= kinds
 
 
-def append_to_a_chunk(folder):
-    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
-    with chunk.open("ab"):
-        chunk.append("new", {"n": 1}, make_frames(3, seed=9))
-        chunk.flush()
-        chunk.append("newer", {"n": 2}, make_frames(3, seed=10))
-
-
-def replace_a_chunk(folder):
-    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
-    with chunk.open("wb"):
-        chunk.append("new", {"n": 1}, make_frames(3, seed=9))
-
-
-def delete_some(folder):
-    delete_items(folder, ["item0", "item3"])
-
-
-def delete_and_compact(folder):
-    delete_items(folder, ["item0"])
-    compact_directory(folder)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [append_to_a_chunk, replace_a_chunk, delete_some, delete_and_compact],
-    ids=lambda change: change.__name__.replace("_", " "),
-)
-def test_a_change_of_a_directory_leaves_every_item_whole_or_not_there(tmp_path, change):
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_a_directory_leaves_every_item_whole_or_not_there(tmp_path, name):
     make_gulp_directory(tmp_path / "whole", num_items=4, num_frames=2).close()
     before = clips_of(tmp_path / "whole")
     with record_operations(tmp_path / "whole") as recording:
-        change(tmp_path / "whole")
+        CHANGES[name](tmp_path / "whole", lambda: None)
     after = clips_of(tmp_path / "whole")
     for number, (cut, state) in enumerate(states(recording, 2, 80)):
         put(tmp_path / "cut", state)
