@@ -168,6 +168,19 @@ def test_a_file_that_is_a_folder_is_a_finding_and_the_rest_is_checked(folder, na
     assert ("data-too-short", "data_1.gulp") in codes
 
 
+def test_a_map_that_cannot_be_read_says_nothing_about_its_data(folder, monkeypatch):
+    read = LocalStore.read
+
+    def refuse(self: LocalStore, name: str) -> bytes:
+        if name == "meta_0.gmeta":
+            raise StorageError(13, "Permission denied")
+        return read(self, name)
+
+    monkeypatch.setattr(LocalStore, "read", refuse)
+    (problem,) = check_directory(folder, deep=True).problems
+    assert (problem.code, problem.file) == ("unreadable-file", "meta_0.gmeta")
+
+
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_disk_that_fails_is_a_finding_with_its_place(folder, monkeypatch, deep):
     read_at = LocalStore.read_at

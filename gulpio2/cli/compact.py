@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gulpio2.cli.command import DocumentedCommand
-from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.options import (
+    directory_argument,
+    json_option,
+    require_gulp_directory,
+    verbosity_options,
+)
 from gulpio2.cli.terminal import count, is_quiet, write_lines
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
     from gulpio2.removal import compact_directory
     from gulpio2.storage.local import open_store
 
+    require_gulp_directory(directory)
     store = open_store(directory)
     planned = compact_directory(directory, dry_run=True)
     total = sum(store.size(data_name(item.chunk)) for item in planned)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gulpio2.cli.command import DocumentedCommand, argument
-from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.options import (
+    directory_argument,
+    json_option,
+    require_gulp_directory,
+    verbosity_options,
+)
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
 
 if TYPE_CHECKING:
@@ -39,6 +44,7 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
     """
     from gulpio2.removal import delete_items
 
+    require_gulp_directory(directory)
     deletions = delete_items(directory, ids, dry_run=dry_run)
     if as_json:
         click.echo(json.dumps([asdict(deletion) for deletion in deletions]))

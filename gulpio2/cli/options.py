@@ -22,6 +22,7 @@ __all__ = [
     "json_option",
     "open_gulp_directory",
     "overwrite_option",
+    "require_gulp_directory",
     "verbosity_options",
 ]
 
@@ -87,26 +88,29 @@ def verbosity_options(command: Callable[..., Any]) -> Any:
     )(command)
 
 
-def open_gulp_directory(path: Path) -> GulpDirectory:
-    """Open a folder that must be a gulp directory.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
+def require_gulp_directory(path: Path) -> None:
+    """Refuse a folder that is no gulp directory.
 
     Raises
     ------
     FormatError
-        It holds neither a chunk nor a manifest.
+        It holds neither a map nor a manifest.
     """
-    from gulpio2.directory import GulpDirectory
-    from gulpio2.format.layout import MANIFEST_NAME
+    from gulpio2.format.layout import MANIFEST_NAME, list_chunks
+    from gulpio2.storage import open_store
 
-    directory = GulpDirectory(path)
-    if not directory.num_chunks and not (path / MANIFEST_NAME).exists():
+    names = open_store(path).names()
+    found = list_chunks(names)
+    if not (found.chunks or found.meta_only or MANIFEST_NAME in names):
         raise FormatError(
             f"{path} is no gulp directory: it holds no chunk, that is no data_N.gulp "
             "with its meta_N.gmeta. Give the folder that was ingested into"
         )
-    return directory
+
+
+def open_gulp_directory(path: Path) -> GulpDirectory:
+    """Open a folder that must be a gulp directory; see `require_gulp_directory`."""
+    from gulpio2.directory import GulpDirectory
+
+    require_gulp_directory(path)
+    return GulpDirectory(path)

@@ -337,7 +337,8 @@ def _damage_of(name: str) -> Damage | None:
         ) from cause
     except OSError as cause:
         raise SourceReadError(
-            f"Video {name!r} cannot be read: {cause.strerror or cause}."
+            f"Video {name!r} cannot be read: {cause.strerror or cause}. "
+            "Mend that, or leave it out."
         ) from cause
 
 

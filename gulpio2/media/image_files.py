@@ -64,7 +64,8 @@ def read_file(path: StrPath) -> bytes:
         ) from cause
     except OSError as cause:
         raise SourceReadError(
-            f"Image {name!r} cannot be read: {cause.strerror or cause}."
+            f"Image {name!r} cannot be read: {cause.strerror or cause}. "
+            "Mend that, or leave it out."
         ) from cause
 
 

@@ -182,8 +182,10 @@ class _DirectoryCheck:
             return None
 
     def _check_map(self, name: str) -> MapFindings:
-        data = self._read(name)
-        found = MapFindings() if data is None else check_map(data, name)
+        try:
+            found = check_map(self.store.read(name), name)
+        except OSError as cause:
+            found = MapFindings(problems=[unreadable(name, cause)])
         self.findings.add(found.problems, found.notes)
         report = self.findings.report
         report.items += len(found.ids)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from gulpio2 import GulpDirectory
 
 
@@ -21,6 +23,14 @@ def test_an_unknown_id_is_exit_status_1_and_nothing_is_deleted(gulp2, gulped):
     result = gulp2("delete", gulped, "item1", "nobody", status=1)
     assert "no item 'nobody'" in result.stderr
     assert "item1" in GulpDirectory(gulped)
+
+
+@pytest.mark.parametrize("words", [["compact"], ["delete", "item1"]])
+def test_a_folder_that_is_no_gulp_directory_is_refused(gulp2, tmp_path, words):
+    (tmp_path / "videos").mkdir()
+    result = gulp2(words[0], "videos", *words[1:], status=1)
+    assert "videos is no gulp directory" in result.stderr
+    assert result.stdout == ""
 
 
 def test_no_id_is_wrong_usage(gulp2, gulped):
