@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,11 +16,12 @@ from gulpio2.cli.adapter_options import adapter_options, make_adapter
 from gulpio2.cli.command import DocumentedArgument, DocumentedCommand, DocumentedGroup
 from gulpio2.cli.constructor import summary_of
 from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
-from gulpio2.cli.parameter_types import ByteSize
+from gulpio2.cli.parameter_types import ByteSize, OutputFolder
 from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gulpio2.ingest.report import IngestReport
     from gulpio2.ingest.shard import Shard
@@ -129,7 +129,7 @@ def adapter_command(name: str, cls: type) -> click.Command:
     output = DocumentedArgument(
         ["output"],
         metavar="OUTPUT",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=OutputFolder(),
         help="The gulp directory.",
     )
     positionals = [p for p in own if isinstance(p, DocumentedArgument)]

@@ -10,6 +10,7 @@ import click
 
 from gulpio2.cli.command import DocumentedCommand, argument
 from gulpio2.cli.options import json_option, verbosity_options
+from gulpio2.cli.parameter_types import OutputFolder
 from gulpio2.cli.terminal import count, escape, is_quiet
 
 __all__ = ["merge"]
@@ -33,7 +34,7 @@ __all__ = ["merge"]
 @argument(
     "target",
     metavar="TARGET",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     help="The gulp directory that gets their chunks; made if it is missing.",
 )
 @click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,15 @@ if TYPE_CHECKING:
 else:  # no type argument before click 8.4
     ParamType = click.ParamType
 
-__all__ = ["ByteSize", "FrameChoice", "Items", "NumberOrText", "OrNone", "ParamType"]
+__all__ = [
+    "ByteSize",
+    "FrameChoice",
+    "Items",
+    "NumberOrText",
+    "OrNone",
+    "OutputFolder",
+    "ParamType",
+]
 
 _UNITS = {
     "": 1, "b": 1,
@@ -154,3 +163,22 @@ class OrNone(ParamType):
     def get_metavar(self, *args: Any, **kwargs: Any) -> str | None:
         """Show what the other type shows."""
         return self.kind.get_metavar(*args, **kwargs)
+
+
+class OutputFolder(click.Path):
+    """A folder to write to.
+
+    An empty word is none: it is a shell's variable that was not set, and would mean the
+    current folder.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Refuse an empty word."""
+        if value == "":
+            self.fail("It is empty. The current folder is '.'.", param, ctx)
+        return super().convert(value, param, ctx)

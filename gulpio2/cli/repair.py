@@ -9,6 +9,7 @@ import click
 
 from gulpio2.cli.command import DocumentedCommand, argument
 from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
+from gulpio2.cli.parameter_types import OutputFolder
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
 
 __all__ = ["repair"]
@@ -31,7 +32,7 @@ __all__ = ["repair"]
 @argument(
     "target",
     metavar="TARGET",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     help="Where to write: a folder that is missing or empty.",
 )
 @dry_run_option

@@ -216,6 +216,10 @@ class GulpIngestor:
 
     def output_store(self) -> Store:
         """Give the store of the output folder."""
+        if self.output_folder == "":  # a shell's variable that was not set
+            raise IngestSettingError(
+                "output_folder is empty; give a folder ('.' is the current one)"
+            )
         return open_store(self.output_folder)
 
     # --- the run -------------------------------------------------------------------

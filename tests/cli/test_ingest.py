@@ -287,6 +287,13 @@ def test_what_is_in_a_read_only_directory_stays_as_it_is(
     gulp2("check", "--deep", read_only)
 
 
+@pytest.mark.parametrize("command", [["ingest", "video-folder"], ["repair"], ["merge"]])
+def test_an_empty_output_is_wrong_usage(gulp2, tmp_path, command):
+    (tmp_path / "in").mkdir()
+    assert "It is empty" in gulp2(*command, "in", "", status=2).stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
 def test_an_output_that_cannot_be_made_is_a_message(gulp2, adapter_file, tmp_path):
     (tmp_path / "file").write_text("")
     result = gulp2("ingest", f"{adapter_file}:MyAdapter", "s", "file/out", status=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import hypothesis
 import pytest
@@ -13,6 +15,7 @@ from gulpio2.cli.parameter_types import (
     Items,
     NumberOrText,
     OrNone,
+    OutputFolder,
 )
 
 
@@ -79,3 +82,9 @@ def test_values_are_split_at_commas():
 def test_an_empty_text_can_stand_for_none():
     assert OrNone(click.INT).convert("", None, None) is None
     assert OrNone(click.INT).convert("3", None, None) == 3
+
+
+def test_an_output_folder_has_a_name():
+    assert OutputFolder().convert(".", None, None) == Path()
+    with pytest.raises(click.BadParameter, match="It is empty"):
+        OutputFolder().convert("", None, None)

@@ -401,6 +401,15 @@ def test_an_adapter_without_items_is_refused(tmp_path):
     assert (tmp_path / "out").is_dir()
 
 
+def test_an_output_folder_without_a_name_is_not_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IngestSettingError, match="output_folder is empty"):
+        GulpIngestor(FrameAdapter(), "", 1, 1)()
+    assert content(tmp_path) == {}
+    GulpIngestor(FrameAdapter(), ".", 1, 1)()
+    assert GulpDirectory(".").num_chunks == len(FrameAdapter())
+
+
 def test_a_folder_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(StorageError, match="cannot create the folder"):
