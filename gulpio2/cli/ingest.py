@@ -277,6 +277,7 @@ def _available_cpus() -> int:
 
 def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     """Ingest with a bar, and report."""
+    from gulpio2.cli.interrupts import insist_on_interrupts
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.errors import StorageError
@@ -293,6 +294,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
 
             executor, num_workers = stack.enter_context(connect(settings.scheduler))
         bar = stack.enter_context(ProgressBar(num_items))
+        progress = stack.enter_context(insist_on_interrupts(bar))
         ingestor = GulpIngestor(
             adapter,
             settings.output,
@@ -305,7 +307,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it
             resume=settings.resume,
             ignore_space=settings.ignore_space,
-            progress=bar,
+            progress=progress,
         )
         try:
             report = ingestor.run()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import default_rng
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.chunk import GulpChunk
@@ -95,7 +96,7 @@ def make_frames(
     list of numpy.ndarray
         ``(height, width, 3)`` uint8 RGB, or ``(height, width)``.
     """
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     rows = np.linspace(0, 1, height)[:, None, None]
     columns = np.linspace(0, 1, width)[None, :, None]
     frames = []

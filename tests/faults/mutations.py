@@ -132,6 +132,20 @@ MUTATIONS = [
         "tests/format/test_checks.py",
     ),
     Mutation(
+        "forget the folder between the last two removals of an ingest",
+        "ingest/ingestor.py",
+        "            store.sync_names()  # or the disk",
+        "            # or the disk",
+        "tests/faults/test_power_states.py -k resuming",
+    ),
+    Mutation(
+        "go on after an interrupt that was swallowed",
+        "cli/interrupts.py",
+        "        if came and ",
+        "        if not came and ",
+        "tests/faults/test_interrupts.py -k swallows",
+    ),
+    Mutation(
         "skip the lock",
         "storage/locks.py",
         "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
@@ -144,7 +158,7 @@ MUTATIONS = [
         "storage/locks.py",
         "    deadline = time.monotonic() + _PATIENCE\n",
         "    return True\n",
-        "tests/faults/test_kill.py -k outlives",
+        "tests/faults/test_kill_moments.py -k outlives",
     ),
     Mutation(
         "wait for workers that never hear of the end",
@@ -152,7 +166,7 @@ MUTATIONS = [
         "        late.start()\n",
         "        late = threading.Timer(20, _terminate, [workers])\n"
         "        late.start()\n",
-        "tests/faults/test_kill.py -k waits_for_work",
+        "tests/faults/test_kill_moments.py -k waits_for_work",
     ),
     Mutation(
         "do not go on where a write took a part only",
