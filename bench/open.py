@@ -89,7 +89,7 @@ def make_directory(
 
 
 def item_id(number: int) -> str:
-    """Name an item, as data sets of actions do."""
+    """Name an item, as datasets of actions do."""
     return f"class_{number % LABELS:03}/clip_{number:08}"
 
 

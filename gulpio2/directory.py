@@ -1,4 +1,4 @@
-"""A directory: the chunks of one data set, read by item id."""
+"""A directory: the chunks of one dataset, read by item id."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ class GulpDirectory(ReadingVerbs):
 
     @property
     def metainfo(self) -> dict[str, Any]:
-        """Metadata of the whole data set, from the manifest: a copy."""
+        """Metadata of the whole dataset, from the manifest: a copy."""
         return dict(self.manifest.metainfo)
 
     def item(self, id_: Any) -> StoredItem:

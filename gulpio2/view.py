@@ -46,7 +46,7 @@ class Viewed(Protocol):
 
     @property
     def metainfo(self) -> dict[str, Any]:
-        """Metadata of the whole data set."""
+        """Metadata of the whole dataset."""
         ...
 
     def item(self, id_: Any) -> StoredItem:
@@ -189,7 +189,7 @@ class GulpView(ReadingVerbs):
 
     @property
     def metainfo(self) -> dict[str, Any]:
-        """Metadata of the whole data set: a copy."""
+        """Metadata of the whole dataset: a copy."""
         return self.directory.metainfo
 
     def _load_label_dict(self) -> Any:

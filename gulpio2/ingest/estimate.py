@@ -88,7 +88,7 @@ def estimate(
 
     Notes
     -----
-    It is as good as the sample: a data set whose items differ much in length can be
+    It is as good as the sample: a dataset whose items differ much in length can be
     off by as much as they do.
 
     Examples

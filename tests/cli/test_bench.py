@@ -43,7 +43,8 @@ def test_items_of_several_sizes_need_a_size_and_empty_ones_are_left_out(
         chunk.append("c", {}, [])
     result = gulp2("bench", folder, "--seconds", 0.1, status=1)
     assert "Give the loader a view" in result.stderr
-    gulp2("bench", folder, "--seconds", 0.1, "--size", 16)
+    result = gulp2("bench", folder, "--seconds", 0.1, "--size", 16)
+    assert "frames/s" in result.stdout
 
 
 def test_a_directory_without_frames_is_refused(gulp2, tmp_path):
@@ -55,4 +56,4 @@ def test_a_directory_without_frames_is_refused(gulp2, tmp_path):
 
 def test_it_needs_no_torch(gulp2, gulped, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    gulp2("bench", gulped, "--seconds", 0.1)
+    assert "frames/s" in gulp2("bench", gulped, "--seconds", 0.1).stdout

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_COLUMNS", "first_metadata", "typed_columns"]
 
-# A data set whose items have each their own keys must not become a table of millions
+# A dataset whose items have each their own keys must not become a table of millions
 # of columns; the keys that came first get one.
 MAX_COLUMNS = 256
 # Integers that a 64-bit float holds exactly.
