@@ -19,6 +19,7 @@ from gulpio2.format.layout import (
     list_chunks,
 )
 from gulpio2.format.plan import calculate_chunk_slices
+from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
 from gulpio2.ingest.duplicates import Sifted, sift_ids
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.journal import RunJournal
@@ -438,24 +439,19 @@ class GulpIngestor:
         publisher: Publisher,
         on_task: Callable[[], object],
     ) -> None:
-        """Hand out tasks, a few ahead of the workers, and publish what comes back."""
-        waiting = list(reversed(tasks))
-        running: set[Future[TaskResult]] = set()
-        # Two to a worker keep it busy; more would only hold memory.
-        ahead = 2 * self.num_workers if self.executor or self.num_workers > 1 else 1
+        """Store tasks; an item that costs a worker its life is left out."""
+        crashed = CrashedItems()
         try:
-            with self._workers(job) as submit:
-                while waiting or running:
-                    while waiting and len(running) < ahead:
-                        running.add(submit(waiting.pop()))
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        result = future.result()
-                        self._note_failures(result.failures, result.first_error)
-                        again = publisher.take(result)
-                        waiting.extend(reversed(again))
-                        if not again:
-                            on_task()
+            while tasks:
+                left: list[Task] = []
+                try:
+                    with self._workers(job, crashed) as submit:
+                        self._hand_out(tasks, left, submit, publisher, on_task)
+                except CrashedWorkersError as cause:
+                    if not crashed.take(cause.crashes, left):
+                        raise
+                    job = replace(job, resume=True)
+                tasks = left
         except Exception as cause:
             # The second is Dask's, for a task that has cost it several workers.
             if not isinstance(cause, BrokenExecutor) and (
@@ -470,13 +466,49 @@ class GulpIngestor:
                 "line --resume) to ingest the rest"
             ) from cause
 
-    def _workers(self, job: Job) -> AbstractContextManager[Submit]:
+    def _hand_out(
+        self,
+        tasks: list[Task],
+        left: list[Task],
+        submit: Submit,
+        publisher: Publisher,
+        on_task: Callable[[], object],
+    ) -> None:
+        """Hand out tasks, a few ahead of the workers, and publish what comes back.
+
+        Those that are not done stay in `left`.
+        """
+        left.extend(tasks)
+        waiting = list(reversed(tasks))
+        running: dict[Future[TaskResult], Task] = {}
+        # Two to a worker keep it busy; more would only hold memory.
+        ahead = 2 * self.num_workers if self.executor or self.num_workers > 1 else 1
+        while waiting or running:
+            while waiting and len(running) < ahead:
+                task = waiting.pop()
+                running[submit(task)] = task
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                result = future.result()
+                if not self.resume:
+                    result.resumed = 0  # at most from before a worker crashed
+                self._note_failures(result.failures, result.first_error)
+                again = publisher.take(result)
+                waiting.extend(reversed(again))
+                left.remove(running.pop(future))
+                left.extend(again)
+                if not again:
+                    on_task()
+
+    def _workers(
+        self, job: Job, crashed: CrashedItems
+    ) -> AbstractContextManager[Submit]:
         progress = self.progress or _no_progress
         if self.executor is not None:
             return on_executor(self.executor, job, progress)
         if self.num_workers == 1:
             return in_this_process(job, progress)
-        return in_worker_processes(self.num_workers, job, progress)
+        return in_worker_processes(self.num_workers, job, progress, crashed.items)
 
     def _item_ids(self) -> list[str] | None:
         tell = getattr(self.adapter, "item_ids", None)

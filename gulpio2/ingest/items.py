@@ -11,11 +11,17 @@ from gulpio2.errors import AdapterContractError
 from gulpio2.ingest.report import ItemFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gulpio2.types import Adapter
 
-__all__ = ["PlacedItem", "check_item", "describe_failure", "place_items"]
+__all__ = [
+    "PlacedItem",
+    "begin_worker",
+    "check_item",
+    "describe_failure",
+    "place_items",
+]
 
 
 _logger = logging.getLogger(__name__)
@@ -30,6 +36,33 @@ class PlacedItem:
     meta: Any = None
     frames: Any = None
     error: Exception | None = None
+
+
+# Told of each position before its item is taken, and again with its id once it has one.
+_tell: Callable[[int, str | None], None] | None = None
+# What stands in the place of items that are not to be asked for.
+_in_place: Mapping[int, PlacedItem] = {}
+
+
+def begin_worker(
+    tell: Callable[[int, str | None], None], in_place: Mapping[int, PlacedItem]
+) -> None:
+    """Have this process tell what it is at, for it may not come to say more.
+
+    Parameters
+    ----------
+    tell : callable
+        Takes the position that is looked at, and its id once that is known.
+    in_place : mapping
+        By position, what to give for items that ended a worker.
+    """
+    global _tell, _in_place  # one of each per worker process
+    _tell, _in_place = tell, in_place
+
+
+def _begin(position: int, id_: str | None = None) -> None:
+    if _tell is not None:
+        _tell(position, id_)
 
 
 def check_item(item: Any, position: int) -> PlacedItem:
@@ -62,26 +95,39 @@ def place_items(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]
     The adapter is asked for the whole slice at once. A generator that raised is at
     its end, so what follows is asked for one position at a time.
     """
+    for position in sorted(n for n in _in_place if start <= n < stop):
+        yield from _place(adapter, start, position)
+        yield _in_place[position]
+        start = position + 1
+    yield from _place(adapter, start, stop)
+
+
+def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
     if start >= stop:
         return
     given: set[str] = set()
     position = start
     try:
+        _begin(position)
         for item in adapter.iter_data(slice(start, stop)):
             placed = _checked(item, position)
             if placed.id_ is not None:
                 given.add(placed.id_)
+            _begin(position, placed.id_)
             yield placed
             position += 1
+            _begin(position)
     except Exception as error:  # noqa: BLE001  # the item boundary
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
     else:
         return
     for single in range(position, stop):
+        _begin(single)
         try:
             for item in adapter.iter_data(slice(single, single + 1)):
                 placed = _checked(item, single)
+                _begin(single, placed.id_)
                 # An adapter that leaves positions out is behind its own count.
                 if placed.id_ is None or placed.id_ not in given:
                     yield placed

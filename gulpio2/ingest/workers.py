@@ -13,7 +13,12 @@ import signal
 import threading
 import time
 import warnings
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+)
 from dataclasses import replace
 from multiprocessing.connection import wait as _wait
 from typing import TYPE_CHECKING, Any
@@ -21,11 +26,13 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import AdapterContractError
 from gulpio2.format.layout import partial_name
 from gulpio2.ingest.cluster import share_bytes
+from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
+from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.task import Job, Task, TaskResult, run_task
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
@@ -117,20 +124,40 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
 
 @contextlib.contextmanager
 def in_worker_processes(
-    num_workers: int, job: Job, progress: Progress
+    num_workers: int,
+    job: Job,
+    progress: Progress,
+    in_place: Mapping[int, PlacedItem] | None = None,
 ) -> Iterator[Submit]:
     """Run tasks in processes of this machine.
+
+    Parameters
+    ----------
+    num_workers : int
+        How many.
+    job : Job
+        The run.
+    progress : Progress
+        Told of what they do.
+    in_place : mapping, optional
+        By position, what to give for items that are not to be asked for.
 
     Notes
     -----
     Processes are started by Python's own default method. They end with their parent,
     however it ends, and leave Ctrl-C to it.
+
+    Raises
+    ------
+    CrashedWorkersError
+        Some have ended by a fault of their own, in the middle of an item.
     """
     context = multiprocessing.get_context()
     # A pipe and no queue: a queue has a lock, which a killed worker may hold for ever.
     # What a worker tells at once is far below what a pipe takes in one piece.
     told, tell = context.Pipe(duplex=False)
     cores = SharedCores(num_workers)
+    slots = WorkerSlots(context, num_workers)
     listener = threading.Thread(
         target=_listen, args=(told, progress), name="gulpio2-progress", daemon=True
     )
@@ -138,7 +165,7 @@ def in_worker_processes(
         num_workers,
         mp_context=context,
         initializer=_begin_worker,
-        initargs=(job, tell, cores),
+        initargs=(job, tell, cores, slots, in_place or {}),
     )
     listener.start()
 
@@ -154,15 +181,20 @@ def in_worker_processes(
         future.add_done_callback(cores.end)
         return future
 
+    workers: list[BaseProcess] = []
+    broken: BrokenExecutor | None = None
     try:
         yield submit
-    except BaseException:
-        _kill(pool)
-        raise
+    except BaseException as error:
+        workers = _processes(pool)
+        _kill(pool, workers)
+        if not isinstance(error, BrokenExecutor):
+            raise
+        broken = error
     finally:
         # A worker that is killed while it waits for work takes the queue's lock with
         # it, and the others never hear that there is no more.
-        workers = list((getattr(pool, "_processes", None) or {}).values())
+        workers = workers or _processes(pool)
         late = threading.Timer(_END_SECONDS, _terminate, [workers])
         late.start()
         pool.shutdown(wait=True, cancel_futures=True)
@@ -171,6 +203,10 @@ def in_worker_processes(
         tell.close()  # the last one that was open, so the listener comes to the end
         listener.join()
         told.close()
+        slots.close()
+    if broken is not None:
+        crashes = blame(workers, slots.at_work())
+        raise CrashedWorkersError(crashes) if crashes else broken
 
 
 class SharedCores:
@@ -216,10 +252,14 @@ class SharedCores:
         return -(-self._num_workers // max(tasks, 1)) - 1
 
 
-def _kill(pool: ProcessPoolExecutor) -> None:
+def _processes(pool: ProcessPoolExecutor) -> list[BaseProcess]:
+    """List the workers; a pool that was shut down has forgotten them."""
+    # No public way before Python 3.14.
+    return list((getattr(pool, "_processes", None) or {}).values())
+
+
+def _kill(pool: ProcessPoolExecutor, processes: Iterable[BaseProcess]) -> None:
     """End the workers at once; what they had not finished is staged, not committed."""
-    # No public way before Python 3.14, and shutting down forgets them.
-    processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     _terminate(processes)
 
@@ -265,9 +305,16 @@ class _Teller:
             self.tell.send(counts)
 
 
-def _begin_worker(job: Job, tell: Connection, cores: SharedCores) -> None:
+def _begin_worker(
+    job: Job,
+    tell: Connection,
+    cores: SharedCores,
+    slots: WorkerSlots,
+    in_place: Mapping[int, PlacedItem],
+) -> None:
     global _job, _told, _cores  # one of each per worker process
     _job, _told, _cores = job, _Teller(tell), cores
+    begin_worker(slots.claim(), in_place)
     # What is here now stays until the process ends: not to be looked through again. And
     # frames make no cycles: looking for some after every 700 objects took 2 % of the
     # time.

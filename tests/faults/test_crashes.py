@@ -1,0 +1,151 @@
+"""A fault in a decoder ends its process: that costs the item, and not the run."""
+
+import ctypes
+import functools
+import os
+import signal
+
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import IngestError
+from gulpio2.ingest.report import ItemFailure
+from gulpio2.sanity import check_directory
+from gulpio2.testing import FrameAdapter
+from gulpio2.testing.faults import content, in_child
+
+CRASHING = (3, 8)
+
+
+class Crashing(FrameAdapter):
+    """Items of three frames; the second one of some cannot be read by anybody."""
+
+    def __init__(self, *, list_ids=True, num_items=10):
+        super().__init__(num_items=num_items, num_frames=3, list_ids=list_ids)
+
+    def _frames(self, number):
+        for index, frame in enumerate(super()._frames(number)):
+            if number in CRASHING and index == 1:
+                fault()
+            yield frame
+
+
+class CrashingEagerly(FrameAdapter):
+    """The adapter itself ends the process, at the item and whenever it is asked."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == "item2":
+                fault()
+            yield item
+
+
+class CrashingEverywhere(FrameAdapter):
+    """One that ends the process at its end, where no item is."""
+
+    def iter_data(self, slice_element=None):
+        yield from super().iter_data(slice_element)
+        fault()
+
+
+def fault():
+    """Do what a decoder with a wrong pointer does."""
+    ctypes.string_at(0)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """Leave no message of a fault that is meant."""
+    import faulthandler
+
+    was_enabled = faulthandler.is_enabled()
+    faulthandler.disable()
+    yield
+    if was_enabled:
+        faulthandler.enable()
+
+
+def chunks(folder):
+    return {
+        name: data
+        for name, data in content(folder).items()
+        if name.startswith(("data_", "meta_"))
+    }
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("options", [{}, {"chunk_bytes": 4000}], ids=["count", "bytes"])
+@pytest.mark.parametrize("list_ids", [True, False], ids=["listed", "unlisted"])
+def test_a_fault_in_a_worker_costs_its_item_and_is_told(
+    tmp_path, workers, options, list_ids
+):
+    adapter = Crashing(list_ids=list_ids)
+    told: list[ItemFailure] = []
+    report = GulpIngestor(
+        adapter, tmp_path / "out", 4, workers, on_failure=told.append, **options
+    ).run()
+    assert [(failure.position, failure.id) for failure in report.failures] == [
+        (number, f"item{number}") for number in CRASHING
+    ]
+    assert all("SIGSEGV" in failure.message for failure in report.failures)
+    assert sorted(failure.position for failure in told) == list(CRASHING)
+    assert (report.items, report.resumed) == (8, 0)
+    assert (tmp_path / "out" / "failures.jsonl").stat().st_size > 0
+    # As if these items had been no more than unreadable.
+    unreadable = FrameAdapter(
+        num_items=10, num_frames=3, bad=CRASHING, list_ids=list_ids
+    )
+    GulpIngestor(unreadable, tmp_path / "expected", 4, 1, **options).run()
+    assert chunks(tmp_path / "out") == chunks(tmp_path / "expected")
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+
+
+def test_a_fault_in_the_adapter_itself_costs_that_item_too(tmp_path):
+    report = GulpIngestor(CrashingEagerly(num_items=5), tmp_path, 5, 2).run()
+    assert [(failure.position, failure.id) for failure in report.failures] == [
+        (2, None)
+    ]
+    with GulpDirectory(tmp_path) as directory:
+        assert sorted(directory.chunk_lookup) == ["item0", "item1", "item3", "item4"]
+
+
+def test_a_fault_that_is_of_no_item_ends_the_run_and_keeps_what_was_stored(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=2), tmp_path, 2, 1).run()
+    before = chunks(tmp_path)
+    adapter = CrashingEverywhere(num_items=4)
+    with pytest.raises(IngestError, match="ended without a word"):
+        GulpIngestor(adapter, tmp_path, 2, 2, on_duplicate="skip").run()
+    assert before.items() <= chunks(tmp_path).items()
+
+
+def test_without_workers_it_ends_the_process_and_workers_resume_past_it(tmp_path):
+    folder = tmp_path / "out"
+
+    def alone(*, resume):
+        GulpIngestor(Crashing(), folder, 4, 1, resume=resume).run()
+
+    for resume in (False, True, True):
+        status = in_child(functools.partial(alone, resume=resume))
+        assert os.WTERMSIG(status) == signal.SIGSEGV
+    GulpDirectory(folder).close()
+    report = GulpIngestor(Crashing(), folder, 4, 2, resume=True).run()
+    assert [failure.position for failure in report.failures] == list(CRASHING)
+    assert report.items == 8
+    assert report.resumed > 0
+    assert check_directory(folder, deep=True).problems == []
+
+
+def test_a_run_that_crashed_on_an_item_and_was_killed_can_be_resumed(tmp_path):
+    folder = tmp_path / "out"
+
+    def killed():
+        def stop(_failure):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        GulpIngestor(Crashing(), folder, 4, 2, on_failure=stop).run()
+
+    assert os.WTERMSIG(in_child(killed)) == signal.SIGKILL
+    report = GulpIngestor(Crashing(), folder, 4, 2, resume=True).run()
+    assert [failure.position for failure in report.failures] == list(CRASHING)
+    with GulpDirectory(folder) as directory:
+        assert len(directory.chunk_lookup) == 8
