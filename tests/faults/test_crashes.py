@@ -4,12 +4,12 @@ import ctypes
 import functools
 import os
 import signal
+from typing import Any
 
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import IngestError
-from gulpio2.ingest.report import ItemFailure
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child
@@ -80,7 +80,7 @@ def test_a_fault_in_a_worker_costs_its_item_and_is_told(
     tmp_path, workers, options, list_ids
 ):
     adapter = Crashing(list_ids=list_ids)
-    told: list[ItemFailure] = []
+    told: list[Any] = []
     report = GulpIngestor(
         adapter, tmp_path / "out", 4, workers, on_failure=told.append, **options
     ).run()
