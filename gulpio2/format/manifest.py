@@ -92,7 +92,7 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
                 options=_object(run["options"]),
                 encoder=_object(run["encoder"]),
                 package=run["package"],
-                chunks=tuple(int(number) for number in run["chunks"]),
+                chunks=tuple(_number(number) for number in run["chunks"]),
             )
             for run in value["runs"]
         )
@@ -100,6 +100,12 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
         return Manifest(runs, _object(value["metainfo"]), files)
     except (KeyError, TypeError, ValueError) as cause:
         raise MetaFileError(f"{where}: a part is missing: {cause}") from cause
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{str(value)[:80]!r} is no number of a chunk")
+    return value
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -170,6 +170,8 @@ def checked(value):
 
 
 MANIFEST = {"format": "gulp2", "format_version": 1, "runs": [], "metainfo": {}}
+# An infinity is a number in Python's JSON.
+RUN = {"adapter": "A", "options": {}, "encoder": {}, "package": "1", "chunks": [1e999]}
 
 
 @pytest.mark.parametrize(
@@ -177,6 +179,7 @@ MANIFEST = {"format": "gulp2", "format_version": 1, "runs": [], "metainfo": {}}
     [
         {"gulp.json": checked({**MANIFEST, "runs": 7})},
         {"gulp.json": checked({**MANIFEST, "runs": [[]]})},
+        {"gulp.json": checked({**MANIFEST, "runs": [RUN]})},
         {"gulp.json": checked({**MANIFEST, "metainfo": 7})},
         {"gulp.json": checked({**MANIFEST, "files": {"../../x": 7}})},
         {"gulp.json": checked({**MANIFEST, "files": 7})},
