@@ -115,7 +115,10 @@ def test_every_cut_is_found():
         (remade(metainfo=3), "a part is missing: '3' is no object"),
         (remade(files=["a"]), "is no object"),
         (remade(runs=[{**json.loads(remade())["runs"][0], "options": 3}]), "no object"),
-        (remade(runs=[{**json.loads(remade())["runs"][0], "chunks": "a"}]), "no number"),
+        (
+            remade(runs=[{**json.loads(remade())["runs"][0], "chunks": "a"}]),
+            "no number",
+        ),
         (remade(runs=[{**json.loads(remade())["runs"][0], "chunks": [1e999]}]), "inf"),
         (remade(runs=[{**json.loads(remade())["runs"][0], "chunks": [True]}]), "True"),
         (remade(runs=[{**json.loads(remade())["runs"][0], "chunks": 3}]), "is missing"),
