@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from itertools import count, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
@@ -24,17 +24,29 @@ __all__ = ["Block", "FrameRequest", "Job", "plan_blocks", "verify_crc32"]
 # Bytes of JPEG for which waking another thread pays: decoding them takes a tenth of a
 # millisecond, waking a thread some twenty microseconds.
 _SHARE_BYTES = 8 * 1024
-# Bytes. Memory is set aside in such steps, kept up to such a size, and so often: a
-# clip of 32 ordinary frames has half a megabyte.
+# Bytes. Memory is set aside in such steps, kept up to such a size, and so often by each
+# thread: a clip of 32 ordinary frames has half a megabyte.
 _STEP = 256 * 1024
 _MAX_KEPT = 4 * 1024 * 1024
-_MAX_KEPT_COUNT = 4
+_MAX_KEPT_COUNT = 2
 
 # Bytes. A read of more than this, with gaps between the frames, is made in parts, by
 # several threads at once.
 _SPLIT_BYTES = 256 * 1024
 
-_kept: list[bytearray] = []
+
+class _Kept(threading.local):
+    """Memory that this thread has read into, and may again.
+
+    What another thread has worked at is in that one's caches, and fetching it from
+    there costs more than the read does.
+    """
+
+    def __init__(self) -> None:
+        self.memory: list[bytearray] = []
+
+
+_kept = _Kept()
 
 
 class FrameRequest(NamedTuple):
@@ -50,6 +62,8 @@ class FrameRequest(NamedTuple):
     """Checksum of each JPEG where it is to be verified."""
     read_into: Callable[[int, int, bytearray], bytes | bytearray] | None = None
     """As `read_at`, where possible into the memory given."""
+    distinct: bool = False
+    """Whether it is known that no frame comes twice."""
 
 
 class Block:
@@ -58,11 +72,12 @@ class Block:
     __slots__ = (
         "_lock",
         "_memory",
+        "_num_left",
         "data",
         "done",
-        "finished",
-        "frames",
+        "first",
         "length",
+        "members",
         "offset",
         "request",
         "shares",
@@ -73,45 +88,52 @@ class Block:
         request: FrameRequest,
         offset: int,
         length: int,
-        frames: list[tuple[int, int, int, int]],
+        members: Sequence[int],
+        first: int,
     ) -> None:
         self.request = request
         self.offset = offset
         self.length = length
-        # Position in the request and in the whole job, offset in the file and length.
-        self.frames = frames
-        self.shares: Iterator[tuple[int, int, int, int]] = iter(frames)
+        # Positions of its frames in the request, and in the job that of the request's
+        # first one.
+        self.members = members
+        self.first = first
+        self.shares = iter(members)
         self.data: bytes | bytearray | None = None
         self.done = False
-        self.finished = count(1).__next__
         self._memory: bytearray | None = None
+        self._num_left = len(members)
         self._lock = threading.Lock()
 
     def load(self) -> bytes | bytearray:
-        """Read the bytes if nobody has; not after `let_go`."""
+        """Read the bytes if nobody has; not after all frames are finished."""
         with self._lock:
             if self.data is None:
                 self.data = self._read()
             return self.data
+
+    def finish(self, num_frames: int) -> None:
+        """Note frames that were decoded; after the last the bytes are dropped."""
+        with self._lock:
+            self._num_left -= num_frames
+            if self._num_left:
+                return
+            memory, self._memory, self.data = self._memory, None, None
+        if memory is not None and len(_kept.memory) < _MAX_KEPT_COUNT:
+            _kept.memory.append(memory)
 
     def _read(self) -> bytes | bytearray:
         request, length = self.request, self.length
         if request.read_into is None or length > _MAX_KEPT:
             return request.read_at(self.offset, length)
         try:
-            memory = _kept.pop()
+            memory = _kept.memory.pop()
         except IndexError:
             memory = None
         if memory is None or len(memory) < length:
             memory = bytearray(-(-length // _STEP) * _STEP)
         self._memory = memory
         return request.read_into(self.offset, length, memory)
-
-    def let_go(self) -> None:
-        """Drop the bytes, which nobody needs any more."""
-        memory, self._memory, self.data = self._memory, None, None
-        if memory is not None and len(_kept) < _MAX_KEPT_COUNT:
-            _kept.append(memory)
 
 
 def plan_blocks(
@@ -143,36 +165,40 @@ def plan_blocks(
         planned += len(members)
         if skip:
             members = tuple(member for member in members if member not in skip)
-        frames = [
-            (member, first + member, spans[member][0], spans[member][1])
-            for member in members
-        ]
-        if len(reads) < threads and length > _SPLIT_BYTES and _has_gaps(frames, length):
-            blocks += _split(request, frames, threads)
+        if (
+            len(reads) < threads
+            and length > _SPLIT_BYTES
+            and _has_gaps(spans, members, length)
+        ):
+            blocks += _split(request, members, first, threads)
         else:
-            blocks.append(Block(request, offset, length, frames))
+            blocks.append(Block(request, offset, length, members, first))
     if planned < len(spans):
         empty = next(k for k, span in enumerate(spans) if span[1] == 0)
         raise CorruptFrameError(f"{request.place(empty)}: the record is empty")
     return blocks
 
 
-def _has_gaps(frames: list[tuple[int, int, int, int]], length: int) -> bool:
+def _has_gaps(
+    spans: Sequence[tuple[int, int]], members: Sequence[int], length: int
+) -> bool:
     """Tell whether a read brings more than its frames and their padding."""
-    return length > sum(frame[3] + ALIGNMENT for frame in frames)
+    return length > sum(spans[member][1] + ALIGNMENT for member in members)
 
 
 def _split(
-    request: FrameRequest, frames: list[tuple[int, int, int, int]], threads: int
+    request: FrameRequest, members: Sequence[int], first: int, threads: int
 ) -> list[Block]:
     """Make several reads of one that has gaps, for threads to make at once."""
-    count = -(-len(frames) // threads)
+    members = sorted(members, key=request.spans.__getitem__)
+    count = -(-len(members) // threads)
     blocks = []
-    for start in range(0, len(frames), count):
-        part = frames[start : start + count]
-        offset = part[0][2]
-        end = max(frame[2] + frame[3] for frame in part)
-        blocks.append(Block(request, offset, end - offset, part))
+    for start in range(0, len(members), count):
+        part = members[start : start + count]
+        spans = [request.spans[member] for member in part]
+        offset = spans[0][0]
+        end = max(start + length for start, length in spans)
+        blocks.append(Block(request, offset, end - offset, part, first))
     return blocks
 
 
@@ -188,9 +214,9 @@ class Job:
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = blocks
         self.failures: list[tuple[int, BaseException]] = []
-        self._others: Iterator[Block] = islice(blocks, 1, None)
-        self._gate = threading.Lock()
         self._is_open = False
+        self._gate: threading.Lock
+        self._others: Iterator[Block]
         self._decode: Callable[[bytes | bytearray, int, int, Any], object]
         self._targets: Sequence[Any]
 
@@ -220,7 +246,7 @@ class Job:
             num_bytes = num_frames = 0
             for block in blocks:
                 num_bytes += block.length
-                num_frames += len(block.frames)
+                num_frames += len(block.members)
             threads = min(threads, num_frames, num_bytes // _SHARE_BYTES)
         if threads < 2:
             self._prepare(prepare)
@@ -229,8 +255,11 @@ class Job:
             # There is nothing to begin with before it is read: woken earlier, another
             # thread would fall asleep again.
             self._prepare(prepare)
+            self._others = iter(())
             work_together(self._help, threads - 1)
         else:
+            self._others = islice(blocks, 1, None)
+            self._gate = threading.Lock()
             self._gate.acquire()
             call = ask_for_help(self._help, threads - 1)
             try:
@@ -276,37 +305,46 @@ class Job:
 
     def _drain(self, block: Block) -> None:
         """Decode frames of a block until all are taken."""
-        failures, crc32 = self.failures, block.request.crc32
-        data = None
-        place, position = block.frames[0][:2]
+        # After a frame has been decoded nothing of this code is in the processor's
+        # caches any more, so that each step for a frame costs several times what it
+        # costs in a loop of its own: there are few.
+        failures, shares = self.failures, block.shares
+        first, base = block.first, block.offset
+        spans, crc32 = block.request.spans, block.request.crc32
+        place = next(shares, None)
+        if place is None:
+            block.done = True
+            return
+        position = first + place
         try:
-            for place, position, offset, length in block.shares:
-                if data is None:
-                    data = block.load()
-                    if not self._is_open:
-                        with self._gate:
-                            pass
+            data, num_frames = block.load(), 0
+            if not self._is_open:
+                with self._gate:
+                    pass
+            decode, targets = self._decode, self._targets
+            while place is not None:
+                position = first + place
                 if failures and min(failures, key=_position)[0] < position:
                     return  # what comes out is the error of the first frame
-                start = offset - block.offset
+                offset, length = spans[place]
+                start = offset - base
                 if crc32 is not None:
                     verify_crc32(data, start, start + length, crc32[place])
-                self._decode(data, start, start + length, self._targets[position])
-                if block.finished() == len(block.frames):
-                    block.let_go()
+                decode(data, start, start + length, targets[position])
+                num_frames += 1
+                place = next(shares, None)
+            block.finish(num_frames)
         except CorruptFrameError as cause:
-            self._fail(
-                position,
-                CorruptFrameError(f"{block.request.place(place)}: {cause}"),
-                cause,
-            )
+            where = block.request.place(position - first)
+            self._fail(position, CorruptFrameError(f"{where}: {cause}"), cause)
         except ValueError as cause:
             if isinstance(cause, GulpError):
                 failures.append((position, cause))
             else:
+                where = block.request.place(position - first)
                 error = FormatError(
-                    f"{block.request.place(place)}: {cause}. The frames of a clip "
-                    "must be of one shape; read_frames gives a list of any"
+                    f"{where}: {cause}. The frames of a clip must be of one shape; "
+                    "read_frames gives a list of any"
                 )
                 self._fail(position, error, cause)
         except BaseException as cause:

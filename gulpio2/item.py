@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+from gulpio2.codecs.decode import FrameDecoder
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
+from gulpio2.codecs.options import AS_STORED
 from gulpio2.errors import (
     CorruptFrameError,
     FormatError,
@@ -22,12 +23,7 @@ from gulpio2.errors import (
 from gulpio2.format.entry import EntryExtras, load_extras, stored_crc32
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
-from gulpio2.reading import (
-    FrameRequest,
-    fetch_jpegs,
-    read_arrays,
-    read_list,
-)
+from gulpio2.reading import FrameRequest, fetch_jpegs, read_arrays, read_list
 from gulpio2.storage.index.entries import FrameSpans, IndexRecord
 from gulpio2.storage.index.mappings import Entries
 from gulpio2.threads import default_threads
@@ -36,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from fractions import Fraction
 
+    from gulpio2.codecs.decode import DecodeOptions
     from gulpio2.storage.handles import HandlePool
     from gulpio2.types import FrameSelection, Meta, StrPath
 
@@ -49,8 +46,6 @@ __all__ = [
     "read_clips",
     "record_of",
 ]
-
-_PLAIN = DecodeOptions()
 
 
 class ItemRecord(Protocol):
@@ -202,7 +197,7 @@ class StoredItem:
 
         ``(0, 0, 3)`` for an item without frames.
         """
-        return self.decoded_shape(_PLAIN)
+        return self.decoded_shape(AS_STORED)
 
     def decoded_shape(self, options: DecodeOptions) -> tuple[int, ...]:
         """Shape that the first frame has when it is decoded like this."""
@@ -239,10 +234,19 @@ class StoredItem:
         self,
         selection: FrameSelection,
         out: Any = None,
-        options: DecodeOptions = _PLAIN,
+        options: DecodeOptions = AS_STORED,
     ) -> Any:
         """Decode frames into one array."""
-        return read_clips([(self, selection)], out, options, batched=False)
+        indices = self.select(selection)
+        if indices and self.decoder is jpeg_bytes_to_img:
+            return read_arrays(
+                [self.request(indices)],
+                out,
+                options=options,
+                threads=self.num_threads,
+                batched=False,
+            )
+        return read_clips([(self, indices)], out, options, batched=False)
 
     def request(self, indices: Sequence[int]) -> FrameRequest:
         """Name the records of these frames."""
@@ -252,6 +256,7 @@ class StoredItem:
             lambda position: self._place(indices[position]),
             self.record.crc32(indices, self._where) if self.verify else None,
             self.read_into,
+            isinstance(indices, range),
         )
 
     def read_into(
@@ -372,7 +377,7 @@ def read_clips(
             batched=batched,
         )
     if first.decoder is not jpeg_bytes_to_img:
-        if options != _PLAIN:
+        if options != AS_STORED:
             raise ValueError(
                 "a jpeg_decoder of one's own makes whole frames: scale, min_size, crop "
                 "and colorspace go with the package's decoder only"

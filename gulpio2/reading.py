@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.blocks import FrameRequest, Job, plan_blocks, verify_crc32
-from gulpio2.codecs.decode import DecodeOptions, decoder_for
+from gulpio2.codecs.decode import decoder_for
 from gulpio2.codecs.jpeg import decode_frame
+from gulpio2.codecs.options import AS_STORED
 from gulpio2.errors import CorruptFrameError, FormatError, with_article
 from gulpio2.format.plan import plan_reads
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.blocks import Block
-    from gulpio2.codecs.decode import FrameDecoder
+    from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
 
 __all__ = [
     "FrameRequest",
@@ -34,10 +35,11 @@ __all__ = [
 ]
 
 
-def _repeats(spans: Sequence[tuple[int, int]]) -> dict[int, int]:
+def _repeats(request: FrameRequest) -> dict[int, int]:
     """Find frames that come again: position to that of the first."""
     again: dict[int, int] = {}
-    if len(set(spans)) == len(spans):
+    spans = request.spans
+    if request.distinct or len(set(spans)) == len(spans):
         return again
     first: dict[tuple[int, int], int] = {}
     for position, span in enumerate(spans):
@@ -98,14 +100,14 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
     CorruptFrameError
         A frame cannot be decoded; the message gives its place.
     """
-    repeats = _repeats(request.spans)
+    repeats = _repeats(request)
     blocks = plan_blocks(request, 0, repeats, threads)
     if not blocks:
         return []
     frames: list[Any] = [None] * len(request.spans)
 
     def prepare(block: Block) -> tuple[Any, range]:
-        decoder = _decoder_of(block, DecodeOptions())
+        decoder = _decoder_of(block, AS_STORED)
         shape = decoder.shape if decoder.shape[2] == 3 else decoder.shape[:2]
 
         def decode(data: bytes, start: int, stop: int, position: int) -> None:
@@ -166,7 +168,7 @@ def read_arrays(
     copies: list[tuple[int, int]] = []
     for number, request in enumerate(requests):
         first = number * num_frames
-        repeats = _repeats(request.spans)
+        repeats = _repeats(request)
         blocks += plan_blocks(request, first, repeats, threads)
         if repeats:
             copies += [(first + again, first + at) for again, at in repeats.items()]
@@ -191,7 +193,8 @@ def read_arrays(
 
 def _decoder_of(block: Block, options: DecodeOptions) -> FrameDecoder:
     """Make a decoder of the first frame of a block."""
-    place, _, offset, length = block.frames[0]
+    place = block.members[0]
+    offset, length = block.request.spans[place]
     start = offset - block.offset
     try:
         return decoder_for(block.load(), start, start + length, options)
@@ -215,6 +218,13 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     FormatError
         It has another shape or type, is not C-contiguous, or is read-only.
     """
+    if (
+        type(out) is np.ndarray
+        and out.shape == shape
+        and out.dtype == np.uint8
+        and out.flags.carray
+    ):
+        return out  # the common case, without a step more
     try:
         if isinstance(out, np.ndarray):
             array = out

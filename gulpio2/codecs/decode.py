@@ -178,16 +178,8 @@ class FrameDecoder:
         if self._is_plain and block.startswith(self._prefix, start):
             height, width = self._min_size
             try:
-                # As `_call`, without calling it.
-                _decode_jpeg(
-                    data,
-                    self._mode,
-                    fastdct=True,
-                    fastupsample=True,
-                    min_height=height,
-                    min_width=width,
-                    buffer=out,
-                )
+                # As `_call`, without calling it, and by position: names cost more.
+                _decode_jpeg(data, self._mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
             except ValueError as cause:
                 raise CorruptFrameError(f"a damaged or cut JPEG: {cause}") from cause
             return
@@ -267,9 +259,11 @@ class FrameDecoder:
         FrameDecoder(jpeg, self._options).decode(jpeg, 0, len(jpeg), out)
 
 
-# The decoder last used with each of the last options: most clips of a data set begin
-# with the same header, and making a decoder costs as much as reading two frames.
-_RECENT: dict[DecodeOptions, FrameDecoder] = {}
+# The decoder last used with each of the last options: most clips of a dataset begin
+# with the same header, and making a decoder costs as much as reading two frames. By
+# the identity of the options, which takes a tenth of their hash, and with them, so that
+# no others can come to have it.
+_RECENT: dict[int, tuple[DecodeOptions, FrameDecoder]] = {}
 _MAX_RECENT = 16
 
 
@@ -283,12 +277,13 @@ def decoder_for(
     CorruptFrameError, ValueError
         As `FrameDecoder`.
     """
-    decoder = _RECENT.get(options)
-    if decoder is None or not decoder.fits(block, start):
-        decoder = FrameDecoder(bytes(block[start:stop]), options)
-        if len(_RECENT) >= _MAX_RECENT:
-            _RECENT.clear()
-        _RECENT[options] = decoder
+    recent = _RECENT.get(id(options))
+    if recent is not None and recent[1].fits(block, start):
+        return recent[1]
+    decoder = FrameDecoder(bytes(block[start:stop]), options)
+    if len(_RECENT) >= _MAX_RECENT:
+        _RECENT.clear()
+    _RECENT[id(options)] = options, decoder
     return decoder
 
 

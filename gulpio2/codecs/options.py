@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
     from gulpio2.codecs.jpeg import JpegHeader
 
-__all__ = ["SCALES", "Colorspace", "Crop", "DecodeOptions", "decode_options"]
+__all__ = [
+    "AS_STORED",
+    "SCALES",
+    "Colorspace",
+    "Crop",
+    "DecodeOptions",
+    "decode_options",
+]
 
 Colorspace = Literal["source", "rgb", "gray"]
 # Top, left, height and width, in pixels of the stored frame.
@@ -77,7 +84,11 @@ def decode_options(
     scale: int, min_size: int | None, crop: Sequence[int] | None, colorspace: Colorspace
 ) -> DecodeOptions:
     """Give options, the same object for the same values."""
+    if scale == 1 and min_size is None and crop is None and colorspace == "source":
+        return AS_STORED
     return _options(scale, min_size, None if crop is None else tuple(crop), colorspace)
 
 
 _options = lru_cache(maxsize=64)(DecodeOptions)
+AS_STORED = DecodeOptions()
+"""Whole frames as they are stored."""
