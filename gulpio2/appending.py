@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -19,8 +20,9 @@ from gulpio2.format.entry import (
     entry_check,
     frame_crc32,
     load_extras,
+    seal_entry,
 )
-from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.format.gmeta import dump_gmeta, join_gmeta
 from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import FrameInfo, record_of
 from gulpio2.types import StoredFrame
@@ -48,7 +50,7 @@ _IN_THIS_THREAD = FrameEncoder()
 
 
 class _Block:
-    """Records that are written together."""
+    """Records that are written together; of one item, or of several small ones."""
 
     def __init__(
         self, writer: StoreWriter, tell: Callable[[int, int], None] | None
@@ -71,11 +73,28 @@ class _Block:
         """Write what was taken."""
         if not self._parts:
             return
-        self._writer.write(b"".join(self._parts))
+        try:
+            self._writer.write(b"".join(self._parts))
+        except BaseException:
+            self._writer.truncate(self._start)  # some of it may be there
+            raise
         if self._tell is not None:
             self._tell(len(self._parts) // 2, self.position - self._start)
         self._parts.clear()
         self._start = self.position
+
+    @property
+    def num_bytes(self) -> int:
+        """Count the bytes that wait."""
+        return self.position - self._start
+
+    def cut(self, position: int) -> None:
+        """Drop the records from a place on, written or not."""
+        while self._parts and self.position > position:
+            self.position -= len(self._parts.pop()) + len(self._parts.pop())
+        if position < self._start:
+            self._writer.truncate(position)
+            self._start = self.position = position
 
 
 @dataclass(slots=True)
@@ -131,6 +150,8 @@ class ChunkAppender:
         Called with a number of frames and their bytes, each time some were written.
     frame_encoder : FrameEncoder, optional
         Encodes frames in several threads. Default: in this one.
+    gather : bool, optional
+        Write small items together: not before `flush`, or when there are many.
     """
 
     def __init__(
@@ -141,13 +162,31 @@ class ChunkAppender:
         *,
         on_frames: Callable[[int, int], None] | None = None,
         frame_encoder: FrameEncoder | None = None,
+        gather: bool = False,
     ) -> None:
         self.writer = writer
         self.meta_dict = meta_dict
         self.encoder = encoder
         self.on_frames = on_frames
         self.frame_encoder = frame_encoder or _IN_THIS_THREAD
+        self.gather = gather
+        self._block = _Block(writer, on_frames)
         self._growth: dict[str, _Growth | None] = {}
+        # JSON of the entries that nobody changes any more.
+        self._sealed: dict[str, str] = {}
+
+    def tell(self) -> int:
+        """Count the bytes that were appended, written already or not."""
+        return self._block.position if self._block.num_bytes else self.writer.tell()
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Count the bytes that wait to be written."""
+        return self._block.num_bytes
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        self._block.flush()
 
     def append(self, id_: str, meta_data: Any, frames: Iterable[Any]) -> int:
         """Write an item.
@@ -173,13 +212,16 @@ class ChunkAppender:
         }
         growth = self._growth_of(id_)
         num_before = len(growth.crc32) if growth else 0
-        start = self.writer.tell()
+        self._sealed.pop(id_, None)
+        if not self._block.num_bytes:
+            self._block = _Block(self.writer, self.on_frames)
+        start = self._block.position
         entry = self.meta_dict.setdefault(id_, {"frame_info": [], "meta_data": []})
         infos: list[FrameInfo] = []
         try:
             times = self._write_frames(id_, frames, infos, growth)
         except BaseException:
-            self.writer.truncate(start)
+            self._block.cut(start)
             if old_lengths is None:
                 del self.meta_dict[id_]
                 self._growth.pop(id_, None)
@@ -218,7 +260,7 @@ class ChunkAppender:
         growth: _Growth | None,
     ) -> list[int | None]:
         times: list[int | None] = []
-        block = _Block(self.writer, self.on_frames)
+        block = self._block
         # Only a source promises that a frame stays as it is after the next one came.
         encoder = self.frame_encoder if _is_source(frames) else _IN_THIS_THREAD
         encoded = encoder.encode(stored_frames(frames), self._settings)
@@ -232,7 +274,8 @@ class ChunkAppender:
             raise AdapterContractError(
                 f"item {id_!r}, frame {len(infos)}: {cause}"
             ) from cause
-        block.flush()
+        if not self.gather:
+            block.flush()
         return times
 
     def _settings(self) -> EncoderSettings:
@@ -272,6 +315,25 @@ class ChunkAppender:
 
     def finished_entry(self, id_: str) -> dict[str, Any]:
         """Give one entry as it is to be stored, and complete the one in memory."""
+        plain = self._unchecked_entry(id_)
+        if EXTRAS_KEY in plain and id_ in self._growth:
+            plain[EXTRAS_KEY]["check"] = entry_check(id_, plain)
+        return plain
+
+    def seal(self, id_: str) -> str:
+        """Finish an entry that nobody changes any more; give the JSON of it."""
+        text = self._sealed.get(id_)
+        if text is None:
+            plain = self._unchecked_entry(id_)
+            if EXTRAS_KEY in plain and id_ in self._growth:
+                text = seal_entry(id_, plain)
+            else:
+                text = json.dumps(plain)
+            self._sealed[id_] = text
+        return text
+
+    def _unchecked_entry(self, id_: str) -> dict[str, Any]:
+        """Give one entry as it is to be stored but for the check of what is new."""
         entry = self.meta_dict[id_]
         plain = {
             **entry,
@@ -292,13 +354,14 @@ class ChunkAppender:
                 pts=growth.pts,
                 source=growth.source,
             )
-            plain[EXTRAS_KEY]["check"] = entry_check(id_, plain)
             entry[EXTRAS_KEY] = plain[EXTRAS_KEY]
         return plain
 
     def dump_map(self) -> bytes:
         """Give the bytes of the map."""
         try:
+            if self._sealed.keys() == self.meta_dict.keys():
+                return join_gmeta({id_: self._sealed[id_] for id_ in self.meta_dict})
             return dump_gmeta(self.finished_map())
         except (TypeError, ValueError, RecursionError) as cause:
             if isinstance(cause, GulpError):

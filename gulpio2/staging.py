@@ -82,6 +82,8 @@ class ChunkSession:
         Called with a number of frames and their bytes, each time some were written.
     frame_encoder : FrameEncoder, optional
         Encodes frames in several threads. Default: in this one.
+    gather : bool, optional
+        Write small items together; see `flush`.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class ChunkSession:
         resume: tuple[str, int] | None = None,
         on_frames: Callable[[int, int], None] | None = None,
         frame_encoder: FrameEncoder | None = None,
+        gather: bool = False,
     ) -> None:
         self.store = store
         self.data_name = data_name
@@ -117,9 +120,17 @@ class ChunkSession:
             encoder,
             on_frames=on_frames,
             frame_encoder=frame_encoder,
+            gather=gather,
         )
         self.append = self._appender.append
-        self.finished_entry = self._appender.finished_entry
+        self.seal = self._appender.seal
+        self.tell = self._appender.tell
+        self.flush = self._appender.flush
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Count the bytes that were gathered and wait to be written."""
+        return self._appender.unwritten_bytes
 
     def commit(
         self, put_map: Callable[[bytes], None], drop_map: Callable[[], None]
@@ -133,6 +144,7 @@ class ChunkSession:
         drop_map : callable
             Removes the map of the data file that is about to be replaced.
         """
+        self.flush()
         content = self._appender.dump_map()
         self.writer.sync()
         if self.partial is not None:
@@ -148,6 +160,7 @@ class ChunkSession:
         if self.partial is None:
             raise ValueError(f"{self.data_name} is published already")
         staged = StagedChunk(self.partial, partial_name(meta_name, self.token))
+        self.flush()
         content = self._appender.dump_map()
         self.writer.sync()
         map_writer = self.store.create(staged.meta)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin, label_key
 from gulpio2.adapters.settings import check_choice
-from gulpio2.media.folders import find_files
+from gulpio2.media.folders import find_files, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -162,4 +162,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
             name = meta["id"].rpartition("/")[2]
         else:
             name = meta["id"][len(meta["label"]) + 1 :]
-        return str(Path(meta["path"], name))
+        folder = meta["path"]
+        if folder[:1] == ".":  # the current one has no name in a path
+            return str(Path(folder, name))
+        return join_path(folder, name)

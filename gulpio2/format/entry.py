@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ __all__ = [
     "expand_runs",
     "frame_crc32",
     "load_extras",
+    "seal_entry",
     "stored_crc32",
     "ticks_to_runs",
     "verify_entry",
@@ -129,7 +131,7 @@ def dump_extras(
     source : mapping, optional
         Facts of the source.
     """
-    packed = np.asarray(crc32, dtype="<u4").tobytes()
+    packed = struct.pack(f"<{len(crc32)}I", *crc32)
     extras: dict[str, JsonValue] = {"crc32": base64.b64encode(packed).decode("ascii")}
     if time_base is not None and pts:
         extras["time_base"] = [time_base.numerator, time_base.denominator]
@@ -148,6 +150,23 @@ def entry_check(id_: str, entry: Mapping[str, Any]) -> str:
     extras = {key: value for key, value in entry[EXTRAS_KEY].items() if key != "check"}
     covered = {**entry, EXTRAS_KEY: extras}
     return f"{zlib.crc32(json.dumps([id_, covered]).encode('ascii')):08x}"
+
+
+def seal_entry(id_: str, entry: dict[str, Any]) -> str:
+    """Add its check to an entry, and give the JSON of it: the work of both at once.
+
+    Parameters
+    ----------
+    id_ : str
+        The item.
+    entry : dict
+        With extras as its last key, and no check in them.
+    """
+    extras = entry[EXTRAS_KEY]
+    covered = json.dumps(entry)
+    check = f"{zlib.crc32(f'[{json.dumps(id_)}, {covered}]'.encode('ascii')):08x}"
+    extras["check"] = check
+    return f'{covered[:-2]}, "check": "{check}"}}}}'
 
 
 def covered_part(id_: str, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -9,7 +9,13 @@ from typing import Any
 
 from gulpio2.errors import MetaFileError
 
-__all__ = ["dump_gmeta", "load_gmeta", "load_ordered_json", "validate_entry"]
+__all__ = [
+    "dump_gmeta",
+    "join_gmeta",
+    "load_gmeta",
+    "load_ordered_json",
+    "validate_entry",
+]
 
 # Bytes. No file is longer, and the system's calls take no larger number.
 _MAX_OFFSET = 2**63 - 1
@@ -31,6 +37,12 @@ def dump_gmeta(meta_dict: Mapping[str, Any]) -> bytes:
         written as such literals.
     """
     return json.dumps(meta_dict).encode("ascii")
+
+
+def join_gmeta(entries: Mapping[str, str]) -> bytes:
+    """Write a map of entries that are JSON already: the bytes of `dump_gmeta`."""
+    items = (f"{json.dumps(id_)}: {text}" for id_, text in entries.items())
+    return f"{{{', '.join(items)}}}".encode("ascii")
 
 
 def load_ordered_json(data: bytes, *, where: str) -> Any:

@@ -10,7 +10,7 @@ import json
 import zlib
 from typing import Any
 
-__all__ = ["dump_line", "load_lines"]
+__all__ = ["dump_body", "dump_line", "load_lines"]
 
 _CHECK_LENGTH = 8
 
@@ -23,7 +23,12 @@ def dump_line(value: Any) -> bytes:
     >>> dump_line({"task": 3}).decode().strip()
     '3594fa95 {"task": 3}'
     """
-    body = json.dumps(value).encode("ascii")
+    return dump_body(json.dumps(value))
+
+
+def dump_body(text: str) -> bytes:
+    """Write one line of what is JSON already, in ASCII."""
+    body = text.encode("ascii")
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 

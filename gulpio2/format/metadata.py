@@ -13,6 +13,7 @@ __all__ = ["plain_metadata"]
 
 # Nesting that no metadata needs; keeps a circular structure from exhausting the stack.
 _MAX_DEPTH = 100
+_PLAIN = frozenset((type(None), bool, int, float, str))
 
 
 def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
@@ -37,6 +38,8 @@ def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
     AdapterContractError
         Something that JSON cannot hold; the message gives its place.
     """
+    if type(meta) is dict and _is_plain(meta):
+        return dict(meta)
     if not isinstance(meta, Mapping):
         raise AdapterContractError(
             f"the metadata of item {id_!r} is {meta!r}, "
@@ -47,8 +50,16 @@ def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
     return dict(plain)
 
 
+def _is_plain(meta: dict[Any, Any]) -> bool:
+    """Tell whether there is nothing to change, as with most: no call for each value."""
+    for key, value in meta.items():
+        if type(key) is not str or type(value) not in _PLAIN:
+            return False
+    return True
+
+
 def _plain(value: Any, id_: str, place: str, depth: int) -> Any:
-    if value is None or type(value) in (bool, int, float, str):
+    if type(value) in _PLAIN:
         return value
     if depth > _MAX_DEPTH:
         raise _cannot_hold(value, id_, place, "nested too deeply, or in itself")

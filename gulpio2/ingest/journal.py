@@ -11,27 +11,35 @@ the run is complete:
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gulpio2.errors import IngestError, LockedError, MetaFileError
 from gulpio2.format.entry import frame_crc32, load_extras
 from gulpio2.format.gmeta import validate_entry
-from gulpio2.format.journal import dump_line, load_lines
+from gulpio2.format.journal import dump_body, dump_line, load_lines
 from gulpio2.format.layout import JOURNAL_NAME, partial_name
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.staging import StagedChunk
 from gulpio2.storage.local import new_token
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gulpio2.storage.base import Store, StoreWriter
 
-__all__ = ["OpenPart", "Part", "RunJournal", "TaskJournal", "TaskRecord"]
+__all__ = [
+    "OpenPart",
+    "Part",
+    "RunJournal",
+    "StoredEntry",
+    "TaskJournal",
+    "TaskRecord",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,19 @@ class Part:
     ids: tuple[str, ...]
     frames: int
     num_bytes: int
+
+
+class StoredEntry(NamedTuple):
+    """An item that is whole in the data file, for its line."""
+
+    position: int
+    """In the adapter."""
+    id_: str
+    """Its id."""
+    entry: str
+    """JSON of its entry in the map."""
+    end: int
+    """Bytes of the data file up to its end."""
 
 
 @dataclass(slots=True)
@@ -92,6 +113,17 @@ class TaskJournal:
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line."""
         self._writer.write(dump_line(line))
+
+    def write_items(self, items: Iterable[StoredEntry]) -> None:
+        """Append a line for each item, all of them in one go."""
+        lines = [
+            dump_body(
+                f'{{"at": {item.position}, "id": {json.dumps(item.id_)}, '
+                f'"entry": {item.entry}, "end": {item.end}}}'
+            )
+            for item in items
+        ]
+        self._writer.write(b"".join(lines))
 
     def close(self) -> None:
         """Close the file; it stays until the run is complete."""

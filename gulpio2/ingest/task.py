@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pickle
+import time
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
 from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
 from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
-from gulpio2.ingest.journal import Part, TaskJournal
+from gulpio2.ingest.journal import Part, StoredEntry, TaskJournal
 from gulpio2.media.video import VideoFrames
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
@@ -29,6 +31,12 @@ __all__ = ["Job", "OnDuplicate", "Part", "Task", "TaskResult", "run_task"]
 _logger = logging.getLogger(__name__)
 
 OnDuplicate = Literal["raise", "skip", "report"]
+
+# Items that are smaller are written together, and so are their lines in the journal.
+_GATHERED_BYTES = 1 << 17
+# Seconds after which they are written in any case: no more work is lost if the process
+# is killed.
+_GATHERED_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,9 @@ class _TaskRun:
         # The item that was stored last. It goes into the journal when the adapter has
         # gone on to the next one, since until then it may change the metadata.
         self._unwritten: tuple[int, str] | None = None
+        # Items that are whole, and whose frames may not all be written yet.
+        self._entries: list[StoredEntry] = []
+        self._write_at = 0.0
         self.journal = TaskJournal(
             self.output, task.index, task.start, resume=job.resume
         )
@@ -213,7 +224,7 @@ class _TaskRun:
         self._unwritten = (item.position, item.id_)
         self.progress(items=1)
         limit = self.job.chunk_bytes
-        if limit is not None and session.writer.tell() >= limit:
+        if limit is not None and session.tell() >= limit:
             self.stage()
 
     def _append(self, session: ChunkSession, id_: str, item: PlacedItem) -> int:
@@ -243,6 +254,7 @@ class _TaskRun:
             raise error
         if self.job.on_duplicate == "skip":
             self.result.skipped += 1
+            self._write_entries()
             self.journal.write({"at": item.position, "skipped": id_})
         else:
             self.fail(item, error)
@@ -253,17 +265,19 @@ class _TaskRun:
         self.result.failures.append(failure)
         if self.result.first_error is None:
             self.result.first_error = _portable(error)
+        self._write_entries()
         self.journal.write({"at": item.position, "failed": asdict(failure)})
         self.progress(failures=1)
 
     def stage(self) -> None:
         """Close the chunk that is open, if it holds an item."""
         self._write_journal()
+        self._write_entries()
         session = self.session
         if session is None:
             return
         if self.meta_dict:
-            size = session.writer.tell()
+            size = session.tell()
             staged = session.stage(f"chunk_{self.task.index}.gmeta")
             ids = tuple(self.meta_dict)
             self.result.parts.append(Part(staged, ids, self.frames, size))
@@ -279,6 +293,8 @@ class _TaskRun:
     def close(self) -> None:
         """Close the files, and leave them where they are."""
         if self.session is not None:
+            with contextlib.suppress(StorageError):  # what ended the task, probably
+                self._write_entries()
             self.session.close()
         self.encoder.close()
         self.journal.close()
@@ -293,6 +309,7 @@ class _TaskRun:
                 resume=resume,
                 on_frames=self._tell_frames,
                 frame_encoder=self.encoder,
+                gather=True,
             )
             if resume is None:
                 self.journal.write({"data": self.session.partial})
@@ -306,14 +323,24 @@ class _TaskRun:
         if self._unwritten is None or self.session is None:
             return
         (position, id_), self._unwritten = self._unwritten, None
-        self.journal.write(
-            {
-                "at": position,
-                "id": id_,
-                "entry": self.session.finished_entry(id_),
-                "end": self.session.writer.tell(),
-            }
+        self._entries.append(
+            StoredEntry(position, id_, self.session.seal(id_), self.session.tell())
         )
+        if (
+            self.session.unwritten_bytes >= _GATHERED_BYTES
+            or time.monotonic() >= self._write_at
+        ):
+            self._write_entries()
+
+    def _write_entries(self) -> None:
+        """Write the frames that wait, and then the lines of their items."""
+        if self.session is None:
+            return
+        self.session.flush()
+        if self._entries:
+            self.journal.write_items(self._entries)
+            self._entries.clear()
+        self._write_at = time.monotonic() + _GATHERED_SECONDS
 
     def _is_taken(self, id_: str) -> bool:
         return (

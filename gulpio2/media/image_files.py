@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +38,8 @@ _PNG_GREY_AND_ALPHA = 4
 # as the picture that is wanted, so that what it does worse than an area filter is lost.
 _REDUCTIONS = (8, 4, 2)
 _ROOM = 2
+# Bytes that are read at a time where a file does not come as a whole.
+_PIECE = 1 << 20
 
 
 def read_file(path: StrPath) -> bytes:
@@ -53,11 +54,7 @@ def read_file(path: StrPath) -> bytes:
     """
     name = os.fspath(path)
     try:
-        path = Path(name)
-        mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe would wait for ever
-            raise OSError(errno.EINVAL, "not a regular file")
-        return path.read_bytes()
+        return _read_regular(name)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as cause:
         raise ImageNotFoundError(
             f"Image {name!r} does not exist, or is a folder. Check the list of files."
@@ -67,6 +64,27 @@ def read_file(path: StrPath) -> bytes:
             f"Image {name!r} cannot be read: {cause.strerror or cause}. "
             "Mend that, or leave it out."
         ) from cause
+
+
+def _read_regular(name: str) -> bytes:
+    """Read a file with as few calls of the system as there can be."""
+    # Without waiting: a pipe would wait for ever for somebody to write.
+    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        state = os.fstat(file)
+        if stat.S_ISDIR(state.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "a folder")
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        data = os.read(file, state.st_size + 1)
+        if len(data) == state.st_size and data:
+            return data
+        parts = [data]  # it grows, or comes in pieces
+        while part := os.read(file, _PIECE):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(file)
 
 
 def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,17 +49,22 @@ class ImageFrames:
     """
 
     def __init__(self, paths: Iterable[StrPath], *, frame_size: int = -1) -> None:
-        self.paths = tuple(Path(path) for path in paths)
+        self._names = tuple(os.fspath(path) for path in paths)
         self.frame_size = frame_size
 
     def __repr__(self) -> str:
         """Show how many files there are, and the size."""
         size = f", frame_size={self.frame_size}" if self.frame_size > 0 else ""
-        return f"ImageFrames({len(self.paths)} files{size})"
+        return f"ImageFrames({len(self._names)} files{size})"
 
     def __len__(self) -> int:
         """Count the files."""
-        return len(self.paths)
+        return len(self._names)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, one per frame."""
+        return tuple(map(Path, self._names))
 
     def __iter__(self) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield each image as uint8, ``(H, W, 3)`` RGB or ``(H, W)`` grey.
@@ -70,7 +76,7 @@ class ImageFrames:
         SourceReadError
             A file is cut off, too large, or cannot be read.
         """
-        for path in self.paths:
+        for path in self._names:
             data = read_file(path)
             yield self._decoded(data, path, read_outline(data, path))
 
@@ -97,7 +103,7 @@ class ImageFrames:
         The bytes are checked by their structure, from the first marker to the last;
         they are not decoded, so damage inside of the image is stored as it is.
         """
-        for path in self.paths:
+        for path in self._names:
             data = read_file(path)
             outline = read_outline(data, path)
             if outline is not None and self._is_kept(data, outline):
@@ -128,7 +134,7 @@ class ImageFrames:
         return True
 
     def _decoded(
-        self, data: bytes, path: Path, outline: JpegOutline | None
+        self, data: bytes, path: str, outline: JpegOutline | None
     ) -> npt.NDArray[np.uint8]:
         """Decode an image, no larger than it has to be, and resize it."""
         pixels = decode_image(data, path, outline, short_edge=self.frame_size)

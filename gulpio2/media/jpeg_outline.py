@@ -15,8 +15,10 @@ _NOT_FRAMES = (0xC4, 0xC8, 0xCC)
 # Baseline, extended sequential and progressive, all with Huffman coding: what every
 # decoder has. The others are lossless, hierarchical or arithmetic.
 _COMMON = (0xC0, 0xC1, 0xC2)
-# A marker that ends entropy-coded data: neither a stuffed FF 00 nor a restart.
-_NEXT_MARKER = re.compile(rb"\xff+([\x01-\xcf\xd8-\xfe])")
+# A marker that ends entropy-coded data: neither a stuffed FF 00 nor a restart. The
+# first byte stands apart, since only then does `re` skip to the next one of its kind.
+_NEXT_MARKER = re.compile(rb"\xff\xff*([\x01-\xcf\xd8-\xfe])")
+_MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD8, 0xFF)))
 
 
 class JpegOutline(NamedTuple):
@@ -63,20 +65,26 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     if data[:2] != _SOI:
         raise ValueError("it does not begin as a JPEG does")
     frame: JpegOutline | None = None
-    position = 2
+    position, size = 2, len(data)
     while True:
-        match = _NEXT_MARKER.search(data, position)
-        if match is None:
-            raise ValueError(
-                f"it is cut off: no end of the image in its {len(data)} bytes"
-            )
-        marker, position = match[1][0], match.end()
+        # In a header the next marker is where the segment before it ends.
+        here = data[position : position + 2]
+        if len(here) == 2 and here[0] == 0xFF and here[1] in _MARKERS:
+            marker = here[1]
+            position += 2
+        else:
+            match = _NEXT_MARKER.search(data, position)
+            if match is None:
+                raise ValueError(
+                    f"it is cut off: no end of the image in its {size} bytes"
+                )
+            marker, position = match[1][0], match.end()
         if marker == _EOI:
             break
         if marker == 0x01 or marker == _SOI[1]:
             continue
         length = int.from_bytes(data[position : position + 2], "big")
-        if length < 2 or position + length > len(data):
+        if length < 2 or position + length > size:
             raise ValueError(f"it is cut off or damaged at byte {position}")
         if 0xC0 <= marker <= 0xCF and marker not in _NOT_FRAMES:
             header = data[position + 2 : position + 8]

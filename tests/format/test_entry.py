@@ -22,6 +22,7 @@ from gulpio2.format.entry import (
     expand_runs,
     frame_crc32,
     load_extras,
+    seal_entry,
     ticks_to_runs,
 )
 
@@ -247,3 +248,25 @@ def test_looking_for_what_was_appended_ends():
     entry = make_entry(1)
     entry["meta_data"] = [{}] * 100_000
     assert covered_part("id", entry) is None
+
+
+@pytest.mark.parametrize(
+    "extras",
+    [
+        dump_extras(crc32=[1, 2]),
+        dump_extras(
+            crc32=[3],
+            time_base=Fraction(1, 25),
+            pts=[7],
+            source={"codec": "h264", "name": 'ä "quoted" }}'},
+        ),
+    ],
+)
+def test_a_sealed_entry_is_the_json_of_the_entry_with_its_check(extras):
+    id_ = 'clip "1" ü'
+    entry = {"frame_info": [[0, 1, 4]], "meta_data": [{"a": [None, 1.5]}]}
+    expected = {**entry, "gulp2": {**extras, "check": ""}}
+    expected["gulp2"]["check"] = entry_check(id_, expected)
+    entry["gulp2"] = extras
+    assert seal_entry(id_, entry) == json.dumps(expected)
+    assert entry == expected

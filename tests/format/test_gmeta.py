@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import MetaFileError
-from gulpio2.format.gmeta import dump_gmeta, load_gmeta, validate_entry
+from gulpio2.format.gmeta import dump_gmeta, join_gmeta, load_gmeta, validate_entry
 from gulpio2.format.records import FrameInfo
 
 # What JSON holds, NaN left out because it is not equal to itself.
@@ -167,3 +167,13 @@ def test_the_last_possible_record_is_accepted():
 def test_keys_that_are_not_known_are_let_through():
     entry = {"frame_info": [], "meta_data": [{}], "later": {"a": 1}}
     assert load_gmeta(dump_gmeta({"a": entry}), where="x")["a"] == entry
+
+
+def test_a_map_joined_of_json_is_that_of_the_entries():
+    entries = {
+        "a": {"frame_info": [[0, 0, 4]], "meta_data": [{"x": float("nan")}]},
+        'ü "b"': {"frame_info": [], "meta_data": []},
+    }
+    texts = {id_: json.dumps(entry) for id_, entry in entries.items()}
+    assert join_gmeta(texts) == dump_gmeta(entries)
+    assert join_gmeta({}) == dump_gmeta({})
