@@ -112,8 +112,17 @@ def _is_source(frames: Any) -> TypeGuard[FrameSource]:
     return callable(getattr(type(frames), "stored", None))
 
 
-def stored_frames(frames: Iterable[Any]) -> Iterator[StoredFrame]:
+def stored_frames(
+    frames: Iterable[Any], *, deferred: bool = False
+) -> Iterator[StoredFrame]:
     """Give frames one at a time in the form in which they are stored.
+
+    Parameters
+    ----------
+    frames : iterable
+        As `ChunkAppender.append` takes them.
+    deferred : bool, optional
+        A `DeferredImage` will do, where the source can give it.
 
     Raises
     ------
@@ -123,7 +132,8 @@ def stored_frames(frames: Iterable[Any]) -> Iterator[StoredFrame]:
     """
     try:
         if _is_source(frames):
-            yield from frames.stored()
+            later = getattr(type(frames), "deferred", None) if deferred else None
+            yield from frames.stored() if later is None else later(frames)
             return
         for frame in frames:
             yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)
@@ -263,7 +273,7 @@ class ChunkAppender:
         block = self._block
         # Only a source promises that a frame stays as it is after the next one came.
         encoder = self.frame_encoder if _is_source(frames) else _IN_THIS_THREAD
-        encoded = encoder.encode(stored_frames(frames), self._settings)
+        encoded = encoder.encode(stored_frames(frames, deferred=True), self._settings)
         crc32: list[int] = [] if growth is None else growth.crc32
         try:
             for pts, jpeg in encoded:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from fractions import Fraction
 
     import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adapter",
+    "DeferredImage",
     "EncodableFrame",
     "FrameSelection",
     "FrameSource",
@@ -85,6 +86,14 @@ class YuvFrame:
 # What may be stored as a frame: an array (H, W), (H, W, 1), (H, W, 3) uint8 or bool,
 # a PIL image, planes, or the bytes of a complete JPEG (stored as they are).
 EncodableFrame = Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeferredImage:
+    """An image that is made where it is encoded, by whichever thread does that."""
+
+    make: Callable[[], EncodableFrame]
+    """Gives the image; may be called in any thread, also more than once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,19 @@
-"""Frames encoded in their order, by more threads where cores are idle."""
+"""Frames encoded in their order, by more threads where cores are idle.
+
+One thread then takes frames from their source, which is to decode them; the calling one
+and the others encode. Who has nothing else to do helps with what there is.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections import deque
+from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from gulpio2.codecs.jpeg import encode_frame
+from gulpio2.types import DeferredImage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +36,12 @@ EncodedFrame = tuple["int | None", bytes]
 _DROPPED = object()
 
 
+def _encode(image: EncodableFrame, settings: EncoderSettings) -> bytes:
+    if type(image) is DeferredImage:
+        image = image.make()
+    return encode_frame(image, settings)
+
+
 class _Job:
     """One frame on its way through a thread."""
 
@@ -49,7 +61,7 @@ class _Job:
         image, self._image = self._image, _DROPPED
         if image is not _DROPPED:
             try:
-                self.jpeg = encode_frame(image, self._settings)
+                self.jpeg = _encode(image, self._settings)
             except Exception as error:  # noqa: BLE001  # raised by `result`
                 self.error = error
         self.ready = True
@@ -57,7 +69,7 @@ class _Job:
 
     def drop(self) -> None:
         """Let go of the frame, whose turn will not come."""
-        self._image = None
+        self._image = _DROPPED
 
     def wait(self) -> None:
         """Return once another thread has finished it."""
@@ -97,7 +109,8 @@ class FrameEncoder:
         Parameters
         ----------
         frames : iterable of StoredFrame
-            Where threads help, a frame must stay as it is after the next one came.
+            Where threads help, a frame must stay as it is after the next one came, and
+            the iterator is taken on by another thread.
         settings : callable
             Asked at every frame.
 
@@ -111,39 +124,27 @@ class FrameEncoder:
         Exception
             What `frames` or the encoder raises, after all frames before were yielded.
         """
-        if self._helpers is None:
-            for frame in frames:
-                yield frame.pts, encode_frame(frame.image, settings())
-            return
-        pending: deque[_Job] = deque()
-        failure: Exception | None = None
         source = iter(frames)
+        for frame in source:
+            if self._helpers is not None and self._helpers() > 0:
+                feeder = _Feeder(chain((frame,), source), settings, self._jobs)
+                if feeder.start():
+                    yield from self._encode_fed(feeder)
+                    return
+            yield frame.pts, _encode(frame.image, settings())
+
+    def _encode_fed(self, feeder: _Feeder) -> Iterator[EncodedFrame]:
+        """Encode what a feeder hands over."""
         try:
-            while True:
-                try:
-                    frame = next(source)
-                except StopIteration:
-                    break
-                except Exception as error:  # noqa: BLE001  # raised in its turn
-                    failure = error
-                    break
-                helpers = min(self._helpers(), MAX_HELPERS)
-                if helpers < 1 and not pending:
-                    yield frame.pts, encode_frame(frame.image, settings())
-                    continue
-                job = _Job(frame, settings())
-                pending.append(job)
-                self._hand_out(job, helpers)
-                most = _AHEAD * (len(self._threads) + 1)
-                while pending and (pending[0].ready or len(pending) > most):
-                    yield self._finish(pending.popleft())
-            while pending:
-                yield self._finish(pending.popleft())
+            while (job := feeder.take()) is not None:
+                helpers = 0 if self._helpers is None else self._helpers()
+                # The feeder is one of them.
+                self._begin_threads(min(helpers, MAX_HELPERS) - 1)
+                feeder.hold(_AHEAD * (len(self._threads) + 2))
+                _help_until(job, self._jobs)
+                yield job.result()
         finally:
-            for job in pending:
-                job.drop()
-        if failure is not None:
-            raise failure
+            feeder.stop()
 
     def close(self) -> None:
         """End the threads."""
@@ -153,8 +154,8 @@ class FrameEncoder:
         for thread in threads:
             thread.join()
 
-    def _hand_out(self, job: _Job, helpers: int) -> None:
-        while len(self._threads) < helpers:
+    def _begin_threads(self, number: int) -> None:
+        while len(self._threads) < number:
             thread = threading.Thread(
                 target=_serve, args=(self._jobs,), name="gulpio2-encoder", daemon=True
             )
@@ -163,22 +164,113 @@ class FrameEncoder:
             except RuntimeError:  # the system gives no more: go on without
                 break
             self._threads.append(thread)
-        if self._threads:
-            self._jobs.put(job)
-        else:
-            job.work()
 
-    def _finish(self, job: _Job) -> EncodedFrame:
-        """Wait for a job, and help meanwhile."""
-        while not job.ready:
-            try:
-                other = self._jobs.get_nowait()
-            except Empty:
-                job.wait()
-                break
-            if other is not None:
-                other.work()
-        return job.result()
+
+class _Feeder:
+    """Takes frames from their source in a thread of its own, a few ahead.
+
+    Parameters
+    ----------
+    source : iterator of StoredFrame
+        Used by that thread alone.
+    settings : callable
+        Asked at every frame.
+    jobs : SimpleQueue
+        Where others look for work.
+    """
+
+    def __init__(
+        self,
+        source: Iterator[StoredFrame],
+        settings: Callable[[], EncoderSettings],
+        jobs: SimpleQueue[_Job | None],
+    ) -> None:
+        self._source = source
+        self._settings = settings
+        self._jobs = jobs
+        self._order: SimpleQueue[_Job | None] = SimpleQueue()
+        self._failure: Exception | None = None
+        self._room = threading.Semaphore(2 * _AHEAD)
+        self._held = 2 * _AHEAD
+        self._stopped = False
+        self._thread = threading.Thread(
+            target=self._feed, name="gulpio2-feeder", daemon=True
+        )
+
+    def start(self) -> bool:
+        """Begin; False where the system gives no thread."""
+        try:
+            self._thread.start()
+        except RuntimeError:
+            return False
+        return True
+
+    def hold(self, frames: int) -> None:
+        """Hold at least so many frames; asked for by the thread that takes them."""
+        if frames > self._held:
+            self._room.release(frames - self._held)
+            self._held = frames
+
+    def take(self) -> _Job | None:
+        """Give the next frame, encoded or not; None at the end.
+
+        Raises
+        ------
+        Exception
+            What the source raised, in its turn.
+        """
+        job = self._order.get()
+        if job is None and self._failure is not None:
+            raise self._failure
+        self._room.release()
+        return job
+
+    def stop(self) -> None:
+        """End the thread, and forget what nobody took."""
+        self._stopped = True
+        self._room.release()
+        self._thread.join()
+        with contextlib.suppress(Empty):
+            while (job := self._order.get_nowait()) is not None:
+                job.drop()
+
+    def _feed(self) -> None:
+        try:
+            for frame in self._source:
+                job = _Job(frame, self._settings())
+                del frame
+                self._order.put(job)
+                self._jobs.put(job)
+                while not self._room.acquire(blocking=False):
+                    if not _help(self._jobs):
+                        self._room.acquire()
+                        break
+                if self._stopped:
+                    break
+        except Exception as error:  # noqa: BLE001  # raised in its turn
+            self._failure = error
+        # What it has open is closed by this thread.
+        del self._source
+        self._order.put(None)
+
+
+def _help(jobs: SimpleQueue[_Job | None]) -> bool:
+    """Work on a job that nobody has begun; False where there is none."""
+    try:
+        job = jobs.get_nowait()
+    except Empty:
+        return False
+    if job is not None:
+        job.work()
+    return True
+
+
+def _help_until(job: _Job, jobs: SimpleQueue[_Job | None]) -> None:
+    """Wait for a job, and help meanwhile."""
+    while not job.ready:
+        if not _help(jobs):
+            job.wait()
+            return
 
 
 def _serve(jobs: SimpleQueue[_Job | None]) -> None:

@@ -232,10 +232,14 @@ class _TaskRun:
         frames = item.frames
         idle = 0 if self.idle_cores is None else min(self.idle_cores(), MAX_HELPERS)
         if idle > 0 and isinstance(frames, VideoFrames) and frames.threads == 1:
-            frames.threads = 1 + idle
+            # The thread that takes the frames can decode them, which keeps another busy
+            # with the rest. Where they are made smaller, decoding is most of the work.
+            frames.threads = idle + (frames.frame_size > 0)
             try:
                 return session.append(id_, item.meta, frames)
             except SourceReadError:
+                if frames.threads == 1:
+                    raise
                 # Decoders of several threads notice damage elsewhere. What is told of
                 # an item must not depend on how it was decoded.
                 _logger.debug("item %r failed; again with one thread", id_)

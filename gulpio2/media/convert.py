@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from gulpio2.media.planes import (
     plane_views,
 )
 from gulpio2.media.resize import resize_pixels, resized_shape
-from gulpio2.types import YuvFrame
+from gulpio2.types import DeferredImage, YuvFrame
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -139,6 +139,36 @@ class FrameConverter:
         ValueError
             A pixel format that cannot be read.
         """
+        if self._is_direct(frame):
+            return _convert_planes(frame, self._conversion, deep=self._deep)
+        picture, orientation, shape = self._picture, self._orientation, self._shape
+        if picture is None or orientation is None or shape is None:
+            raise TypeError("a frame was not taken note of")
+        stored_shape = orientation.shown(*shape)
+        if picture.layout.kind == "rgb":
+            pixels = self._reader.rgb(frame, picture.layout)
+            resized = resize_pixels(pixels, stored_shape)
+            return orientation.apply(resized)
+        return orientation.apply_to_planes(self._planes(frame, picture, stored_shape))
+
+    def convert_later(
+        self, frame: Any
+    ) -> DeferredImage | YuvFrame | npt.NDArray[np.uint8]:
+        """Convert one frame, or say how: what needs nothing of the converter is left.
+
+        Raises
+        ------
+        ValueError
+            As `convert`.
+        """
+        if self._is_direct(frame):
+            return DeferredImage(
+                partial(_convert_planes, frame, self._conversion, deep=self._deep)
+            )
+        return self.convert(frame)
+
+    def _is_direct(self, frame: Any) -> bool:
+        """Look at a frame, and tell whether its planes need their colours only."""
         key = (
             frame.height,
             frame.width,
@@ -149,18 +179,7 @@ class FrameConverter:
         if key != self._key:
             self._take_note(frame)
             self._key = key
-        if self._direct:
-            y, u, v = plane_views(frame, deep=self._deep)
-            return self._conversion(y, u, v)
-        picture, orientation, shape = self._picture, self._orientation, self._shape
-        if picture is None or orientation is None or shape is None:
-            raise TypeError("a frame was not taken note of")
-        stored_shape = orientation.shown(*shape)
-        if picture.layout.kind == "rgb":
-            pixels = self._reader.rgb(frame, picture.layout)
-            resized = resize_pixels(pixels, stored_shape)
-            return orientation.apply(resized)
-        return orientation.apply_to_planes(self._planes(frame, picture, stored_shape))
+        return self._direct
 
     def _take_note(self, frame: Any) -> None:
         """Choose what to do with frames like this one; the first sets the size."""
@@ -220,6 +239,11 @@ class FrameConverter:
             resize_pixels(converted.u, small),
             resize_pixels(converted.v, small),
         )
+
+
+def _convert_planes(frame: Any, conversion: PlaneConversion, *, deep: bool) -> YuvFrame:
+    y, u, v = plane_views(frame, deep=deep)
+    return conversion(y, u, v)
 
 
 @lru_cache(maxsize=32)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gulpio2.media.convert import FrameConverter
     from gulpio2.media.decode import OpenVideo
     from gulpio2.media.frame_rate import FrameRate
-    from gulpio2.types import JsonValue, StrPath
+    from gulpio2.types import DeferredImage, JsonValue, StrPath
 
 __all__ = ["VideoFrames"]
 
@@ -203,6 +203,24 @@ class VideoFrames:
             The file is missing, no video, damaged or cut off, or its frames are above
             `max_pixels`; the message gives the file, the frame reached and the cause.
         """
+        return self._stored(later=False)
+
+    def deferred(self) -> Iterator[StoredFrame]:
+        """Yield what `stored` does, but for what another thread can do as well.
+
+        Yields
+        ------
+        StoredFrame
+            With a `DeferredImage` where planes need no more than their colours.
+
+        Raises
+        ------
+        SourceReadError
+            As `stored`.
+        """
+        return self._stored(later=True)
+
+    def _stored(self, *, later: bool) -> Iterator[StoredFrame]:
         from gulpio2.media.convert import FrameConverter
 
         with self._open() as video:
@@ -212,7 +230,8 @@ class VideoFrames:
             count = 0
             for frame, shown in self._timed(video):
                 if frame is not last:
-                    last, image = frame, self._convert(converter, frame, video)
+                    last = frame
+                    image = self._convert(converter, frame, video, later=later)
                 count += 1
                 yield StoredFrame(image, shown.pts)
             self._num_frames = count
@@ -232,13 +251,19 @@ class VideoFrames:
             yield video
 
     def _convert(
-        self, converter: FrameConverter, frame: Any, video: OpenVideo
-    ) -> YuvFrame | npt.NDArray[np.uint8]:
+        self,
+        converter: FrameConverter,
+        frame: Any,
+        video: OpenVideo,
+        *,
+        later: bool = False,
+    ) -> DeferredImage | YuvFrame | npt.NDArray[np.uint8]:
         """Convert a decoded frame, and note what the first one says."""
         import av
 
         try:
-            image = converter.convert(frame)
+            convert = converter.convert_later if later else converter.convert
+            image = convert(frame)
         except (av.FFmpegError, ValueError) as cause:
             raise SourceReadError(
                 f"Video {str(self.path)!r} has frames that cannot be converted: "

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import AdapterContractError, SourceReadError
 from gulpio2.testing import make_frames
-from gulpio2.types import StoredFrame, YuvFrame
+from gulpio2.types import DeferredImage, StoredFrame, YuvFrame
 
 SETTINGS = EncoderSettings()
 
@@ -84,7 +85,61 @@ def test_stopping_in_the_middle_leaves_no_thread_at_work(encoder):
     next(encoded)
     encoded.close()
     encoder.close()
-    assert not [t for t in threading.enumerate() if t.name == "gulpio2-encoder"]
+    ours = {"gulpio2-encoder", "gulpio2-feeder"}
+    assert not [t for t in threading.enumerate() if t.name in ours]
+
+
+def test_a_source_is_taken_by_a_thread_of_its_own_and_closed():
+    names, closed = set(), []
+
+    def frames():
+        try:
+            for frame in stored(30):
+                names.add(threading.current_thread().name)
+                yield frame
+        finally:
+            closed.append(True)
+
+    encoder = FrameEncoder(lambda: 1)
+    encoded = encoder.encode(frames(), lambda: SETTINGS)
+    assert [pts for pts, _ in encoded] == list(range(30))
+    # The first one tells that there is something to do.
+    assert names == {threading.current_thread().name, "gulpio2-feeder"}
+    assert closed == [True]
+    started = encoder.encode(frames(), lambda: SETTINGS)
+    next(started)
+    started.close()
+    assert closed == [True, True]
+    encoder.close()
+
+
+def test_an_image_is_made_by_the_thread_that_encodes_it(encoder):
+    frames = stored(30)
+    made = []
+
+    def make(image):
+        made.append(threading.current_thread().name)
+        return image
+
+    deferred = [
+        StoredFrame(DeferredImage(partial(make, frame.image)), frame.pts)
+        for frame in frames
+    ]
+    expected = [(f.pts, encode_frame(f.image, SETTINGS)) for f in frames]
+    assert list(encoder.encode(deferred, lambda: SETTINGS)) == expected
+    assert len(made) == 30
+
+
+def test_an_image_that_cannot_be_made_is_an_error_in_its_turn(encoder):
+    def fail():
+        raise SourceReadError("not this one")
+
+    frames = stored(5)
+    frames[3] = StoredFrame(DeferredImage(fail), 3)
+    got = []
+    with pytest.raises(SourceReadError, match="not this one"):
+        got.extend(encoder.encode(frames, lambda: SETTINGS))
+    assert [pts for pts, _ in got] == [0, 1, 2]
 
 
 def test_threads_join_when_cores_become_idle():

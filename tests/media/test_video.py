@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gulpio2.media.video import VideoFrames
-from gulpio2.types import FrameSource, YuvFrame
+from gulpio2.types import DeferredImage, FrameSource, YuvFrame
 
 # Frames that a full decode gives, by the README of the shared videos.
 REAL = {
@@ -297,3 +297,21 @@ def test_odd_sizes(tmp_path, write_video, pictures, size, frame_size):
         height, width = size
         assert image.y.shape == resized_shape(height, width, frame_size)
         assert image.subsampling == "420"
+
+
+@pytest.mark.parametrize("options", [{}, {"frame_size": 64}, {"frame_rate": 40}])
+def test_deferred_frames_are_the_stored_ones(shared_videos, options):
+    path = shared_videos / "h264_6fps.mp4"
+    stored = list(VideoFrames(path, **options).stored())
+    deferred = list(VideoFrames(path, **options).deferred())
+    kinds = {type(frame.image) for frame in deferred}
+    assert (DeferredImage in kinds) == ("frame_size" not in options)
+    assert len(deferred) == len(stored) > 0
+    for now, later in zip(stored, deferred, strict=True):
+        image = later.image
+        image = image.make() if isinstance(image, DeferredImage) else image
+        assert now.pts == later.pts
+        for plane in "yuv":
+            np.testing.assert_array_equal(
+                getattr(now.image, plane), getattr(image, plane)
+            )
