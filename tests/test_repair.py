@@ -282,6 +282,16 @@ def test_damaged_small_files_are_left_out_and_sound_ones_kept(tmp_path):
     assert report.lost[0].file == "gulp.json"
 
 
+def test_what_an_ingest_could_not_store_stays_listed_and_losses_are_not_added(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=5, bad=[3]), tmp_path / "in", 2, 1).run()
+    listed = (tmp_path / "in" / "failures.jsonl").read_bytes()
+    assert b'"item3"' in listed
+    change(tmp_path / "in" / "data_0.gulp", 300)
+    report = repaired(tmp_path / "in", tmp_path / "out", items=3)
+    assert "item0" in {loss.item for loss in report.lost}
+    assert (tmp_path / "out" / "failures.jsonl").read_bytes() == listed
+
+
 def test_a_target_that_is_not_empty_is_refused(tmp_path):
     source = make(tmp_path / "in")
     with pytest.raises(StorageError, match="is not empty") as caught:

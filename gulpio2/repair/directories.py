@@ -90,6 +90,11 @@ def repair_directory(
     map, keeps the id; equal ones are left out, others get a placeholder. Deleted items
     stay deleted.
 
+    ``gulp.json``, ``label2idx.json`` and ``failures.jsonl`` are taken over as they are,
+    the last two unchanged, where they are sound: the items that an ingest could not
+    store are missing from the target too. What the repair itself could not salvage is
+    in its report, and not in ``failures.jsonl``, which is of the ingest.
+
     Examples
     --------
     >>> from gulpio2.testing import make_gulp_directory

@@ -42,8 +42,15 @@ class Files(AbstractDatasetAdapter):
         ]
 
 
-def in_small_child(work):
-    """Do something in a process that may take little memory and time."""
+def end_of_small_child(work):
+    """Do something in a process that may take little memory and time.
+
+    Returns
+    -------
+    int
+        0 if it ended well: neither by an error that was not expected, which is 1, nor
+        by a signal, nor for want of memory or time.
+    """
 
     def limited():
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -52,7 +59,7 @@ def in_small_child(work):
         resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
         work()
 
-    assert os.waitstatus_to_exitcode(in_child(limited)) == 0
+    return os.waitstatus_to_exitcode(in_child(limited))
 
 
 def ingest(path, folder):
@@ -153,7 +160,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_an_mp4_with_an_absurd_claim_costs_its_item_at_most(tmp_path, mp4, name):
     (tmp_path / "x.mp4").write_bytes(dict(crafted(mp4))[name])
-    in_small_child(lambda: ingest(tmp_path / "x.mp4", tmp_path / "out"))
+    assert end_of_small_child(lambda: ingest(tmp_path / "x.mp4", tmp_path / "out")) == 0
 
 
 # Where a codec, or its container, declares the size of frames, and how.
@@ -176,14 +183,14 @@ def test_frames_of_huge_declared_size_cost_the_item_and_no_memory(tmp_path, kind
         data = put(data, at + offset, layout, side, side)
         at = data.find(find, at + 4)
     path.write_bytes(data)
-    in_small_child(lambda: ingest(path, tmp_path / "out"))
+    assert end_of_small_child(lambda: ingest(path, tmp_path / "out")) == 0
 
 
 @pytest.mark.parametrize("suffix", [".mkv", ".ts"])
 def test_a_video_of_hundreds_of_streams_is_read_or_refused(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     write_video(path, "mpeg2video", num_streams=400 if suffix == ".mkv" else 200)
-    in_small_child(lambda: ingest(path, tmp_path / "out"))
+    assert end_of_small_child(lambda: ingest(path, tmp_path / "out")) == 0
 
 
 def test_random_changes_and_cuts_of_videos_cost_the_item_at_most(tmp_path, mp4):
@@ -197,7 +204,7 @@ def test_random_changes_and_cuts_of_videos_cost_the_item_at_most(tmp_path, mp4):
             del data[rng.randrange(len(data)) :]
         path.write_bytes(data)
         folder = tmp_path / f"out{number}"
-        in_small_child(lambda folder=folder: ingest(path, folder))
+        assert end_of_small_child(lambda folder=folder: ingest(path, folder)) == 0
 
 
 @pytest.mark.parametrize(
@@ -218,7 +225,7 @@ def test_random_changes_and_cuts_of_videos_cost_the_item_at_most(tmp_path, mp4):
 )
 def test_what_is_hardly_a_video_costs_its_item(tmp_path, data):
     (tmp_path / "x.mp4").write_bytes(data)
-    in_small_child(lambda: ingest(tmp_path / "x.mp4", tmp_path / "out"))
+    assert end_of_small_child(lambda: ingest(tmp_path / "x.mp4", tmp_path / "out")) == 0
 
 
 @pytest.mark.parametrize(
@@ -249,7 +256,7 @@ def test_a_pipe_in_place_of_a_source_is_not_waited_for(tmp_path, source):
         with pytest.raises(SourceReadError, match="not a regular file"):
             next(iter(source(tmp_path / "x.mp4")))
 
-    in_small_child(attempt)
+    assert end_of_small_child(attempt) == 0
 
 
 def test_the_ceiling_of_pixels_can_be_raised(tmp_path):
