@@ -8,8 +8,9 @@
 The limit is the same decoder and the same encoder back to back, on the decoder's own
 planes, with nothing between and nothing written. Programs that are compared take turns;
 a ratio is that of two neighbours, and the middle one of the rounds counts. Beside 0.0.4
-both are commands, from their start to their end; beside the limit, neither has the
-start of Python in it. 0.0.4 is left out where ``bin/original`` has not made it.
+both are commands, from their start to their end, and both find their bytecode compiled,
+as an installed package has it; in the case `inside`, and beside the limit, neither has
+the start of Python in it. 0.0.4 is left out where ``bin/original`` has not made it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clips import CLIP_FRAMES, Clips, make_clips
-from ingest_inputs import link_clips, make_images, make_large, make_long
+from ingest_inputs import (
+    link_clips,
+    link_images,
+    make_images,
+    make_large,
+    make_long,
+)
 from peers import python_of
 
 if TYPE_CHECKING:
@@ -38,7 +45,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = 2
-IMAGES, LARGE_FRAMES, LONG_SECONDS, CHUNKS = 4000, 120, 600, 400
+IMAGES, MANY_IMAGES = 4000, 40_000
+LARGE_FRAMES, LONG_SECONDS, CHUNKS = 120, 600, 400
 
 Measured = dict[str, float]
 
@@ -49,6 +57,7 @@ def timed(command: list[str], *, path: str | None = None) -> Measured:
     environment = dict(os.environ)
     if path is not None:
         environment.pop("PYTHONPATH", None)  # else it would find this package
+        environment.pop("PYTHONPYCACHEPREFIX", None)  # it is installed with its own
         environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
     os.sync()  # what was deleted and written before is not to be waited for
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -62,8 +71,8 @@ def timed(command: list[str], *, path: str | None = None) -> Measured:
         sys.exit(f"{command} failed:\n{done.stderr.decode()[-2000:]}")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     found = {"seconds": seconds, "busy": used / seconds / CORES}
-    if path is None and done.stdout.startswith(b"{"):
-        found.update(json.loads(done.stdout))  # a part of `ingest_parts`
+    if done.stdout.startswith(b'{"'):
+        found.update(json.loads(done.stdout))  # a part of `ingest_parts`, or its like
     return found
 
 
@@ -91,6 +100,33 @@ def original(
         command = [str(bin_ / program), "--num_workers", str(CORES), *words]
         # It finds nothing without the slash.
         return timed([*command, f"{source}/", str(output)], path=str(bin_))
+
+    return measure
+
+
+_ORIGINAL = """\
+import json, sys, time
+from gulpio2.adapters import VideoFolderAdapter
+from gulpio2.fileio import GulpIngestor
+source, output, per_chunk, workers = sys.argv[1:]
+adapter = VideoFolderAdapter(source + "/", output, file_extensions=[".webm"])
+ingestor = GulpIngestor(adapter, output, int(per_chunk), int(workers))
+began = time.perf_counter()
+ingestor()
+print(json.dumps({"seconds": time.perf_counter() - began}))
+"""
+
+
+def original_inside(source: Path, output: Path) -> Callable[[], Measured]:
+    """Give a run of 0.0.4's ingestor that tells its own seconds."""
+    python = python_of("original") or Path()
+
+    def measure() -> Measured:
+        shutil.rmtree(output, ignore_errors=True)
+        # Not the checkout, whose package has the same name.
+        output.parent.mkdir(exist_ok=True)
+        command = [str(python), "-P", "-c", _ORIGINAL, str(source), str(output)]
+        return timed([*command, "10", str(CORES)], path=str(python.parent))
 
     return measure
 
@@ -192,25 +228,68 @@ def _data_bytes(folder: Path) -> int:
 
 
 # ------------------------------------------------------------------ cases
-def clips(bench: Bench) -> None:
-    """40 clips of 340x256, no resize, beside 0.0.4."""
-    source = link_clips(bench.folder / "clips", bench.videos)
-    output, theirs = bench.folder / "ours", bench.folder / "theirs"
-    case = f"{len(bench.videos)} clips of 340x256"
+def _videos(
+    bench: Bench,
+    case: str,
+    videos: Sequence[Path],
+    frames: int,
+    *,
+    short_edge: int | None,
+    per_chunk: int,
+    least: float,
+) -> tuple[Path, Path]:
+    """Ingest videos beside 0.0.4; give both outputs."""
+    source = link_clips(bench.folder / case.replace(" ", "-"), videos)
+    outputs = bench.folder / "ours", bench.folder / "theirs"
+    size = [] if short_edge is None else [str(short_edge)]
     bench.compare(
         case,
-        len(bench.videos) * CLIP_FRAMES,
+        frames,
         {
-            "ours": ours("video-folder", source, output, "--videos-per-chunk", "10"),
+            "ours": ours(
+                "video-folder",
+                source,
+                outputs[0],
+                *(["--frame-size", *size] if size else []),
+                *("--videos-per-chunk", str(per_chunk)),
+            ),
             "0.0.4": original(
-                "gulp2_video_folder", source, theirs, "--videos_per_chunk", "10"
+                "gulp2_video_folder",
+                source,
+                outputs[1],
+                *(["--frame_size", *size] if size else []),
+                *("--videos_per_chunk", str(per_chunk)),
             ),
         },
-        least=5,
+        least=least,
+    )
+    return outputs
+
+
+def clips(bench: Bench) -> None:
+    """40 clips of 340x256, no resize, beside 0.0.4."""
+    case = f"{len(bench.videos)} clips of 340x256"
+    frames = len(bench.videos) * CLIP_FRAMES
+    output, theirs = _videos(
+        bench, case, bench.videos, frames, short_edge=None, per_chunk=10, least=5
     )
     if theirs.exists():
         ratio = _data_bytes(output) / _data_bytes(theirs)
         bench.keep(f"{case}: bytes, ours / 0.0.4", [ratio], "ratio", most=0.83)
+
+
+def inside(bench: Bench) -> None:
+    """Run the same clips in programs that have loaded everything, beside 0.0.4."""
+    source = link_clips(bench.folder / "inside", bench.videos)
+    bench.compare(
+        f"{len(bench.videos)} clips, without the start of the programs",
+        len(bench.videos) * CLIP_FRAMES,
+        {
+            "ours": part("ingest", source, bench.folder / "inner", CORES, 10),
+            "0.0.4": original_inside(source, bench.folder / "theirs"),
+        },
+        least=5,
+    )
 
 
 def limit(bench: Bench) -> None:
@@ -237,51 +316,17 @@ def limit(bench: Bench) -> None:
 
 def small(bench: Bench) -> None:
     """40 clips of 340x256, short side 128."""
-    source = link_clips(bench.folder / "small", bench.videos)
-    bench.compare(
-        "short side 128",
-        len(bench.videos) * CLIP_FRAMES,
-        {
-            "ours": ours(
-                "video-folder",
-                source,
-                bench.folder / "ours",
-                *("--frame-size", "128", "--videos-per-chunk", "10"),
-            ),
-            "0.0.4": original(
-                "gulp2_video_folder",
-                source,
-                bench.folder / "theirs",
-                *("--frame_size", "128", "--videos_per_chunk", "10"),
-            ),
-        },
-        least=5,
-    )
+    frames = len(bench.videos) * CLIP_FRAMES
+    case = "short side 128"
+    _videos(bench, case, bench.videos, frames, short_edge=128, per_chunk=10, least=5)
 
 
 def large(bench: Bench) -> None:
     """8 clips of 1920x1080, short side 256."""
     clip = make_large(bench.folder / "large.mp4", bench.videos[0], LARGE_FRAMES)
-    source = link_clips(bench.folder / "large", [clip] * 8)
-    bench.compare(
-        "1080p to short side 256",
-        8 * LARGE_FRAMES,
-        {
-            "ours": ours(
-                "video-folder",
-                source,
-                bench.folder / "ours",
-                *("--frame-size", "256", "--videos-per-chunk", "2"),
-            ),
-            "0.0.4": original(
-                "gulp2_video_folder",
-                source,
-                bench.folder / "theirs",
-                *("--frame_size", "256", "--videos_per_chunk", "2"),
-            ),
-        },
-        least=3,
-    )
+    frames = 8 * LARGE_FRAMES
+    case = "1080p to short side 256"
+    _videos(bench, case, [clip] * 8, frames, short_edge=256, per_chunk=2, least=3)
 
 
 def long(bench: Bench) -> None:
@@ -308,25 +353,33 @@ def long(bench: Bench) -> None:
 def images(bench: Bench) -> None:
     """4,000 JPEG files, no resize."""
     source = make_images(bench.folder / "images", bench.videos[0], IMAGES)
+    _images(bench, "JPEG files", source, IMAGES)
+
+
+def many_images(bench: Bench) -> None:
+    """40,000 JPEG files, so that the start of a program matters less."""
+    few = make_images(bench.folder / "few", bench.videos[0], IMAGES)
+    source = link_images(bench.folder / "many", few, MANY_IMAGES)
+    _images(bench, f"{MANY_IMAGES:,} JPEG files", source, MANY_IMAGES)
+
+
+def _images(bench: Bench, case: str, source: Path, count: int) -> None:
+    output, theirs = bench.folder / "ours", bench.folder / "theirs"
     bench.compare(
-        "JPEG files",
-        IMAGES,
+        case,
+        count,
         {
-            "ours": ours(
-                "image-folder",
-                source,
-                bench.folder / "ours",
-                *("--videos-per-chunk", "500"),
-            ),
+            "ours": ours("image-folder", source, output, "--videos-per-chunk", "500"),
             "0.0.4": original(
-                "gulp2_image_folder",
-                source,
-                bench.folder / "theirs",
-                *("--images_per_chunk", "500"),
+                "gulp2_image_folder", source, theirs, "--images_per_chunk", "500"
             ),
         },
         least=20,
     )
+    size = sum(path.stat().st_size for path in source.rglob("*.jpg"))
+    runs = bench.take_turns({"disk": part("disk", output, size)})
+    speeds = [count / run["seconds"] for run in runs["disk"]]
+    bench.keep(f"{case}: as many bytes, written and synced", speeds, "frames/s")
 
 
 def held(bench: Bench) -> None:
@@ -363,8 +416,19 @@ def overhead(bench: Bench) -> None:
 
 CASES = {
     case.__name__: case
-    for case in (clips, limit, small, large, long, images, held, overhead)
+    for case in (
+        *(clips, inside, limit, small, large, long),
+        *(images, many_images, held, overhead),
+    )
 }
+
+
+def _compile(bench: Bench) -> None:
+    """Have the bytecode made of all that will be loaded, before anything is timed."""
+    package = str(ROOT / "gulpio2")
+    subprocess.run([sys.executable, "-m", "compileall", "-q", package], check=True)  # noqa: S603  # our own
+    source = link_clips(bench.folder / "first", bench.videos[:1])
+    ours("video-folder", source, bench.folder / "ours", "--frame-size", "128")()
 
 
 # ------------------------------------------------------------------ the kept figures
@@ -420,9 +484,13 @@ def main() -> None:
         parser.error(f"no case {', '.join(unknown)}; there are {', '.join(CASES)}")
     os.environ["PYTHONPATH"] = str(ROOT)
     with tempfile.TemporaryDirectory(prefix="gulpio2-bench-") as name:
+        # An installed package has its bytecode; a checkout may not be written to.
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(name, "bytecode"))
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         bench = Bench(
             Path(name), given.rounds, make_clips(given.folder or Path(name, "made"))
         )
+        _compile(bench)
         load = 0.0
         for case in given.cases or CASES:
             CASES[case](bench)

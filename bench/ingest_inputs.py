@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["link_clips", "make_images", "make_large", "make_long"]
+__all__ = ["link_clips", "link_images", "make_images", "make_large", "make_long"]
 
 
 def link_clips(folder: Path, sources: Iterable[Path]) -> Path:
@@ -82,4 +82,14 @@ def make_images(folder: Path, source: Path, count: int) -> Path:
         image = frames[number % len(frames)].image
         data = encode_frame(image, EncoderSettings())
         (folder / "label" / f"image{number:05d}.jpg").write_bytes(data)
+    return folder
+
+
+def link_images(folder: Path, source: Path, count: int) -> Path:
+    """Link files of a folder of `make_images` again and again."""
+    (folder / "label").mkdir(parents=True)
+    files = sorted((source / "label").iterdir())
+    for number in range(count):
+        link = folder / "label" / f"image{number:06d}.jpg"
+        link.hardlink_to(files[number % len(files)])
     return folder

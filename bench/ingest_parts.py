@@ -164,7 +164,27 @@ def overhead(output: str, chunks: str, engine: str) -> None:
         watch.print_json(frames=int(chunks), parent_us=parent / int(chunks) * 1e6)
 
 
-PARTS = {part.__name__: part for part in (limit, ingest, held, overhead)}
+def disk(output: str, num_bytes: str) -> None:
+    """Write as many bytes as images have, in files like chunks, and sync them."""
+    from pathlib import Path
+
+    folder = Path(output)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    block, left = os.urandom(1 << 18), int(num_bytes)
+    watch = Watch()
+    while left > 0:
+        with (folder / f"{left}").open("wb", buffering=0) as file:
+            for _ in range(40):  # ten megabytes, as a chunk of 500 images
+                left -= file.write(block)
+                if left <= 0:
+                    break
+            os.fsync(file.fileno())
+    watch.print_json()
+    shutil.rmtree(folder)
+
+
+PARTS = {part.__name__: part for part in (limit, ingest, held, disk, overhead)}
 
 if __name__ == "__main__":
     PARTS[sys.argv[1]](*sys.argv[2:])
