@@ -6,6 +6,7 @@ For tests of anything that must survive it; POSIX only.
 from __future__ import annotations
 
 import os
+import pathlib
 import signal
 import sys
 import traceback
@@ -146,5 +147,10 @@ def _before_each_operation(act: Callable[[int], None]) -> None:
         return counted
 
     os.register_at_fork(after_in_child=begin_again)
+    # Python 3.10 has some of them in a second place, taken over when it starts.
+    accessor = getattr(pathlib, "_normal_accessor", None)
     for name in _OPERATIONS:
-        setattr(os, name, wrap(getattr(os, name)))
+        wrapped = wrap(getattr(os, name))
+        setattr(os, name, wrapped)
+        if name in ("replace", "rename", "unlink", "mkdir") and accessor is not None:
+            setattr(accessor, name, wrapped)
