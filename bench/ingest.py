@@ -30,7 +30,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clips import CLIP_FRAMES, Clips, make_clips
+from clips import CLIP_FRAMES, DATA, Clips, make_clips
 from ingest_inputs import (
     link_clips,
     link_images,
@@ -278,6 +278,28 @@ def clips(bench: Bench) -> None:
         bench.keep(f"{case}: bytes, ours / 0.0.4", [ratio], "ratio", most=0.83)
 
 
+def sizes(bench: Bench) -> None:
+    """Bytes of a frame of 4:2:0 video, beside 0.0.4, and what both have lost."""
+    python = python_of("original")
+    if python is None:
+        return
+    videos = [*bench.videos[::6], *sorted((DATA / "videos").glob("*.*"))]
+    script = str(Path(__file__).with_name("ingest_sizes.py"))
+    command = [sys.executable, script, str(python.with_name("ffmpeg"))]
+    told: Any = timed([*command, *map(str, videos)])
+    found = [facts for facts in told["videos"].values() if facts is not None]
+    case = f"frames of {len(found)} 4:2:0 videos at quality 90"
+    for key, name, unit in (
+        ("ratio", "bytes, ours / 0.0.4", "ratio"),
+        ("to 4:4:4", "bytes, ours / the same frames in 4:4:4", "ratio"),
+        ("luma", "share of luma in ours", "share"),
+        ("psnr", "luma, ours", "dB PSNR"),
+        ("psnr of 0.0.4", "luma, 0.0.4", "dB PSNR"),
+        ("equal", "bytes, ours at a quality of equal PSNR / 0.0.4", "ratio"),
+    ):
+        bench.keep(f"{case}: {name}", [facts[key] for facts in found], unit)
+
+
 def inside(bench: Bench) -> None:
     """Run the same clips in programs that have loaded everything, beside 0.0.4."""
     source = link_clips(bench.folder / "inside", bench.videos)
@@ -417,7 +439,7 @@ def overhead(bench: Bench) -> None:
 CASES = {
     case.__name__: case
     for case in (
-        *(clips, inside, limit, small, large, long),
+        *(clips, sizes, inside, limit, small, large, long),
         *(images, many_images, held, overhead),
     )
 }
