@@ -121,6 +121,7 @@ def held(source: str, output: str) -> None:
         "addWeighted",
         "fsync",
         "posix.write",
+        "_begin_writeback",  # a call of the C library by ctypes
         "unlink",
         "crc32",
     )

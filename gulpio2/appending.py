@@ -273,7 +273,9 @@ class ChunkAppender:
         block = self._block
         # Only a source promises that a frame stays as it is after the next one came.
         encoder = self.frame_encoder if _is_source(frames) else _IN_THIS_THREAD
-        encoded = encoder.encode(stored_frames(frames, deferred=True), self._settings)
+        encoded = encoder.encode(
+            stored_frames(frames, deferred=encoder.has_helpers), self._settings
+        )
         crc32: list[int] = [] if growth is None else growth.crc32
         try:
             for pts, jpeg in encoded:

@@ -101,6 +101,11 @@ class FrameEncoder:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
+    @property
+    def has_helpers(self) -> bool:
+        """Whether other threads may ever help."""
+        return self._helpers is not None
+
     def encode(
         self, frames: Iterable[StoredFrame], settings: Callable[[], EncoderSettings]
     ) -> Iterator[EncodedFrame]:
