@@ -146,6 +146,13 @@ MUTATIONS = [
         "tests/faults/test_interrupts.py -k swallows",
     ),
     Mutation(
+        "blame nobody for a worker that crashed",
+        "ingest/crashes.py",
+        "        self.items.update(new)\n",
+        "        new = {}\n",
+        "tests/faults/test_crashes.py",
+    ),
+    Mutation(
         "skip the lock",
         "storage/locks.py",
         "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
