@@ -561,7 +561,7 @@ def main() -> None:
     if options.json is not None:
         kept: dict[str, Any] = {**circumstances(), "cases": {}}
         if options.json.exists():  # of a run that was split
-            kept["cases"] = json.loads(options.json.read_text("utf-8"))["cases"]
+            kept = {**json.loads(options.json.read_text("utf-8")), **circumstances()}
         kept["cases"].update(report.cases)
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
