@@ -33,7 +33,7 @@ def appender(store, told=None, **options):
 
 
 def test_nothing_is_written_before_the_flush(store):
-    told = []
+    told: list[tuple[int, int]] = []
     chunk = appender(store, told, gather=True)
     chunk.append("a", {}, [JPEG])
     chunk.append("b", {}, [JPEG, JPEG])

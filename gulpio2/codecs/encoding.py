@@ -16,7 +16,7 @@ from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.types import DeferredImage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.types import EncodableFrame, StoredFrame
@@ -108,7 +108,7 @@ class FrameEncoder:
 
     def encode(
         self, frames: Iterable[StoredFrame], settings: Callable[[], EncoderSettings]
-    ) -> Iterator[EncodedFrame]:
+    ) -> Generator[EncodedFrame, None, None]:
         """Encode frames while they come in.
 
         Parameters

@@ -264,9 +264,10 @@ def test_looking_for_what_was_appended_ends():
 )
 def test_a_sealed_entry_is_the_json_of_the_entry_with_its_check(extras):
     id_ = 'clip "1" ü'
-    entry = {"frame_info": [[0, 1, 4]], "meta_data": [{"a": [None, 1.5]}]}
-    expected = {**entry, "gulp2": {**extras, "check": ""}}
-    expected["gulp2"]["check"] = entry_check(id_, expected)
+    entry: dict[str, Any] = {"frame_info": [[0, 1, 4]], "meta_data": [{"a": [None]}]}
+    checked = {**extras, "check": ""}
+    expected = {**entry, "gulp2": checked}
+    checked["check"] = entry_check(id_, expected)
     entry["gulp2"] = extras
     assert seal_entry(id_, entry) == json.dumps(expected)
     assert entry == expected
