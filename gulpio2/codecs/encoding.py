@@ -194,7 +194,7 @@ class _Feeder:
         self._settings = settings
         self._jobs = jobs
         self._order: SimpleQueue[_Job | None] = SimpleQueue()
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
         self._room = threading.Semaphore(2 * _AHEAD)
         self._held = 2 * _AHEAD
         self._stopped = False
@@ -221,7 +221,7 @@ class _Feeder:
 
         Raises
         ------
-        Exception
+        BaseException
             What the source raised, in its turn.
         """
         job = self._order.get()
@@ -244,15 +244,17 @@ class _Feeder:
             for frame in self._source:
                 job = _Job(frame, self._settings())
                 del frame
-                self._order.put(job)
+                # In this order: who waits for a job must be able to do it itself, for
+                # this thread may come to its end before anybody else takes it.
                 self._jobs.put(job)
+                self._order.put(job)
                 while not self._room.acquire(blocking=False):
                     if not _help(self._jobs):
                         self._room.acquire()
                         break
                 if self._stopped:
                     break
-        except Exception as error:  # noqa: BLE001  # raised in its turn
+        except BaseException as error:  # noqa: BLE001  # raised in its turn
             self._failure = error
         # What it has open is closed by this thread.
         del self._source

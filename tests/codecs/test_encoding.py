@@ -3,6 +3,7 @@
 import threading
 import time
 from functools import partial
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -50,6 +51,40 @@ def test_a_source_that_fails_gives_the_frames_before(encoder):
     with pytest.raises(SourceReadError, match="no more"):
         got.extend(encoder.encode(frames(), lambda: SETTINGS))
     assert [pts for pts, _ in got] == list(range(10))
+
+
+class SlowQueue(SimpleQueue):
+    """A queue in which things arrive late, as on a machine that does much else."""
+
+    def put(self, item, block=True, timeout=None):
+        time.sleep(0.02)
+        super().put(item)
+
+
+@pytest.mark.parametrize("end", [None, SourceReadError("no more"), SystemExit(3)])
+def test_no_frame_is_left_to_a_thread_that_has_ended(end):
+    def frames():
+        yield from stored(3)
+        if end is not None:
+            raise end
+
+    got, raised = [], []
+    made = FrameEncoder(lambda: 1)
+    made._jobs = SlowQueue()
+
+    def run():
+        try:
+            got.extend(made.encode(frames(), lambda: SETTINGS))
+        except BaseException as error:  # noqa: BLE001  # compared below
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert [pts for pts, _ in got] == [0, 1, 2]
+    assert raised == ([] if end is None else [end])
+    made.close()
 
 
 def test_a_bad_frame_is_named_before_a_later_fault_of_the_source(encoder):
