@@ -68,7 +68,8 @@ def test_no_frame_is_left_to_a_thread_that_has_ended(end):
         if end is not None:
             raise end
 
-    got, raised = [], []
+    got: list[tuple[int | None, bytes]] = []
+    raised: list[BaseException] = []
     made = FrameEncoder(lambda: 1)
     made._jobs = SlowQueue()
 
