@@ -70,6 +70,7 @@ class Block:
     """One read, and the frames in it; several threads may work at one."""
 
     __slots__ = (
+        "_home",
         "_lock",
         "_memory",
         "_num_left",
@@ -102,6 +103,7 @@ class Block:
         self.data: bytes | bytearray | None = None
         self.done = False
         self._memory: bytearray | None = None
+        self._home: list[bytearray]
         self._num_left = len(members)
         self._lock = threading.Lock()
 
@@ -119,15 +121,17 @@ class Block:
             if self._num_left:
                 return
             memory, self._memory, self.data = self._memory, None, None
-        if memory is not None and len(_kept.memory) < _MAX_KEPT_COUNT:
-            _kept.memory.append(memory)
+        # To the thread that read into it, which reads again, and not to this one.
+        if memory is not None and len(self._home) < _MAX_KEPT_COUNT:
+            self._home.append(memory)
 
     def _read(self) -> bytes | bytearray:
         request, length = self.request, self.length
         if request.read_into is None or length > _MAX_KEPT:
             return request.read_at(self.offset, length)
+        kept = self._home = _kept.memory
         try:
-            memory = _kept.memory.pop()
+            memory = kept.pop()
         except IndexError:
             memory = None
         if memory is None or len(memory) < length:

@@ -104,8 +104,8 @@ def test_memory_is_used_again_and_never_by_two_at_once(threads, monkeypatch):
     for chosen in (spans, far, spans[:4], far[:9]):
         expected = [data[offset : offset + length] for offset, length in chosen]
         assert run_job(request_of(*chosen, data=data), threads) == expected
-    assert len(blocks._kept.memory) <= 2
-    assert threads > 1 or blocks._kept.memory
+    # This thread reads the first block of each, whoever is done with it last.
+    assert 1 <= len(blocks._kept.memory) <= 2
 
 
 def test_bytes_are_taken_as_they_come_where_nothing_reads_into_memory():
