@@ -194,9 +194,13 @@ class _TaskRun:
         if record.open_part is not None:
             self.meta_dict = record.open_part.meta_dict
             self.frames = record.open_part.frames
-            self._session(resume=(record.open_part.partial, record.open_part.size))
+            part_before = record.open_part
+            session = self._session(resume=(part_before.partial, part_before.size))
         self.result.resumed = len(self.ids) + len(self.meta_dict)
         self.progress(items=self.result.resumed, failures=len(record.failures))
+        if record.open_part is not None:
+            # The run may have ended just before its chunk was closed.
+            self._stage_if_full(session)
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
@@ -223,6 +227,9 @@ class _TaskRun:
         self.frames += num_frames
         self._unwritten = (item.position, item.id_)
         self.progress(items=1)
+        self._stage_if_full(session)
+
+    def _stage_if_full(self, session: ChunkSession) -> None:
         limit = self.job.chunk_bytes
         if limit is not None and session.tell() >= limit:
             self.stage()

@@ -6,6 +6,7 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
+from gulpio2.staging import ChunkSession
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
@@ -74,3 +75,24 @@ def test_a_damaged_journal_is_named_and_the_rest_can_be_done_anew(interrupted):
     ingest(interrupted, on_duplicate="skip").run()
     assert len(GulpDirectory(interrupted)) == 6
     assert not path.exists()
+
+
+def test_a_run_that_ended_before_a_full_chunk_was_closed_closes_it(
+    tmp_path, monkeypatch
+):
+    adapter = FrameAdapter(num_items=6, num_frames=3)
+    GulpIngestor(adapter, tmp_path / "whole", 6, 1, chunk_bytes=4000).run()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    ingestor = GulpIngestor(adapter, tmp_path / "cut", 6, 1, chunk_bytes=4000)
+    with monkeypatch.context() as patch:
+        patch.setattr(ChunkSession, "stage", stop)
+        with pytest.raises(KeyboardInterrupt):
+            ingestor.run()
+    report = GulpIngestor(
+        adapter, tmp_path / "cut", 6, 1, chunk_bytes=4000, resume=True
+    ).run()
+    assert 0 < report.resumed < 6
+    assert content(tmp_path / "cut") == content(tmp_path / "whole")
