@@ -4,14 +4,11 @@
 """
 
 import json
-import os
-import resource
 import shutil
 import struct
 import time
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -27,31 +24,9 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, fuzzing, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content, in_child
+from gulpio2.testing.faults import content, end_of_small_child
 
 JPEG = encode_frame(make_frames(1)[0], EncoderSettings())
-# Bytes that may be set aside beyond what a small directory needs.
-LIMIT = 200 * 1024 * 1024
-
-
-def end_of_small_child(work):
-    """Do something in a process that may take little memory and time.
-
-    Returns
-    -------
-    int
-        0 if it ended well: neither by an error that was not expected, which is 1, nor
-        by a signal, nor for want of memory or time.
-    """
-
-    def limited():
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        size = pages * os.sysconf("SC_PAGE_SIZE") + LIMIT
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
-        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-        work()
-
-    return os.waitstatus_to_exitcode(in_child(limited))
 
 
 def open_and_read(folder):

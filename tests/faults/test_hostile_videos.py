@@ -1,8 +1,8 @@
 """Crafted videos: each costs its item at most, in short time and with little memory."""
 
+import functools
 import os
 import random
-import resource
 import signal
 import struct
 import subprocess
@@ -19,11 +19,9 @@ from gulpio2.errors import GulpError, SourceReadError
 from gulpio2.media.images import ImageFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import make_frames
-from gulpio2.testing.faults import in_child
+from gulpio2.testing.faults import end_of_small_child
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
-# Bytes that may be set aside beyond what a sound video of this size needs.
-LIMIT = 200 * 1024 * 1024
 
 
 class Files(AbstractDatasetAdapter):
@@ -40,26 +38,6 @@ class Files(AbstractDatasetAdapter):
         yield from [{"meta": {}, "frames": frames, "id": "x"}][
             slice_element or slice(None)
         ]
-
-
-def end_of_small_child(work):
-    """Do something in a process that may take little memory and time.
-
-    Returns
-    -------
-    int
-        0 if it ended well: neither by an error that was not expected, which is 1, nor
-        by a signal, nor for want of memory or time.
-    """
-
-    def limited():
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        size = pages * os.sysconf("SC_PAGE_SIZE") + LIMIT
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
-        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-        work()
-
-    return os.waitstatus_to_exitcode(in_child(limited))
 
 
 def ingest(path, folder):
@@ -204,7 +182,7 @@ def test_random_changes_and_cuts_of_videos_cost_the_item_at_most(tmp_path, mp4):
             del data[rng.randrange(len(data)) :]
         path.write_bytes(data)
         folder = tmp_path / f"out{number}"
-        assert end_of_small_child(lambda folder=folder: ingest(path, folder)) == 0
+        assert end_of_small_child(functools.partial(ingest, path, folder)) == 0
 
 
 @pytest.mark.parametrize(
