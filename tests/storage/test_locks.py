@@ -44,6 +44,12 @@ def holder(tmp_path, python, repository):
     process.stdout.close()
 
 
+def assert_held(folder):
+    """See that a second writer is refused."""
+    with pytest.raises(LockedError), lock_folder(folder):
+        pytest.fail("two writers")
+
+
 def test_the_lock_leaves_nothing_behind(tmp_path):
     with lock_folder(tmp_path):
         assert list(tmp_path.iterdir()) == []
@@ -53,7 +59,7 @@ def test_the_lock_leaves_nothing_behind(tmp_path):
 def test_the_lock_can_be_had_again(tmp_path):
     for _ in range(3):
         with LocalStore(tmp_path).lock():
-            pass
+            assert_held(tmp_path)
 
 
 def test_a_second_writer_of_the_same_process_is_refused(tmp_path):
@@ -68,29 +74,31 @@ def test_a_second_writer_of_the_same_process_is_refused(tmp_path):
 
 def test_folders_are_locked_one_by_one(tmp_path):
     (tmp_path / "a").mkdir()
-    with lock_folder(tmp_path), lock_folder(tmp_path / "a"):
-        pass
+    with lock_folder(tmp_path):
+        with lock_folder(tmp_path / "a"):
+            assert_held(tmp_path / "a")
+        assert_held(tmp_path)
 
 
 def test_the_lock_is_let_go_by_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError), lock_folder(tmp_path):
         _ = 1 / 0
     with lock_folder(tmp_path):
-        pass
+        assert_held(tmp_path)
 
 
 def test_a_writer_in_another_process_is_waited_for_by_refusing(tmp_path, holder):
-    with pytest.raises(LockedError), lock_folder(tmp_path):
-        pytest.fail("two writers")
+    assert_held(tmp_path)
     assert holder.poll() is None
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_the_lock_dies_with_its_owner(tmp_path, holder, how):
+    assert_held(tmp_path)
     holder.send_signal(how)
     holder.wait()
     with lock_folder(tmp_path):
-        pass
+        assert_held(tmp_path)
 
 
 def test_a_forked_child_does_not_keep_the_lock(tmp_path):
@@ -125,8 +133,7 @@ def test_a_lock_taken_inside_of_a_fork_is_the_childs_own(tmp_path):
             finally:
                 os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        with pytest.raises(LockedError), lock_folder(tmp_path):
-            pytest.fail("the child has let go of the parent's lock")
+        assert_held(tmp_path)  # the child has not let go of the parent's lock
 
 
 def test_a_missing_folder_cannot_be_locked(tmp_path):
