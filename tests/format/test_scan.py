@@ -6,7 +6,7 @@ import json
 from collections import OrderedDict
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gulpio2.errors import MetaFileError
@@ -140,10 +140,21 @@ def test_unusual_entries_are_marked():
     ]
 
 
-@given(st.binary(max_size=60))
-def test_arbitrary_bytes_are_an_error_of_the_package(data):
+@st.composite
+def changed_maps(draw):
+    """Draw a map of which some bytes were replaced by others, or by none."""
+    data = dump_gmeta(draw(maps))
+    start = draw(st.integers(0, len(data)))
+    stop = draw(st.integers(start, min(start + 4, len(data))))
+    return data[:start] + draw(st.binary(max_size=4)) + data[stop:]
+
+
+@given(st.binary(max_size=60) | changed_maps())
+@example(b"{}")
+@example(f'{{"a": {ENTRY}, "b": {ENTRY}}}'.encode())
+def test_arbitrary_bytes_are_scanned_as_they_are_loaded_or_refused(data):
     try:
         list(scan_gmeta(data, where="map"))
     except (MetaFileError, UnusualMapError):
         return
-    load_gmeta(data, where="map")
+    assert_scanned_like_loaded(data)
