@@ -1,17 +1,15 @@
 """The entries of a map one after the other, with the place of each in the file.
 
 `gulpio2.format.gmeta.load_gmeta` gives a whole map as objects, two hundred bytes for
-each frame. Here an entry is at hand at a time, its spans as an array, so that an index
-can be built of maps of any size.
+each frame. Here an entry is at hand at a time, its spans as text, which `parse_spans`
+makes an array of, so that an index can be built of maps of any size.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,22 +18,33 @@ from gulpio2.format.entry import EXTRAS_KEY
 from gulpio2.format.gmeta import load_gmeta, validate_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
-__all__ = ["ScannedEntry", "UnusualMapError", "scan_gmeta"]
+__all__ = ["ScannedEntry", "UnusualMapError", "parse_spans", "scan_gmeta"]
 
 # Of the standard library: its stubs leave them out.
 _make_scanner: Any = json.scanner.make_scanner  # type: ignore[attr-defined]
 _scan_string: Any = json.decoder.scanstring  # type: ignore[attr-defined]
 
-# As json.dumps writes a list of triplets. At most 18 digits: it fits 64 bits.
-_NUMBER = r"(?:0|[1-9][0-9]{0,17})"
-_TRIPLET = rf"\[{_NUMBER}, {_NUMBER}, {_NUMBER}\]"
-_TRIPLETS = re.compile(rf"\[(?:{_TRIPLET}(?:, {_TRIPLET})*)?\]")
-_BLANK = re.compile(r"[ \t\n\r]*")
-_SEPARATORS = bytes.maketrans(b"[]", b"  ")
+_BLANK = r"[ \t\n\r]*"
+_SPACE = re.compile(_BLANK)
+_OPEN = re.compile(rf"{_BLANK}\{{{_BLANK}")
+_QUOTE = re.compile(rf'{_BLANK}"')
+_COLON = re.compile(rf"{_BLANK}:{_BLANK}")
+_AFTER_VALUE = re.compile(rf"{_BLANK}([,}}])")
+# Spans as json.dumps writes them, and such that no more has to be checked: a pad of at
+# most 3, a length of at least that, and sums that fit 64 bits.
+_OFFSET = r"(?:0|[1-9][0-9]{0,17})"
+_LENGTH = r"(?:[3-9]|[1-9][0-9]{1,17})"
+_TRIPLET = rf"\[{_OFFSET}, [0-3], {_LENGTH}\]"
+_TRIPLETS = rf"\[(?:{_TRIPLET}(?:, {_TRIPLET})*)?\]"
+# An entry up to its metadata, and what is between those and the extras, as they are
+# written: most entries begin and go on so.
+_WRITTEN = re.compile(rf'\{{"frame_info": ({_TRIPLETS}), "meta_data": ')
+_EXTRAS = f', "{EXTRAS_KEY}": '
+_SEPARATORS = str.maketrans("[]", "  ")
 # The keys of an entry in their order, with which nothing needs to be looked up again.
 _REGULAR = (("frame_info", "meta_data"), ("frame_info", "meta_data", EXTRAS_KEY))
 
@@ -44,8 +53,7 @@ class UnusualMapError(Exception):
     """A map that is right, but in a form that only a full load understands."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScannedEntry:
+class ScannedEntry(NamedTuple):
     """One entry of a map."""
 
     id_: str
@@ -54,16 +62,42 @@ class ScannedEntry:
     """First byte of the entry in the file: the quote before its id."""
     stop: int
     """Byte after the last one."""
-    frame_info: npt.NDArray[np.int64]
-    """``(n, 3)``: loc, pad, length."""
+    spans_text: str
+    """JSON of ``frame_info``, as this package writes it; see `parse_spans`."""
     meta_data: list[Any]
     """Its metadata."""
     meta_text: str
     """The JSON of it, as it stands in the file."""
     extras: Any
     """The value of the ``gulp2`` key; None where there is none."""
+    extras_text: str
+    """The JSON of it, as it stands in the file."""
     regular: bool
     """Whether there are no further keys, and these in the usual order."""
+
+    @property
+    def num_frames(self) -> int:
+        """Count its frames."""
+        return self.spans_text.count("]") - 1
+
+
+def parse_spans(texts: Iterable[str]) -> npt.NDArray[np.int64]:
+    """Make one array of the spans of several entries, a row per frame.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Lists of triplets as `ScannedEntry.spans_text` has them.
+
+    Examples
+    --------
+    >>> parse_spans(["[[0, 1, 8], [8, 0, 4]]", "[]", "[[12, 3, 4]]"]).tolist()
+    [[0, 1, 8], [8, 0, 4], [12, 3, 4]]
+    """
+    numbers = ",".join(text for text in texts if text != "[]").translate(_SEPARATORS)
+    if not numbers:
+        return np.empty((0, 3), np.int64)
+    return np.fromstring(numbers, np.int64, sep=",").reshape(-1, 3)
 
 
 def scan_gmeta(data: bytes, *, where: str) -> Iterator[ScannedEntry]:
@@ -97,7 +131,7 @@ class _Scanner:
     def __init__(self, data: bytes) -> None:
         self.text = data.decode("utf-8")
         self.ascii = data.isascii()
-        self._ordered = _make_scanner(json.JSONDecoder(object_pairs_hook=OrderedDict))
+        self._scan = _make_scanner(json.JSONDecoder())
         self._at = 0
         self._key_at = 0  # where the key begins that was read last
         # Text position and byte position of the same place, where they differ.
@@ -105,96 +139,97 @@ class _Scanner:
 
     def entries(self) -> Iterator[ScannedEntry]:
         seen: set[str] = set()
-        self._blank()
         for id_ in self._object():
             if id_ in seen:
                 raise ValueError(f"{id_!r} stands there twice")
             seen.add(id_)
             id_.encode("utf-8")
-            yield self._entry(id_, self._key_at)
-        self._blank()
+            begin = self._key_at
+            yield self._written_entry(id_, begin) or self._entry(id_, begin)
+        self._skip(_SPACE)
         if self._at != len(self.text):
             raise ValueError(f"more than one value, at {self._at}")
 
     def _object(self) -> Iterator[str]:
         """Give each key of an object; the position is then that of its value."""
-        self._expect("{")
-        self._blank()
+        self._skip(_OPEN)
         if self.text.startswith("}", self._at):
             self._at += 1
             return
         while True:
-            self._blank()
-            begin = self._at
-            self._expect('"')
+            self._skip(_QUOTE)
+            begin = self._at - 1
             key, self._at = _scan_string(self.text, self._at)
-            self._blank()
-            self._expect(":")
-            self._blank()
+            self._skip(_COLON)
             self._key_at = begin
             yield key
-            self._blank()
-            mark = self.text[self._at]
-            self._at += 1
-            if mark == "}":
+            if self._skip(_AFTER_VALUE)[1] == "}":
                 return
-            if mark != ",":
-                raise ValueError(f"{mark!r} after a value, at {self._at}")
+
+    def _written_entry(self, id_: str, begin: int) -> ScannedEntry | None:
+        """Read an entry in the form in which they are written; None for another."""
+        text = self.text
+        match = _WRITTEN.match(text, self._at)
+        if match is None:
+            return None
+        metas, metas_end = self._value(match.end())
+        extras, at, extras_text = None, metas_end, ""
+        if text.startswith(_EXTRAS, at):
+            extras_at = at + len(_EXTRAS)
+            extras, at = self._value(extras_at)
+            extras_text = text[extras_at:at]
+        if not text.startswith("}", at):
+            return None
+        entry = {"frame_info": [], "meta_data": metas}
+        if extras_text:
+            entry[EXTRAS_KEY] = extras
+        if fault := validate_entry(entry):
+            raise MetaFileError(fault)
+        self._at = at + 1
+        return ScannedEntry(
+            id_,
+            self._byte_position(begin),
+            self._byte_position(at + 1),
+            match[1],
+            metas,
+            text[match.end() : metas_end],
+            extras,
+            extras_text,
+            regular=True,
+        )
 
     def _entry(self, id_: str, begin: int) -> ScannedEntry:
-        keys: list[str] = []
-        infos: npt.NDArray[np.int64] | None = None
+        """Read any entry."""
         entry: dict[str, Any] = {}
-        meta_text = "[]"
+        texts = {"meta_data": "[]", EXTRAS_KEY: ""}
         for key in self._object():
-            value_at = self._at
-            if key == "frame_info" and (found := self._triplets()) is not None:
-                infos = found
-            else:
-                entry[key] = self._value()
-                if key == "meta_data":
-                    meta_text = self.text[value_at : self._at]
-            if key in keys:
+            if key in entry:
                 raise ValueError(f"the entry of {id_!r} has {key!r} twice")
-            keys.append(key)
-        fault = validate_entry({"frame_info": [], **entry})
-        if fault or (infos is None and "frame_info" not in entry):
-            raise MetaFileError(fault or "no frame_info")
-        if infos is None:
-            infos = np.array(entry["frame_info"], np.int64).reshape(-1, 3)
-        elif (infos[:, 1] > 3).any() or (infos[:, 2] < infos[:, 1]).any():
-            raise MetaFileError("no [loc, pad, length]")
+            value_at = self._at
+            entry[key], self._at = self._value(value_at)
+            if key in texts:
+                texts[key] = self.text[value_at : self._at]
+        if fault := validate_entry(entry):
+            raise MetaFileError(fault)
         return ScannedEntry(
             id_,
             self._byte_position(begin),
             self._byte_position(self._at),
-            infos,
+            json.dumps(entry["frame_info"]),
             entry["meta_data"],
-            meta_text,
+            texts["meta_data"],
             entry.get(EXTRAS_KEY),
-            tuple(keys) in _REGULAR,
+            texts[EXTRAS_KEY],
+            tuple(entry) in _REGULAR,
         )
 
-    def _value(self) -> Any:
-        """Read any value."""
+    def _value(self, at: int) -> tuple[Any, int]:
+        """Read any value at a place; give it and where it ends."""
         try:
-            value, self._at = self._ordered(self.text, self._at)
+            value, end = self._scan(self.text, at)
         except StopIteration as cause:  # which would end a generator
             raise ValueError(f"no value at {cause.value}") from cause
-        return value
-
-    def _triplets(self) -> npt.NDArray[np.int64] | None:
-        """Read spans in the usual form, at a fifth of the time of a full parse."""
-        text, begin = self.text, self._at
-        if text.startswith("[]", begin):
-            end = begin + 2
-        else:
-            end = text.find("]]", begin) + 2
-        if not _TRIPLETS.fullmatch(text, begin, end):
-            return None
-        self._at = end
-        numbers = text[begin + 1 : end - 1].encode("ascii").translate(_SEPARATORS)
-        return np.fromstring(numbers, np.int64, sep=",").reshape(-1, 3)
+        return value, end
 
     def _byte_position(self, at: int) -> int:
         """Turn a text position, not before the last one, into one in the file."""
@@ -205,11 +240,10 @@ class _Scanner:
         self._known = (at, byte_at)
         return byte_at
 
-    def _blank(self) -> None:
-        match = _BLANK.match(self.text, self._at)
-        self._at = match.end() if match else self._at
-
-    def _expect(self, mark: str) -> None:
-        if not self.text.startswith(mark, self._at):
-            raise ValueError(f"no {mark!r} at {self._at}")
-        self._at += 1
+    def _skip(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Go on behind what has to stand here."""
+        match = pattern.match(self.text, self._at)
+        if match is None:
+            raise ValueError(f"no {pattern.pattern!r} at {self._at}")
+        self._at = match.end()
+        return match

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gulpio2.errors import MetaFileError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
-from gulpio2.format.scan import UnusualMapError, scan_gmeta
+from gulpio2.format.scan import UnusualMapError, parse_spans, scan_gmeta
 
 triplets = st.tuples(
     st.integers(0, 2**40), st.integers(0, 3), st.integers(3, 2**31)
@@ -41,10 +41,13 @@ def assert_scanned_like_loaded(data: bytes) -> None:
     assert [entry.id_ for entry in scanned] == list(loaded)
     for entry in scanned:
         want = loaded[entry.id_]
-        assert entry.frame_info.tolist() == want["frame_info"]
+        spans = parse_spans([entry.spans_text])
+        assert spans.tolist() == want["frame_info"]
+        assert entry.num_frames == len(spans)
         assert entry.meta_data == want["meta_data"]
         assert json.loads(entry.meta_text) == want["meta_data"]
         assert entry.extras == want.get("gulp2")
+        assert json.loads(entry.extras_text or "null") == want.get("gulp2")
         text = data[entry.start : entry.stop]
         (found,) = json.loads(b"{%s}" % text, object_pairs_hook=OrderedDict).items()
         assert found == (entry.id_, want)

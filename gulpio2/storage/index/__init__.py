@@ -6,6 +6,7 @@ each row, when it is first used, against the map that it was made from.
 * `columns`: the columns of items and frames, however they came about.
 * `building`: maps to columns.
 * `arrow_file`: where the buffers of an Arrow file are, without the Arrow library.
+* `arrays`: Arrow arrays made of buffers.
 * `typed`: users' metadata as typed columns.
 * `whole`: the checksum of the whole file.
 * `file`: columns to ``index.arrow`` and back.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import binascii
 import json
+import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import numpy as np
 from gulpio2.errors import DuplicateIdError, MetaFileError
 from gulpio2.format.entry import EXTRAS_KEY, load_extras
 from gulpio2.format.layout import data_name
-from gulpio2.format.scan import UnusualMapError, scan_gmeta
+from gulpio2.format.scan import UnusualMapError, parse_spans, scan_gmeta
 from gulpio2.storage.index.columns import (
     DTYPES,
     HAS_CRC32,
@@ -28,6 +30,12 @@ __all__ = ["check_ids", "columns_of_map"]
 # Largest values of the columns' types.
 _MAX_CHUNK = _MAX_FRAMES = 2**31 - 1
 _MAX_LENGTH = 2**32 - 1
+# What is written of items that have no times: there is nothing more to look at. Only
+# whole groups of four characters are sure to be what base64 gives.
+_ONLY_CHECKSUMS = re.compile(
+    r'\{"crc32": "((?:[0-9A-Za-z+/]{4})*(?:[0-9A-Za-z+/]{2}==|[0-9A-Za-z+/]{3}=)?)"'
+    r'(, "check": "[0-9a-f]{8}"\})'
+)
 
 
 def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
@@ -52,49 +60,47 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
     if number > _MAX_CHUNK:
         raise UnusualMapError(f"{where}: the number of the chunk is too large")
     ids, extras, metas = _Texts(), _Texts(), _Texts()
-    frame_bounds = [0]
-    infos: list[Any] = []
-    crc32: list[Any] = []
-    entries: list[tuple[int, int, int, int]] = []
+    spans_texts: list[str] = []
+    checksums: list[bytes] = []
+    entries: list[tuple[int, int, int, int, int]] = []
+    view = memoryview(data)
     for entry in scan_gmeta(data, where=where):
+        num_frames = entry.num_frames
         flags = 0 if entry.regular else IRREGULAR
-        checksums, extras_text = None, b""
+        packed, extras_text = b"", b""
         if entry.regular and entry.extras is not None:
             try:
-                checksums, extras_text = _split_extras(entry, where)
+                packed, extras_text = _split_extras(entry, where)
             except MetaFileError:
                 flags = IRREGULAR  # told when somebody asks for them, as ever
-        if checksums is None or len(checksums) == 0:
-            checksums = np.zeros(len(entry.frame_info), "<u4")
-        else:
+        if packed:
             flags |= HAS_CRC32
         ids.add(entry.id_.encode("utf-8"))
         extras.add(extras_text)
         metas.add(entry.meta_text.encode("utf-8", "surrogatepass"))
-        frame_bounds.append(frame_bounds[-1] + len(entry.frame_info))
-        infos.append(entry.frame_info)
-        crc32.append(checksums)
-        text = memoryview(data)[entry.start : entry.stop]
-        entries.append((entry.start, len(text), zlib.crc32(text), flags))
-    spans = np.concatenate(infos) if infos else np.empty((0, 3), np.int64)
-    counts = np.diff(np.array(frame_bounds, np.int64))
+        spans_texts.append(entry.spans_text)
+        checksums.append(packed or bytes(4 * num_frames))
+        text = view[entry.start : entry.stop]
+        entries.append((num_frames, entry.start, len(text), zlib.crc32(text), flags))
+    spans = parse_spans(spans_texts)
+    rows = np.array(entries, np.int64).reshape(-1, 5)
+    counts = rows[:, 0]
     if (spans[:, 2] > _MAX_LENGTH).any() or (counts > _MAX_FRAMES).any():
         raise UnusualMapError(f"{where}: a record of 4 GB or more")
-    rows = np.array(entries, np.int64).reshape(-1, 4)
     values: dict[str, Any] = {
         "id_bounds": ids.bounds,
         "id_text": np.frombuffer(ids.text, np.uint8),
         "chunk": np.full(len(entries), number),
         "num_frames": counts,
-        "frame_bounds": frame_bounds,
+        "frame_bounds": np.concatenate(([0], np.cumsum(counts))),
         "frame_offset": spans[:, 0],
         "frame_length": spans[:, 2],
         "frame_pad": spans[:, 1],
-        "frame_crc32": np.concatenate(crc32) if crc32 else [],
-        "entry_offset": rows[:, 0],
-        "entry_length": rows[:, 1],
-        "entry_crc32": rows[:, 2],
-        "flags": rows[:, 3],
+        "frame_crc32": np.frombuffer(b"".join(checksums), "<u4"),
+        "entry_offset": rows[:, 1],
+        "entry_length": rows[:, 2],
+        "entry_crc32": rows[:, 3],
+        "flags": rows[:, 4],
         "extras_bounds": extras.bounds,
         "extras_text": np.frombuffer(extras.text, np.uint8),
         "meta_bounds": metas.bounds,
@@ -107,7 +113,7 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
             for name, value in values.items()
         }
     )
-    columns.row_crc32[:] = [columns.row_check(row) for row in range(len(columns))]
+    columns.row_crc32[:] = columns.row_checks(0, len(columns))
     return columns
 
 
@@ -123,13 +129,13 @@ class _Texts:
         self.bounds.append(len(self.text))
 
 
-def _split_extras(entry: ScannedEntry, where: str) -> tuple[Any, bytes]:
+def _split_extras(entry: ScannedEntry, where: str) -> tuple[bytes, bytes]:
     """Take the checksums out of an entry's extras.
 
     Returns
     -------
-    checksums : numpy.ndarray of uint32
-        One per frame, or none.
+    checksums : bytes
+        Four for each frame, or none.
     text : bytes
         JSON of the extras with ``true`` in place of the checksums.
 
@@ -138,15 +144,19 @@ def _split_extras(entry: ScannedEntry, where: str) -> tuple[Any, bytes]:
     MetaFileError
         The extras are damaged, or not written as this package writes them.
     """
-    pseudo = {"frame_info": entry.frame_info, EXTRAS_KEY: entry.extras}
+    if match := _ONLY_CHECKSUMS.fullmatch(entry.extras_text):
+        packed = binascii.a2b_base64(match[1])
+        if len(packed) == 4 * entry.num_frames > 0:
+            return packed, f'{{"crc32": true{match[2]}'.encode("ascii")
+    pseudo = {"frame_info": range(entry.num_frames), EXTRAS_KEY: entry.extras}
     checksums = load_extras(pseudo, where=where).crc32
     extras = dict(entry.extras)
     if "crc32" in extras:
-        if len(checksums) != len(entry.frame_info):
+        if len(checksums) != entry.num_frames:
             # Frames were added by a program that knows nothing of the extras.
             raise MetaFileError("checksums for fewer frames than there are")
         extras["crc32"] = True
-    return checksums, json.dumps(extras).encode("ascii")
+    return checksums.tobytes(), json.dumps(extras).encode("ascii")
 
 
 def check_ids(columns: Columns, lookup: Lookup, *, where: str) -> None:

@@ -65,7 +65,12 @@ _BOUNDS = {
     "frame_bounds": ("frame_offset", "frame_length", "frame_pad", "frame_crc32"),
 }
 _BOUNDED = frozenset(name for names in _BOUNDS.values() for name in names)
+# Of a row: the lengths of its texts and frames, and these.
 _ROW = struct.Struct("<qqqqiiqqIB")
+_SCALARS = (
+    *("chunk", "num_frames"),
+    *("entry_offset", "entry_length", "entry_crc32", "flags"),
+)
 
 
 def hash_id(id_: bytes) -> int:
@@ -130,38 +135,52 @@ class Columns:
             parts[name] = getattr(self, name)[start:stop]
         return Columns(**parts)
 
-    def row_check(self, row: int) -> int:
-        """Compute the CRC-32 of a row. It does not depend on where the row stands.
+    def row_checks(self, start: int, stop: int) -> list[int]:
+        """Compute the CRC-32 of these rows. It does not depend on where a row stands.
 
         Raises
         ------
         ValueError
-            The row's bounds are none.
+            The bounds of a row are none.
         """
-        lengths = []
-        parts: list[Any] = [b""]
-        for bounds, bounded in _BOUNDS.items():
-            first, last = getattr(self, bounds)[row : row + 2].tolist()
-            lengths.append(last - first)
-            if not 0 <= first <= last:
-                raise ValueError(f"row {row} has bounds {first} and {last}")
-            for name in bounded:
-                part = getattr(self, name)[first:last]
-                if len(part) != last - first:
-                    raise ValueError(f"row {row} has bounds {first} and {last}")
-                parts.append(part)
-        parts[0] = _ROW.pack(
-            *lengths,
-            self.chunk.item(row),
-            self.num_frames.item(row),
-            self.entry_offset.item(row),
-            self.entry_length.item(row),
-            self.entry_crc32.item(row),
-            self.flags.item(row),
+        bounds, texts = [], []
+        for name, bounded in _BOUNDS.items():
+            part = getattr(self, name)[start : stop + 1].tolist()
+            first, last = part[0], part[-1]
+            if first < 0 or any(two < one for one, two in pairwise(part)):
+                raise ValueError(f"rows {start} to {stop} have bounds that are none")
+            bounds.append([bound - first for bound in part])
+            for column in bounded:
+                values = getattr(self, column)[first:last]
+                if len(values) != last - first:
+                    raise ValueError(f"rows {start} to {stop} are beyond {column}")
+                texts.append(values.tobytes())
+        ids, extras, metas, offsets, lengths, pads, crcs = texts
+        scalars = zip(
+            *(pairwise(part) for part in bounds),
+            *(getattr(self, name)[start:stop].tolist() for name in _SCALARS),
+            strict=True,
         )
-        if lengths[-1] != self.num_frames.item(row):
-            raise ValueError(f"row {row} has {lengths[-1]} frames")
-        return zlib.crc32(b"".join(parts))
+        checks = []
+        for (i, j), (k, m), (p, q), (f, g), *rest in scalars:
+            if g - f != rest[1]:
+                raise ValueError(f"a row of {rest[1]} frames has {g - f}")
+            row = (
+                _ROW.pack(j - i, m - k, q - p, g - f, *rest),
+                ids[i:j],
+                extras[k:m],
+                metas[p:q],
+                offsets[8 * f : 8 * g],
+                lengths[4 * f : 4 * g],
+                pads[f:g],
+                crcs[4 * f : 4 * g],
+            )
+            checks.append(zlib.crc32(b"".join(row)))
+        return checks
+
+    def row_check(self, row: int) -> int:
+        """Compute the CRC-32 of one row; see `row_checks`."""
+        return self.row_checks(row, row + 1)[0]
 
     def ids(self, start: int, stop: int) -> list[str]:
         """Give the ids of these rows."""

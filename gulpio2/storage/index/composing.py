@@ -182,7 +182,7 @@ class _Earlier:
         start, known = self._place[number]
         try:
             part = self._old.columns.rows(start, start + known[4])
-            checks = [part.row_check(row) for row in range(known[4])]
+            checks = part.row_checks(0, known[4])
         except (ValueError, IndexError, OverflowError):
             return None, []
         if checks != part.row_crc32.tolist():

@@ -35,6 +35,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.format.layout import partial_name
+from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.arrow_file import read_layout
 from gulpio2.storage.index.columns import (
     DTYPES,
@@ -105,12 +106,6 @@ class NewerIndexError(ValueError):
 # --- writing --------------------------------------------------------------------------
 
 
-def _texts(pa: Any, bounds: npt.NDArray[np.int64], text: npt.NDArray[np.uint8]) -> Any:
-    return pa.LargeStringArray.from_buffers(
-        len(bounds) - 1, pa.py_buffer(bounds), pa.py_buffer(text)
-    )
-
-
 def frames_column(columns: Columns) -> Any:
     """Make the column of spans and checksums, a list for each item; nothing is copied.
 
@@ -119,7 +114,7 @@ def frames_column(columns: Columns) -> Any:
     pa = require("pyarrow")
     names = ("offset", "length", "pad", "crc32")
     frames = pa.StructArray.from_arrays(
-        [pa.array(getattr(columns, f"frame_{name}")) for name in names],
+        [array_over(getattr(columns, f"frame_{name}")) for name in names],
         fields=[
             pa.field(name, kind, nullable=False)
             for name, kind in zip(
@@ -127,26 +122,26 @@ def frames_column(columns: Columns) -> Any:
             )
         ],
     )
-    return pa.LargeListArray.from_arrays(pa.array(columns.frame_bounds), frames)
+    return pa.LargeListArray.from_arrays(array_over(columns.frame_bounds), frames)
 
 
 def make_batch(columns: Columns, lookup: Lookup) -> Any:
     """Make a ``pyarrow.RecordBatch`` of the columns, which are not copied."""
     pa = require("pyarrow")
     arrays = {
-        "id": _texts(pa, columns.id_bounds, columns.id_text),
-        "chunk": pa.array(columns.chunk),
-        "num_frames": pa.array(columns.num_frames),
+        "id": texts_over(columns.id_bounds, columns.id_text),
+        "chunk": array_over(columns.chunk),
+        "num_frames": array_over(columns.num_frames),
         "frames": frames_column(columns),
-        "entry_offset": pa.array(columns.entry_offset),
-        "entry_length": pa.array(columns.entry_length),
-        "entry_crc32": pa.array(columns.entry_crc32),
-        "flags": pa.array(columns.flags),
-        "extras": _texts(pa, columns.extras_bounds, columns.extras_text),
-        "meta_data": _texts(pa, columns.meta_bounds, columns.meta_text),
-        "row_crc32": pa.array(columns.row_crc32),
-        "id_hash": pa.array(lookup.hashes),
-        "id_row": pa.array(lookup.rows),
+        "entry_offset": array_over(columns.entry_offset),
+        "entry_length": array_over(columns.entry_length),
+        "entry_crc32": array_over(columns.entry_crc32),
+        "flags": array_over(columns.flags),
+        "extras": texts_over(columns.extras_bounds, columns.extras_text),
+        "meta_data": texts_over(columns.meta_bounds, columns.meta_text),
+        "row_crc32": array_over(columns.row_crc32),
+        "id_hash": array_over(lookup.hashes),
+        "id_row": array_over(lookup.rows),
     }
     arrays = named_columns(arrays, typed_columns(columns))
     return pa.record_batch(list(arrays.values()), names=list(arrays))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
+from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.file import (
     FIXED_COLUMNS,
     frames_column,
@@ -33,11 +34,9 @@ def make_table(content: IndexContent) -> Any | None:
     pa = require("pyarrow")
     columns = content.columns
     own = {
-        "id": pa.LargeStringArray.from_buffers(
-            len(columns), pa.py_buffer(columns.id_bounds), pa.py_buffer(columns.id_text)
-        ),
-        "chunk": pa.array(columns.chunk),
-        "num_frames": pa.array(columns.num_frames),
+        "id": texts_over(columns.id_bounds, columns.id_text),
+        "chunk": array_over(columns.chunk),
+        "num_frames": array_over(columns.num_frames),
         FRAMES: frames_column(columns),
     }
     if content.source is None:

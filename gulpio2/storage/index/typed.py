@@ -8,13 +8,13 @@ The exact JSON of every item stays in the index beside them.
 from __future__ import annotations
 
 import json
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
+from gulpio2.storage.index.arrays import array_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gulpio2.storage.index.columns import Columns
 
 __all__ = ["MAX_COLUMNS", "first_metadata", "typed_columns"]
@@ -27,14 +27,15 @@ _EXACT = 2**53
 _BLOCK = 20_000  # items whose values are Python objects at the same time
 
 
-def first_metadata(columns: Columns, start: int, stop: int) -> Iterator[dict[str, Any]]:
+def first_metadata(columns: Columns, start: int, stop: int) -> list[dict[str, Any]]:
     """Give the metadata of each of these rows; {} where there is none."""
     bounds = columns.meta_bounds[start : stop + 1].tolist()
     text = columns.meta_text[bounds[0] : bounds[-1]].tobytes()
-    for at in range(len(bounds) - 1):
-        part = text[bounds[at] - bounds[0] : bounds[at + 1] - bounds[0]]
-        metas = json.loads(part)
-        yield (metas[0] or {}) if metas else {}
+    base = bounds[0]
+    # Parsed in one go, at a third of the time that one by one takes.
+    parts = [text[one - base : two - base] for one, two in pairwise(bounds)]
+    lists = json.loads(b"[%s]" % b",".join(parts))
+    return [(metas[0] or {}) if metas else {} for metas in lists]
 
 
 def typed_columns(columns: Columns) -> dict[str, Any]:
@@ -47,28 +48,35 @@ def typed_columns(columns: Columns) -> dict[str, Any]:
         first come.
     """
     pa = require("pyarrow")
+    starts = range(0, len(columns), _BLOCK)
     kinds: dict[str, set[str]] = {}
-    for meta in first_metadata(columns, 0, len(columns)):
-        for key, value in meta.items():
-            if key in kinds:
-                kinds[key].add(_kind(value))
-            elif len(kinds) < MAX_COLUMNS:
-                kinds[key] = {_kind(value)}
+    for start in starts:
+        metas = first_metadata(columns, start, min(start + _BLOCK, len(columns)))
+        for key in dict.fromkeys(chain.from_iterable(metas)):
+            if key in kinds or len(kinds) < MAX_COLUMNS:
+                values = [meta[key] for meta in metas if key in meta]
+                kinds.setdefault(key, set()).update(_kinds(values))
     types = {key: _type(pa, found) for key, found in kinds.items()}
     parts: dict[str, list[Any]] = {key: [] for key in types}
-    for start in range(0, len(columns), _BLOCK):
-        stop = min(start + _BLOCK, len(columns))
-        metas = list(first_metadata(columns, start, stop))
+    for start in starts:
+        metas = first_metadata(columns, start, min(start + _BLOCK, len(columns)))
         for key, kind in types.items():
             values = [meta.get(key) for meta in metas]
             if kind is None:
                 texts = [
                     json.dumps(meta[key]) if key in meta else None for meta in metas
                 ]
-                parts[key].append(pa.array(texts, pa.string()))
+                parts[key].append(array_of(texts, pa.string()))
             else:
-                parts[key].append(pa.array(values, kind))
+                parts[key].append(array_of(values, kind))
     return {key: pa.concat_arrays(part) for key, part in parts.items() if part}
+
+
+def _kinds(values: list[Any]) -> set[str]:
+    """Name what values are."""
+    if set(map(type, values)) == {str} and "".join(values).isascii():
+        return {"str"}  # as most are: no call for each
+    return set(map(_kind, values))
 
 
 def _kind(value: Any) -> str:
