@@ -19,8 +19,9 @@ pytestmark = [
 ]
 
 # Eight workers; prints the private memory of each and of the trainer at the end of each
-# epoch, in KiB. A worker sees an eighth of the items in an epoch, and for the first
-# ones touches memory that it has not touched before.
+# epoch, in KiB. A worker is a fork of the trainer, whose pages it gets copies of as it
+# first writes to them, which it does to reference counts: that takes some hundred
+# batches to come to its end, of which an epoch has eighty for each worker.
 PROGRAM = """
 import gc, os, sys, warnings
 warnings.simplefilter("ignore")
@@ -50,7 +51,7 @@ loader = DataLoader(
     dataset, 4, sampler=sampler, num_workers=8, collate_fn=collate,
     persistent_workers=True,
 )
-for epoch in range(8):
+for epoch in range(6):
     sizes = {}
     for _, (processes, found) in sampler.track(loader):
         sizes.update(zip(processes.tolist(), found.tolist()))
@@ -64,17 +65,18 @@ for epoch in range(8):
 def test_private_memory_of_eight_workers_is_flat(tmp_path, repository, python, collate):
     pytest.importorskip("pyarrow")
     path = tmp_path / "items"
-    make_gulp_directory(path, num_items=640, num_frames=12, height=64, width=96).close()
+    size = {"num_frames": 12, "height": 64, "width": 96}
+    make_gulp_directory(path, num_items=2560, **size).close()
     done = subprocess.run(
         [python, "-c", PROGRAM, path, collate],
         env={**os.environ, "PYTHONPATH": str(repository), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=900,
     )
     epochs = [list(map(int, line.split())) for line in done.stdout.splitlines()]
-    assert [len(sizes) for sizes in epochs] == [9] * 8
-    for before, after in zip(epochs[4], epochs[7], strict=True):
+    assert [len(sizes) for sizes in epochs] == [9] * 6
+    for before, after in zip(epochs[2], epochs[5], strict=True):
         assert after <= 1.02 * before, epochs
-    assert sum(epochs[7]) <= 1.02 * sum(epochs[4]), epochs
+    assert sum(epochs[5]) <= 1.02 * sum(epochs[2]), epochs
