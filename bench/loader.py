@@ -109,8 +109,8 @@ class Turns:
             self.process.wait()
 
 
-def facts_of(clips: Clips) -> dict[str, Any]:
-    """Say where everything is, and write what peers read in a form of their own."""
+def facts_of(clips: Clips, names: list[str]) -> dict[str, Any]:
+    """Say where everything is, and write what these peers read in their own form."""
     facts: dict[str, Any] = {
         "ids": list(clips.ids),
         "num_frames": clips.num_frames,
@@ -123,7 +123,7 @@ def facts_of(clips: Clips) -> dict[str, Any]:
         stamp = (clips.folder / "stamp.json").read_text("utf-8")
         folder = clips.folder / f"{kind}-{_VERSION}"
         done = folder / "done"
-        python = python_of(peer)
+        python = python_of(peer) if peer in names else None
         if python is None:
             continue
         if not done.exists() or done.read_text("utf-8") != stamp:
@@ -267,9 +267,10 @@ def main() -> None:
     parser.add_argument("--clips", type=Path, default=ROOT / ".peers" / "clips")
     options = parser.parse_args()
     clips = make_clips(options.clips)
-    facts = facts_of(clips)
+    names = options.only or list(LOADERS)
+    facts = facts_of(clips, names)
     jpegs = jpegs_of(clips)
-    running = start(options.only or list(LOADERS), facts)
+    running = start(names, facts)
     try:
         measure(running, jpegs, 1, 0.3)  # opens what is opened once
         results = measure(running, jpegs, options.rounds, options.seconds)
