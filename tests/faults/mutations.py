@@ -220,9 +220,23 @@ MUTATIONS = [
     Mutation(
         "do not cut off an item that failed",
         "appending.py",
-        "            self.writer.truncate(start)\n",
+        "            self._writer.truncate(position)\n",
         "",
         "tests/faults/test_failing_disk.py -k half_way",
+    ),
+    Mutation(
+        "leave what there was room for of a write that failed",
+        "appending.py",
+        "            self._writer.truncate(self._start)  # some",
+        "            # some",
+        "tests/test_chunk_writing.py tests/test_gathering.py",
+    ),
+    Mutation(
+        "keep the journal's lines of small items until the chunk is closed",
+        "ingest/task.py",
+        "            or time.monotonic() >= self._write_at\n",
+        "",
+        "tests/faults/test_kill.py -k twentieth",
     ),
     Mutation(
         "trust the item journal without looking at the data",

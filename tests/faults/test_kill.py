@@ -6,6 +6,8 @@ And it can be resumed, and killed while it is.
 import os
 import random
 import shutil
+import signal
+import time
 from typing import Any
 
 import numpy as np
@@ -168,6 +170,33 @@ def test_items_that_were_stored_are_not_read_again(tmp_path):
     report = ingest(tmp_path, resume=True, num_items=9)
     assert report.items == lost
     assert 2 <= report.resumed < lost
+
+
+class Slow(FrameAdapter):
+    """Small items that take their time; kill -9 may come in the place of the last."""
+
+    is_killed = False
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if self.is_killed and item["id"] == "item11":
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.06)
+            yield item
+
+
+def test_of_small_items_only_the_last_twentieth_of_a_second_is_done_again(tmp_path):
+    adapter = Slow(num_items=12)
+
+    def killed():
+        adapter.is_killed = True
+        GulpIngestor(adapter, tmp_path, 12, 1).run()
+
+    assert os.WIFSIGNALED(in_child(killed))
+    report = GulpIngestor(adapter, tmp_path, 12, 1, resume=True).run()
+    # The journal has an item once the adapter has gone on to the next one, and what
+    # waits together then is written after 0.05 s.
+    assert (report.items, report.resumed) == (12, 10)
 
 
 @pytest.mark.parametrize(
