@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import FormatError, GulpError, StorageError
+from gulpio2.storage.refusals import cannot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -178,4 +179,4 @@ def _refused(path: Path, cause: OSError) -> StorageError:
         return StorageError(
             cause.errno, f"{path} is there already; --overwrite replaces it"
         )
-    return StorageError(cause.errno, f"cannot write {path}: {cause.strerror or cause}")
+    return cannot(cause, "write", path, writing=True)

@@ -171,9 +171,9 @@ def _times(
 
 
 def _make_folder(folder: Path) -> None:
+    from gulpio2.storage.refusals import cannot
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
-        raise StorageError(
-            cause.errno, f"cannot make the folder {folder}: {cause.strerror}"
-        ) from cause
+        raise cannot(cause, "make the folder", folder, writing=True) from cause

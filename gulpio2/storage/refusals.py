@@ -11,7 +11,7 @@ from gulpio2.errors import StorageError
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["refused"]
+__all__ = ["cannot", "refused"]
 
 # Error number -> what to do; the first where nothing is written.
 _READING = {
@@ -55,8 +55,18 @@ def refused(
     cannot read a: Permission denied. Make it readable for you (chmod), or ask its \
 owner to
     """
+    error = cannot(cause, what, path, writing=writing)
+    if not writing:
+        return error
+    return StorageError(
+        cause.errno, f"{error.strerror}. What was committed before is intact"
+    )
+
+
+def cannot(
+    cause: OSError, what: str, path: StrPath, *, writing: bool = False
+) -> StorageError:
+    """As `refused`, where nothing is committed: for files beside a directory."""
     advice = (_WRITING if writing else _READING).get(cause.errno or 0)
     said = [f"cannot {what} {os.fspath(path)}: {cause.strerror or cause}"]
-    said += [advice] if advice else []
-    said += ["What was committed before is intact"] if writing else []
-    return StorageError(cause.errno, ". ".join(said))
+    return StorageError(cause.errno, ". ".join(said + ([advice] if advice else [])))

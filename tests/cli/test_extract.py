@@ -225,7 +225,18 @@ def test_what_is_no_rate_is_wrong_usage(gulp2, gulped, rate):
 def test_a_folder_that_cannot_be_made_is_a_message(gulp2, gulped):
     Path("file").write_text("")
     result = gulp2("extract", gulped, "item0", "--out", "file/out", status=1)
-    assert "cannot make the folder file/out" in result.stderr
+    assert "cannot make the folder file/out/item0: Not a dir" in result.stderr
+    assert "A part of this path is a file" in result.stderr
+
+
+@pytest.mark.parametrize("format_", ["jpg", "png", "mp4"])
+def test_a_read_only_folder_is_a_message_that_says_what_to_do(
+    gulp2, gulped, read_only, format_
+):
+    words = ["extract", gulped, "item0", "--out", read_only, "--format", format_]
+    error = gulp2(*words, "--rate", 25, status=1).stderr
+    assert f"{read_only}/item0" in error, error
+    assert "Permission denied. Make the folder writable for you" in error, error
 
 
 @pytest.mark.parametrize("format_", ["jpg", "png", "mp4"])
