@@ -6,7 +6,7 @@ frames are asked for.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.media.images import ImageFrames
     from gulpio2.types import FrameSource, JsonValue, StoredFrame, StrPath
 
 __all__ = [
@@ -109,9 +110,15 @@ def image_frames(paths: Iterable[StrPath], *, frame_size: int = -1) -> FrameSour
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
     """
+    return _image_source()(list(paths), frame_size=int(frame_size))
+
+
+@cache
+def _image_source() -> type[ImageFrames]:
+    """Load the class when it is first needed; an import for each file is slower."""
     from gulpio2.media.images import ImageFrames
 
-    return ImageFrames(list(paths), frame_size=int(frame_size))
+    return ImageFrames
 
 
 def single_video_frames(

@@ -130,8 +130,10 @@ class FrameEncoder:
             What `frames` or the encoder raises, after all frames before were yielded.
         """
         source = iter(frames)
-        for frame in source:
-            if self._helpers is not None and self._helpers() > 0:
+        for number, frame in enumerate(source):
+            # Not for the first: of an item of one frame, such as an image, nothing is
+            # left to do by others, and starting a thread takes longer than storing it.
+            if number and self._helpers is not None and self._helpers() > 0:
                 feeder = _Feeder(chain((frame,), source), settings, self._jobs)
                 if feeder.start():
                     yield from self._encode_fed(feeder)

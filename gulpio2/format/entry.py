@@ -10,6 +10,7 @@ All of it lies under one key that GulpIO2 0.0.4 ignores (``docs/format.md``, rul
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import struct
 import zlib
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.errors import MetaFileError
+from gulpio2.format.gmeta import dump_text
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue
@@ -132,7 +134,9 @@ def dump_extras(
         Facts of the source.
     """
     packed = struct.pack(f"<{len(crc32)}I", *crc32)
-    extras: dict[str, JsonValue] = {"crc32": base64.b64encode(packed).decode("ascii")}
+    extras: dict[str, JsonValue] = {
+        "crc32": binascii.b2a_base64(packed, newline=False).decode("ascii")
+    }
     if time_base is not None and pts:
         extras["time_base"] = [time_base.numerator, time_base.denominator]
         extras["pts"] = [list(run) for run in ticks_to_runs(pts)]
@@ -164,7 +168,7 @@ def seal_entry(id_: str, entry: dict[str, Any]) -> str:
     """
     extras = entry[EXTRAS_KEY]
     covered = json.dumps(entry)
-    check = f"{zlib.crc32(f'[{json.dumps(id_)}, {covered}]'.encode('ascii')):08x}"
+    check = f"{zlib.crc32(f'[{dump_text(id_)}, {covered}]'.encode('ascii')):08x}"
     extras["check"] = check
     return f'{covered[:-2]}, "check": "{check}"}}}}'
 

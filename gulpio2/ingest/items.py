@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.ingest.report import ItemFailure
@@ -26,9 +25,10 @@ __all__ = [
 
 _logger = logging.getLogger(__name__)
 
+_ITEM_KEYS = ("id", "meta", "frames")
 
-@dataclass(frozen=True, slots=True)
-class PlacedItem:
+
+class PlacedItem(NamedTuple):
     """An item with its position in the adapter, or the error in its place."""
 
     position: int
@@ -78,12 +78,12 @@ def check_item(item: Any, position: int) -> PlacedItem:
             f"the adapter's item at position {position} is a {type(item).__name__}; "
             "it must be a dict with the keys 'meta', 'frames' and 'id'"
         )
-    missing = [key for key in ("id", "meta", "frames") if key not in item]
-    if missing:
-        raise AdapterContractError(
-            f"the adapter's item at position {position} has no {missing[0]!r}; it must "
-            f"have 'meta', 'frames' and 'id', and has {sorted(map(str, item))}"
-        )
+    for key in _ITEM_KEYS:
+        if key not in item:
+            raise AdapterContractError(
+                f"the adapter's item at position {position} has no {key!r}; it must "
+                f"have 'meta', 'frames' and 'id', and has {sorted(map(str, item))}"
+            )
     return PlacedItem(position, str(item["id"]), item["meta"], item["frames"])
 
 

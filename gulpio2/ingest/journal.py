@@ -11,7 +11,6 @@ the run is complete:
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +19,7 @@ import numpy as np
 
 from gulpio2.errors import IngestError, LockedError, MetaFileError
 from gulpio2.format.entry import frame_crc32, load_extras
-from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.gmeta import dump_text, validate_entry
 from gulpio2.format.journal import dump_body, dump_line, load_lines
 from gulpio2.format.layout import JOURNAL_NAME, partial_name
 from gulpio2.ingest.report import ItemFailure
@@ -118,7 +117,7 @@ class TaskJournal:
         """Append a line for each item, all of them in one go."""
         lines = [
             dump_body(
-                f'{{"at": {item.position}, "id": {json.dumps(item.id_)}, '
+                f'{{"at": {item.position}, "id": {dump_text(item.id_)}, '
                 f'"entry": {item.entry}, "end": {item.end}}}'
             )
             for item in items

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
+import struct
 from typing import NamedTuple
 
 __all__ = ["JpegOutline", "outline_jpeg"]
 
 _SOI = b"\xff\xd8"
 _EOI = 0xD9
-_START_OF_SCAN = 0xDA
+# Of a frame header, behind its length: precision, rows, columns, components.
+_FRAME = struct.Struct(">BHHB")
 # Frame headers (SOF0 to SOF15) are C0 to CF but for tables and the reserved JPG.
-_NOT_FRAMES = (0xC4, 0xC8, 0xCC)
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 # Baseline, extended sequential and progressive, all with Huffman coding: what every
 # decoder has. The others are lossless, hierarchical or arithmetic.
 _COMMON = (0xC0, 0xC1, 0xC2)
-# A marker that ends entropy-coded data: neither a stuffed FF 00 nor a restart. The
-# first byte stands apart, since only then does `re` skip to the next one of its kind.
-_NEXT_MARKER = re.compile(rb"\xff\xff*([\x01-\xcf\xd8-\xfe])")
+# A marker that ends entropy-coded data: neither a stuffed FF 00, nor a restart, nor an
+# FF that fills the room before another one.
+_NEXT_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 _MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD8, 0xFF)))
+_WITHOUT_LENGTH = (0x01, _SOI[1])
 
 
 class JpegOutline(NamedTuple):
@@ -64,13 +67,16 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     """
     if data[:2] != _SOI:
         raise ValueError("it does not begin as a JPEG does")
-    frame: JpegOutline | None = None
+    header, kind = b"", 0
     position, size = 2, len(data)
     while True:
         # In a header the next marker is where the segment before it ends.
-        here = data[position : position + 2]
-        if len(here) == 2 and here[0] == 0xFF and here[1] in _MARKERS:
-            marker = here[1]
+        if (
+            position + 1 < size
+            and data[position] == 0xFF
+            and data[position + 1] in _MARKERS
+        ):
+            marker = data[position + 1]
             position += 2
         else:
             match = _NEXT_MARKER.search(data, position)
@@ -78,22 +84,22 @@ def outline_jpeg(data: bytes) -> JpegOutline:
                 raise ValueError(
                     f"it is cut off: no end of the image in its {size} bytes"
                 )
-            marker, position = match[1][0], match.end()
+            position = match.end()
+            marker = data[position - 1]
         if marker == _EOI:
             break
-        if marker == 0x01 or marker == _SOI[1]:
+        if marker in _WITHOUT_LENGTH:
             continue
         length = int.from_bytes(data[position : position + 2], "big")
         if length < 2 or position + length > size:
             raise ValueError(f"it is cut off or damaged at byte {position}")
-        if 0xC0 <= marker <= 0xCF and marker not in _NOT_FRAMES:
-            header = data[position + 2 : position + 8]
+        if marker in _FRAMES:
+            header, kind = data[position + 2 : position + 8], marker
             if len(header) < 6:
                 raise ValueError(f"it is cut off or damaged at byte {position}")
-            height, width = (int.from_bytes(header[i : i + 2], "big") for i in (1, 3))
-            common = marker in _COMMON
-            frame = JpegOutline(height, width, header[5], header[0], common, end=0)
         position += length
-    if frame is None:
+    if not header:
         raise ValueError("it has no image")
-    return frame._replace(end=position)
+    precision, height, width, num_components = _FRAME.unpack(header)
+    common = kind in _COMMON
+    return JpegOutline(height, width, num_components, precision, common, position)
