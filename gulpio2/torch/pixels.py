@@ -64,8 +64,8 @@ class PixelMaker:
         if blocks is None:
             height, width = reader.read_clip(id_, [0]).shape[1:3]
         else:
-            block, ((_, start, stop),) = next(blocks)
-            header = read_header(bytes(block[start:stop]))
+            block, places = next(blocks)
+            header = read_header(bytes(block[places.starts[0] : places.stops[0]]))
             height, width = header.height, header.width
         return (height, width, self._channels)
 
@@ -225,17 +225,17 @@ class _Work:
         targets = self._targets
         shape = targets[0].shape
         if self._decoder is None:
-            self.row, begin, end = places[0]
-            first = bytes(memoryview(block)[begin:end])
+            self.row = places.rows[0]
+            first = bytes(memoryview(block)[places.starts[0] : places.stops[0]])
             self._decoder, self._mirrored = self._maker.decoder(first, shape, self._rng)
         decode, clock = self._decoder.decode, self._clock
         if self._decoder.shape == shape and not self._mirrored:
-            for self.row, begin, end in places:
+            for self.row, begin, end in zip(*places, strict=True):
                 decode(block, begin, end, targets[self.row])
             clock.decode += perf_counter() - start
             return
         frame = self._maker.memory("frame", self._decoder.shape)
-        for self.row, begin, end in places:
+        for self.row, begin, end in zip(*places, strict=True):
             decode(block, begin, end, frame)
             decoded = perf_counter()
             self._maker.resize(frame, targets[self.row], mirrored=self._mirrored)

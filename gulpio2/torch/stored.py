@@ -18,13 +18,21 @@ if TYPE_CHECKING:
     from gulpio2.item import StoredItem
     from gulpio2.torch.profile import Clock
 
-    # Row of a frame in the sample, start and stop in the block.
-    Places = list[tuple[int, int, int]]
-
-__all__ = ["StoredClip", "locate_clip", "read_blocks"]
+__all__ = ["Places", "StoredClip", "locate_clip", "read_blocks"]
 
 # What reads as this package's directories do.
 _OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
+
+
+class Places(NamedTuple):
+    """Where the frames of a block are; one of each per frame."""
+
+    rows: Sequence[int]
+    """Rows in the sample."""
+    starts: Sequence[int]
+    """First byte in the block."""
+    stops: Sequence[int]
+    """The byte after its last."""
 
 
 class StoredClip(NamedTuple):
@@ -82,14 +90,15 @@ def locate_clip(
         return None
     spans = item.record.spans(indices)
     reads, found = [], 0
-    for read in plan_reads(spans):
-        base, places = read.offset, []
-        for member in read.members:
-            offset, length = spans[member]
-            start = offset - base
-            places.append((rows[member], start, start + length))
-        reads.append((base, read.length, places))
-        found += len(places)
+    for base, length, members in plan_reads(spans):
+        own = [spans[member] for member in members]
+        places = Places(
+            [rows[member] for member in members],
+            [offset - base for offset, _ in own],
+            [offset - base + num_bytes for offset, num_bytes in own],
+        )
+        reads.append((base, length, places))
+        found += len(own)
     if found < len(spans):
         empty = next(k for k, span in enumerate(spans) if span[1] == 0)
         raise CorruptFrameError(
@@ -135,7 +144,10 @@ def read_blocks(
     jpegs = reader.read_jpegs(id_, list(indices))
     clock.storage += perf_counter() - start
     clock.num_bytes += sum(map(len, jpegs))
-    return ((jpeg, [(position, 0, len(jpeg))]) for position, jpeg in enumerate(jpegs))
+    return (
+        (jpeg, Places((rows[position],), (0,), (len(jpeg),)))
+        for position, jpeg in enumerate(jpegs)
+    )
 
 
 def _blocks(
@@ -147,5 +159,5 @@ def _blocks(
         start = perf_counter()
         block = located.item.read_into(offset, length, _MEMORY.block)
         clock.storage += perf_counter() - start
-        clock.num_bytes += sum(stop - begin for _, begin, stop in places)
+        clock.num_bytes += sum(places.stops) - sum(places.starts)
         yield block, places

@@ -15,7 +15,12 @@ from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import FormatError
 from gulpio2.order import PlainOrder, RepeatedOrder
-from gulpio2.sampling import sample_segments, sample_window, spaced_windows
+from gulpio2.sampling import (
+    apply_border,
+    sample_segments,
+    sample_window,
+    spaced_windows,
+)
 from gulpio2.testing import make_frames
 from gulpio2.torch import (
     CenterCrop,
@@ -165,23 +170,41 @@ def test_grey_is_the_luma_of_all_items(mixed_sizes):
     assert (rgb[3, ..., 0] == rgb[3, ..., 1]).all()
 
 
-def test_frames_that_come_again_or_are_missing(make_directory, frame_numbers):
-    path = make_directory(counts=(3, 3))
-    dataset = GulpClipDataset(
-        path, partial(sample_window, clip_length=5, border="mask"), test_mode=True
+class OwnReader(GulpDirectory):
+    """Has a way of its own to its bytes."""
+
+    def read_jpegs(self, id_, slice_=None):
+        """Give the bytes of frames."""
+        return super().read_jpegs(id_, slice_)
+
+
+@pytest.mark.parametrize(
+    "open_directory",
+    [GulpDirectory, partial(GulpDirectory, verify=True), OwnReader],
+    ids=["plain", "verified", "own reader"],
+)
+def test_frames_that_come_again_or_are_missing(
+    make_directory, frame_numbers, open_directory
+):
+    directory = open_directory(make_directory(counts=(3, 3)))
+    sampled = {
+        border: partial(sample_window, clip_length=5, border=border)
+        for border in ("mask", "repeat", "clamp", "loop")
+    }
+    # One before the first and one behind the last are none of the item's.
+    sampled["around"] = lambda count, rng: apply_border(
+        np.array([-1, 2, 2, 0, count]), count, "mask"
     )
-    ((pixels, batch),) = copies(numpy_loader(dataset, batch_size=2))
-    numbers = frame_numbers(np.moveaxis(pixels, -1, -3))
-    for shown, chosen, valid in zip(
-        numbers, batch.frame_indices.tolist(), batch.valid.tolist(), strict=True
-    ):
-        assert [index >= 0 for index in chosen] == valid
-        assert shown == [max(index, 0) for index in chosen]
-    assert (pixels[~batch.valid] == 0).all()
-    repeated = partial(sample_segments, num_segments=6)
-    dataset = GulpClipDataset(path, repeated, test_mode=True)
-    ((pixels, batch),) = copies(numpy_loader(dataset, batch_size=2))
-    assert frame_numbers(np.moveaxis(pixels, -1, -3)) == batch.frame_indices.tolist()
+    sampled["segments"] = partial(sample_segments, num_segments=6)
+    for sampler in sampled.values():
+        dataset = GulpClipDataset(directory, sampler, test_mode=True)
+        ((pixels, batch),) = copies(numpy_loader(dataset, batch_size=2))
+        numbers = frame_numbers(np.moveaxis(pixels, -1, -3))
+        for shown, chosen in zip(numbers, batch.frame_indices.tolist(), strict=True):
+            assert shown == [max(index, 0) for index in chosen]
+        absent = batch.frame_indices < 0
+        assert not (absent & batch.valid).any()
+        assert (pixels[absent] == 0).all()
     assert sorted(set(batch.frame_indices[0].tolist())) == [0, 1, 2]
 
 
