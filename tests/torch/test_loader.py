@@ -187,7 +187,7 @@ def test_frames_that_come_again_or_are_missing(
     make_directory, frame_numbers, open_directory
 ):
     directory = open_directory(make_directory(counts=(3, 3)))
-    sampled = {
+    sampled: dict[str, Any] = {
         border: partial(sample_window, clip_length=5, border=border)
         for border in ("mask", "repeat", "clamp", "loop")
     }
