@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = 2
-IMAGES, MANY_IMAGES = 4000, 40_000
+IMAGES, MANY_IMAGES, LARGE_IMAGES = 4000, 40_000, 2000
 LARGE_FRAMES, LONG_SECONDS, CHUNKS = 120, 600, 400
 
 Measured = dict[str, float]
@@ -373,16 +373,27 @@ def long(bench: Bench) -> None:
 
 
 def images(bench: Bench) -> None:
-    """4,000 JPEG files, no resize."""
+    """4,000 JPEG files of 340x256, no resize."""
     source = make_images(bench.folder / "images", bench.videos[0], IMAGES)
-    _images(bench, "JPEG files", source, IMAGES)
+    _images(bench, f"{IMAGES:,} JPEG files of 340x256", source, IMAGES)
 
 
 def many_images(bench: Bench) -> None:
-    """40,000 JPEG files, so that the start of a program matters less."""
+    """40,000 JPEG files of 340x256, so that the start of a program matters less."""
     few = make_images(bench.folder / "few", bench.videos[0], IMAGES)
     source = link_images(bench.folder / "many", few, MANY_IMAGES)
-    _images(bench, f"{MANY_IMAGES:,} JPEG files", source, MANY_IMAGES)
+    _images(bench, f"{MANY_IMAGES:,} JPEG files of 340x256", source, MANY_IMAGES)
+
+
+def large_images(bench: Bench) -> None:
+    """2,000 JPEG files of 1280x720, no resize: frames of a camera's video, thirty."""
+    video = DATA / "videos" / "bt709_full_range.mp4"
+    if not video.exists():
+        sys.stdout.write(f"large_images: left out, for there is no {video}\n")
+        return
+    few = make_images(bench.folder / "frames", video, 30)
+    source = link_images(bench.folder / "large", few, LARGE_IMAGES)
+    _images(bench, f"{LARGE_IMAGES:,} JPEG files of 1280x720", source, LARGE_IMAGES)
 
 
 def _images(bench: Bench, case: str, source: Path, count: int) -> None:
@@ -440,7 +451,7 @@ CASES = {
     case.__name__: case
     for case in (
         *(clips, sizes, inside, limit, small, large, long),
-        *(images, many_images, held, overhead),
+        *(images, many_images, large_images, held, overhead),
     )
 }
 
