@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
@@ -63,13 +64,22 @@ def write_records(
         store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
     else:
         store.remove(FAILURES_NAME)
-    if not (report.chunks or report.failures or always):
-        return
+    where = store.path(MANIFEST_NAME)
+    checksums = _checksums(store)
+    has_something_to_tell = bool(report.chunks or report.failures or always)
     try:
-        where = store.path(MANIFEST_NAME)
         manifest = load_manifest(store.read(MANIFEST_NAME), where=where)
     except FileNotFoundError:
+        if not has_something_to_tell:
+            return
         manifest = Manifest()
+    if not has_something_to_tell:
+        # Everything was there already; but the list of failures of the run before is
+        # gone, or there are new labels.
+        if manifest.files != checksums:
+            finished = replace(manifest, files=checksums)
+            store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
+        return
     run = Run(
         adapter=type(adapter).__name__,
         options=describe_adapter(adapter),
@@ -82,7 +92,7 @@ def write_records(
     runs = (*others, run) if run.chunks else manifest.runs
     metainfo: dict[str, Any] = dict(manifest.metainfo)
     metainfo.update(getattr(adapter, "metainfo", None) or {})
-    finished = Manifest(runs, metainfo, _checksums(store))
+    finished = Manifest(runs, metainfo, checksums)
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
 
 

@@ -22,6 +22,7 @@ from gulpio2.errors import (
     SourceReadError,
     StorageError,
 )
+from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 
 if TYPE_CHECKING:
@@ -239,6 +240,34 @@ def test_a_run_without_failures_removes_the_list_of_the_run_before(tmp_path):
     assert (tmp_path / "failures.jsonl").exists()
     GulpIngestor(ListAdapter([an_item("x")]), tmp_path, 2, 1).run()
     assert not (tmp_path / "failures.jsonl").exists()
+
+
+class LabelledAdapter(ListingAdapter):
+    """Has labels, of which there may be more than items."""
+
+    labels = ("a",)
+
+    def label_mapping(self):
+        return {label: index for index, label in enumerate(self.labels)}
+
+
+@pytest.mark.parametrize("kind", [ListAdapter, ListingAdapter, LabelledAdapter])
+def test_a_run_that_has_nothing_to_store_leaves_a_directory_that_is_whole(
+    tmp_path, kind
+):
+    items = [an_item("a"), an_item("b", frames=[])]
+    GulpIngestor(kind(items), tmp_path, 2, 1).run()
+    assert (tmp_path / "failures.jsonl").exists()
+    again = kind([an_item("a")])
+    again.labels = ("a", "z")
+    report = GulpIngestor(again, tmp_path, 2, 1, on_duplicate="skip").run()
+    assert (report.items, report.skipped) == (0, 1)
+    assert not (tmp_path / "failures.jsonl").exists()
+    assert check_directory(tmp_path, deep=True).problems == []
+    assert len(GulpDirectory(tmp_path).manifest.runs) == 1
+    before = content(tmp_path)
+    GulpIngestor(again, tmp_path, 2, 1, on_duplicate="skip").run()
+    assert content(tmp_path) == before
 
 
 def test_an_adapter_that_raises_costs_the_item_at_that_position(tmp_path):
