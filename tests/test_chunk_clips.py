@@ -125,6 +125,25 @@ def test_frames_of_several_shapes_are_a_list_and_no_clip(tmp_path, odd):
     with pytest.raises(FormatError, match=message):
         chunk.read_clip("mixed")
     assert chunk.read_clip("mixed", slice(0, 2)).shape == (2, 24, 32, 3)
+    # Whichever comes first: a grey one does not take their colours from the others.
+    with pytest.raises(FormatError, match=r"item 'mixed', frame [01], .*read_frames"):
+        chunk.read_clip("mixed", [2, 1, 0])
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
+def test_grey_and_coloured_frames_are_a_clip_where_one_kind_is_asked_for(
+    tmp_path, order
+):
+    frames = [*make_frames(2), make_frames(1, grey=True)[0]]
+    chunk = make_chunk(tmp_path, {"mixed": ({}, frames)})
+    alone = chunk["mixed"][0]
+    coloured = chunk.read_clip("mixed", order, colorspace="rgb")
+    for index, frame in zip(order, coloured, strict=True):
+        found = alone[index] if index < 2 else np.stack([alone[2]] * 3, axis=-1)
+        np.testing.assert_array_equal(frame, found)
+    grey = chunk.read_clip("mixed", order, colorspace="gray")
+    assert grey.shape == (3, 24, 32, 1)
+    np.testing.assert_array_equal(grey[order.index(2), ..., 0], alone[2])
 
 
 # --- decoders -----------------------------------------------------------------------

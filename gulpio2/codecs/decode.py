@@ -85,9 +85,9 @@ class FrameDecoder:
         header = read_header(first)
         refuse_above(max_pixels, header)
         self.header = header
-        # What a frame has to have in common with the first.
         as_stored = options.colorspace == "source"
-        self._must_be = header.shape if as_stored else header.shape[:2]
+        # Axes in which a frame has to be like the first.
+        self._num_alike = 3 if as_stored else 2
         grey = header.colorspace == "Gray"
         self._cmyk = header.colorspace in ("CMYK", "YCCK")
         as_grey = options.colorspace == "gray" or (grey and as_stored)
@@ -185,10 +185,13 @@ class FrameDecoder:
             return
         if not self.fits(block, start):
             header = read_header(data)
-            if header.shape[: len(self._must_be)] != self._must_be:
+            # Of the grey and the coloured frames of an item, neither are made the other
+            # unless somebody says so.
+            must_be = self.header.shape[: self._num_alike]
+            if header.shape[: self._num_alike] != must_be:
                 raise ValueError(
-                    f"a frame of shape {header.shape} is not of the shape "
-                    f"{self._must_be} of the first"
+                    f"a frame of shape {header.shape} is not of the shape {must_be} of "
+                    "the first"
                 )
             if self._short_prefix or (header.colorspace in ("CMYK", "YCCK")) != (
                 self._cmyk
