@@ -29,6 +29,10 @@ __all__ = ["LocalStore", "LocalWriter", "free_bytes", "new_token", "open_store"]
 # Bytes after which the system is asked to begin writing. Else it would keep all of a
 # chunk in memory until its sync, with the disk idle first and the processor then.
 _WRITEBACK_BYTES = 4 << 20
+# Bytes in a write, which ends at a multiple of as many. Linux makes one piece of its
+# page cache of what is written in one go, and each processor has pieces of up to 32 kB
+# at hand. Writing is up to twice as fast as with larger ones, which have to be found.
+_WRITTEN_AT_ONCE = 32 << 10
 _SYNC_FILE_RANGE_WRITE = 2
 
 
@@ -105,7 +109,8 @@ class LocalWriter:
         rest = memoryview(data)
         try:
             while rest:
-                written = os.write(self._descriptor(), rest)
+                room = _WRITTEN_AT_ONCE - self._position % _WRITTEN_AT_ONCE
+                written = os.write(self._descriptor(), rest[:room])
                 self._position += written
                 rest = rest[written:]
             if self._position - self._begun >= _WRITEBACK_BYTES:
