@@ -20,6 +20,7 @@ from gulpio2.item import StoredItem, record_of
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.handles import HandlePool
+from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.verbs import ReadingVerbs
 
@@ -243,6 +244,8 @@ class GulpChunk(ReadingVerbs):
         before = self.meta_dict
         extend = extend and path.exists()
         meta_dict = self._get_or_create_dict() if extend else OrderedDict()
+        if extend:
+            stop_sharing(path)
         session = ChunkSession(
             LocalStore(path.parent),
             path.name,
@@ -287,7 +290,9 @@ class GulpChunk(ReadingVerbs):
 
     def flush(self) -> None:
         """Make what was appended so far durable and visible to readers."""
-        self._writing_session().commit(put_map=self._put_map, drop_map=self._drop_map)
+        self._writing_session().commit(
+            put_map=self._put_map, drop_map=self._drop_map, has_map=self._may_have_map
+        )
 
     def _writing_session(self) -> ChunkSession:
         if self._session is None:
@@ -316,6 +321,17 @@ class GulpChunk(ReadingVerbs):
         self.serializer.dump(self.meta_dict, store.path(partial))
         store.rename(partial, path.name)
         store.sync_names()
+
+    def _may_have_map(self, content: bytes) -> bool:
+        """Tell whether the map may be this one; bytes of JSON are compared."""
+        if not isinstance(self.serializer, JSONSerializer):
+            return True
+        try:
+            return Path(self.meta_file_path).read_bytes() == content
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
 
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:
         """Read the map, or begin one where there is none."""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
-import shutil
 import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import DuplicateIdError, FormatError, IngestError, StorageError
+from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -27,6 +24,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.storage.index.keeping import refresh_index
+from gulpio2.storage.links import copy_file, link_file
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from gulpio2.types import Progress, StrPath
 
 __all__ = ["MergeReport", "merge_directories"]
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -85,8 +81,8 @@ def merge_directories(
     target : str or path
         Made if it is missing; what is in it stays.
     link : bool, optional
-        Share data files with the parts by hard links where the file system can. Then
-        nothing may be appended to a part any more: remove the parts.
+        Share data files with the parts by hard links where the file system can. What
+        is later appended to one of them, or compacted, is copied first.
     progress : Progress, optional
         Called for every chunk.
 
@@ -128,7 +124,7 @@ def merge_directories(
                     part.numbers[chunk] = present[part.path, chunk]
                     report.present += 1
                     continue
-                linked = _bring(part, chunk, out, number, token, link=link)
+                linked = _bring(part, chunk, out, target, number, token, link=link)
                 part.numbers[chunk] = number
                 report.linked += linked
                 report.copied += not linked
@@ -221,40 +217,25 @@ def _merged_labels(parts: list[_Part], target: StrPath) -> dict[str, int]:
 
 
 def _bring(
-    part: _Part, chunk: int, out: Store, number: int, token: str, *, link: bool
+    part: _Part,
+    chunk: int,
+    out: Store,
+    target: StrPath,
+    number: int,
+    token: str,
+    *,
+    link: bool,
 ) -> bool:
     """Put a chunk into the target; its map comes last and is the commit."""
     source = Path(part.store.path(data_name(chunk)))
     partial = partial_name(data_name(number), token)
-    linked = link and _link(source, Path(out.path(partial)))
+    linked = link and link_file(source, out.path(partial))
     if not linked:
-        _copy(source, out, partial)
+        copy_file(source, target, partial)
     out.rename(partial, data_name(number))
     out.sync_names()
     out.write_atomically(meta_name(number), part.store.read(meta_name(chunk)))
     return linked
-
-
-def _link(source: Path, target: Path) -> bool:
-    """Make a hard link; False where the file system cannot."""
-    try:
-        os.link(source, target)
-    except OSError as cause:
-        _logger.debug("%s cannot be linked (%s): copying", source, cause.strerror)
-        return False
-    return True
-
-
-def _copy(source: Path, out: Store, name: str) -> None:
-    try:
-        shutil.copyfile(source, out.path(name))
-    except OSError as cause:
-        raise StorageError(
-            cause.errno, f"cannot copy {source}: {cause.strerror}"
-        ) from cause
-    writer = out.extend(name)
-    writer.sync()
-    writer.close()
 
 
 def _write_records(parts: list[_Part], out: Store, target: StrPath) -> None:

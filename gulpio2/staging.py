@@ -133,7 +133,10 @@ class ChunkSession:
         return self._appender.unwritten_bytes
 
     def commit(
-        self, put_map: Callable[[bytes], None], drop_map: Callable[[], None]
+        self,
+        put_map: Callable[[bytes], None],
+        drop_map: Callable[[], None],
+        has_map: Callable[[bytes], bool],
     ) -> None:
         """Make what was appended so far durable and visible; more may follow.
 
@@ -143,6 +146,9 @@ class ChunkSession:
             Puts the bytes of the map in place, atomically and durably.
         drop_map : callable
             Removes the map of the data file that is about to be replaced.
+        has_map : callable
+            Tells, after `put_map` has failed, whether these bytes may be in place all
+            the same: the last thing that it does is to sync the folder.
         """
         self.flush()
         content = self._appender.dump_map()
@@ -152,7 +158,12 @@ class ChunkSession:
             self.store.rename(self.partial, self.data_name)
             self.partial = None
             self.store.sync_names()
-        put_map(content)
+        try:
+            put_map(content)
+        except BaseException:
+            if has_map(content):  # then what it speaks of must stay
+                self._start = self.writer.tell()
+            raise
         self._start = self.writer.tell()
 
     def stage(self, meta_name: str) -> StagedChunk:

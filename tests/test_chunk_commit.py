@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from fractions import Fraction
@@ -12,8 +13,10 @@ import pytest
 
 from gulpio2 import GulpChunk
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.errors import StorageError
 from gulpio2.sanity import check_directory
 from gulpio2.testing import make_frames
+from gulpio2.testing.faults import fail_at_operation, in_child
 from gulpio2.types import StoredFrame
 
 if TYPE_CHECKING:
@@ -269,6 +272,36 @@ def test_a_block_that_ends_with_an_error_leaves_the_files_as_they_were(
     with chunk.open("ab"):
         chunk.append("new", {}, JPEGS[2:5])
     assert chunk.read_jpegs("new") == JPEGS[2:5]
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+@pytest.mark.parametrize("for_good", [False, True], ids=["once", "for good"])
+def test_what_the_map_names_can_be_read_whatever_operation_failed(
+    tmp_path, flag, for_good
+):
+    visible = set()
+    for number in range(1, 100):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder, ("old", {}, JPEGS[:2]))
+
+        def fail(folder=folder, number=number) -> None:
+            chunk = new_chunk(folder)
+            fail_at_operation(number, errno.EIO, for_good=for_good)
+            with pytest.raises(StorageError), chunk.open(flag):
+                chunk.append("new", {}, JPEGS[2:5])
+
+        if in_child(fail) != 0:  # there is no operation of this number
+            break
+        found = new_chunk(folder)
+        visible.add(tuple(found.meta_dict))
+        wanted = {"old": JPEGS[:2], "new": JPEGS[2:5]}
+        for id_ in found.meta_dict:
+            assert found.read_jpegs(id_) == wanted[id_], (number, id_)
+        assert flag == "wb" or "old" in found.meta_dict
+    assert number > 5
+    # The map of the last ones has its name: a sync of the folder failed after that.
+    assert ("new",) in visible or ("old", "new") in visible
 
 
 def test_a_new_chunk_that_fails_leaves_no_file(tmp_path):

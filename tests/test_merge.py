@@ -6,19 +6,25 @@ import os
 
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
     DuplicateIdError,
     FormatError,
     IngestError,
     IngestSettingError,
+    StorageError,
 )
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.removal import delete_items
 from gulpio2.sanity import check_directory
-from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing.faults import (
+    content,
+    fail_at_operation,
+    in_child,
+    kill_at_operation,
+)
 
 
 class Named(FrameAdapter):
@@ -82,6 +88,97 @@ def test_data_files_are_linked_not_copied(tmp_path):
     ours = {path.stat().st_ino for path in (tmp_path / "merged").glob("*.gulp")}
     theirs = {path.stat().st_ino for part in parts for path in part.glob("*.gulp")}
     assert ours == theirs
+
+
+def append_to(folder, id_):
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("ab"):
+        chunk.append(id_, {}, make_frames(2))
+
+
+def both_of(tmp_path, name="part"):
+    """Make a part and what it was merged into; they share a data file."""
+    part, merged = tmp_path / name, tmp_path / f"{name} merged"
+    GulpIngestor(FrameAdapter(num_items=2), part, 2, 1).run()
+    merge_directories([part], merged)
+    assert (part / "data_0.gulp").samefile(merged / "data_0.gulp")
+    return part, merged
+
+
+@pytest.mark.parametrize("changed", [0, 1], ids=["part", "target"])
+def test_what_is_appended_to_one_does_not_come_to_the_other(tmp_path, changed):
+    both = both_of(tmp_path)
+    other = both[1 - changed]
+    before = content(other)
+    append_to(both[changed], "new")
+    assert content(other) == before
+    assert not check_directory(other, deep=True).problems
+    assert not check_directory(both[changed], deep=True).problems
+    with GulpDirectory(both[changed], verify=True) as directory:
+        assert sorted(directory.chunk_lookup) == ["item0", "item1", "new"]
+        for id_ in directory.chunk_lookup:
+            directory.read_clip(id_)
+    inode = (both[changed] / "data_0.gulp").stat().st_ino
+    append_to(both[changed], "newer")
+    assert (both[changed] / "data_0.gulp").stat().st_ino == inode, "copied twice"
+
+
+def test_an_append_goes_through_a_symbolic_link_also_to_a_shared_file(tmp_path):
+    part, merged = both_of(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (part / "data_0.gulp").rename(elsewhere / "frames")
+    (part / "data_0.gulp").symlink_to(elsewhere / "frames")
+    before = content(merged)
+    append_to(part, "new")
+    assert (part / "data_0.gulp").is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["frames"]
+    assert content(merged) == before
+    assert not check_directory(part, deep=True).problems
+
+
+def test_an_append_to_a_shared_file_may_be_killed_anywhere(tmp_path):
+    for number in range(1, 100):
+        part, merged = both_of(tmp_path, f"part{number}")
+        before = content(merged)
+
+        def killed(part=part, number=number):
+            kill_at_operation(number)
+            append_to(part, "new")
+
+        ended = os.WIFEXITED(in_child(killed))
+        assert content(merged) == before
+        with GulpDirectory(part, verify=True) as directory:
+            assert {"item0", "item1"} <= {*directory.chunk_lookup}
+            for id_ in directory.chunk_lookup:
+                directory.read_clip(id_)
+        if ended:
+            break
+    assert number > 5
+
+
+def test_where_there_is_no_room_for_a_copy_nothing_is_lost(tmp_path):
+    for number in range(1, 100):
+        part, merged = both_of(tmp_path, f"part{number}")
+        before = content(part), content(merged)
+
+        def failing(part=part, number=number):
+            fail_at_operation(number, errno.ENOSPC, for_good=False)
+            with pytest.raises(StorageError):
+                append_to(part, "new")
+
+        ended = in_child(failing)
+        assert content(merged) == before[1]
+        if ended != 0:  # no operation of this number: nothing failed
+            break
+        found = content(part)
+        assert found.keys() == before[0].keys(), "a copy was left"
+        assert found["data_0.gulp"].startswith(before[0]["data_0.gulp"])
+        with GulpDirectory(part, verify=True) as directory:
+            assert {"item0", "item1"} <= {*directory.chunk_lookup}
+            for id_ in directory.chunk_lookup:
+                directory.read_clip(id_)
+    assert number > 5
 
 
 def test_without_links_files_are_copied(tmp_path, monkeypatch):

@@ -1,0 +1,86 @@
+"""Data files that several directories share by hard links, until one is changed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gulpio2.format.layout import partial_name
+from gulpio2.storage.local import LocalStore, new_token
+from gulpio2.storage.refusals import refused
+
+if TYPE_CHECKING:
+    from gulpio2.types import StrPath
+
+__all__ = ["copy_file", "link_file", "stop_sharing"]
+
+_logger = logging.getLogger(__name__)
+
+
+def link_file(source: StrPath, target: StrPath) -> bool:
+    """Make a hard link; False where the file system cannot."""
+    try:
+        os.link(source, target)
+    except OSError as cause:
+        _logger.debug("%s cannot be linked (%s): copying", source, cause.strerror)
+        return False
+    return True
+
+
+def copy_file(source: StrPath, folder: StrPath, name: str) -> None:
+    """Copy a file under a name that no reader looks at; it is on the disk then.
+
+    Raises
+    ------
+    StorageError
+        One cannot be read, or the other not be written; nothing is left of it.
+    """
+    store = LocalStore(folder)
+    try:
+        try:
+            shutil.copyfile(source, store.path(name))
+        except OSError as cause:
+            what = f"copy {source} to"
+            raise refused(cause, what, store.path(name), writing=True) from cause
+        writer = store.extend(name)
+        try:
+            writer.sync()
+        finally:
+            writer.close()
+    except BaseException:
+        store.remove(name)
+        raise
+
+
+def stop_sharing(path: StrPath) -> None:
+    """Give a file that has other names, by hard links, bytes of its own.
+
+    What is appended to it then does not come to directories that it was merged into,
+    or to a backup that is made of links.
+
+    Parameters
+    ----------
+    path : str or path
+        Of a file; a symbolic link is followed, and stays.
+
+    Raises
+    ------
+    StorageError
+        There is no room for a copy; the file is as it was.
+    """
+    file = Path(path).resolve()
+    if file.stat().st_nlink < 2:
+        return
+    _logger.info("%s is shared by hard links: it gets bytes of its own", file)
+    partial = partial_name(file.name, new_token())
+    copy_file(file, file.parent, partial)
+    store = LocalStore(file.parent)
+    try:
+        store.rename(partial, file.name)
+        store.sync_names()
+    except BaseException:
+        store.remove(partial)
+        raise
