@@ -41,21 +41,44 @@ class Frames(FrameAdapter):
 """
 
 
-def gulp2(*arguments, folder=None):
-    """Start the command as a user does."""
+@pytest.fixture(autouse=True)
+def _interruptible():
+    """Have the commands hear of Ctrl-C where a shell has started this beside others.
+
+    A script's shell starts such a program with the signal ignored, and what it starts
+    in turn ignores it too.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def gulp2():
+    """Start the command as a user does; end it where the test did not."""
     package = Path(gulpio2.__path__[0]).parent  # the one that is tested here
-    return subprocess.Popen(
-        [sys.executable, "-m", "gulpio2.cli.main", *arguments],
-        env={**os.environ, "PYTHONPATH": str(package)},
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        start_new_session=True,
-    )
+    started = []
+
+    def start(*arguments, folder=None):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gulpio2.cli.main", *arguments],
+            env={**os.environ, "PYTHONPATH": str(package)},
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, workers):
+def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, gulp2, workers):
     (tmp_path / "frames.py").write_text(ADAPTER)
     # Two tasks of some seconds each: nothing ends because a task does.
     ingesting = ["ingest", f"{tmp_path}/frames.py:Frames", "--videos-per-chunk", "8"]
@@ -80,7 +103,7 @@ def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, workers):
 
 
 def test_an_interrupt_that_an_import_or_an_adapter_swallows_ends_it_all_the_same(
-    tmp_path,
+    tmp_path, gulp2
 ):
     (tmp_path / "frames.py").write_text(SWALLOWING)
     process = gulp2(
