@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.storage.index.keeping import refresh_index
+from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.links import copy_file, link_file
 from gulpio2.storage.local import new_token, open_store
 
@@ -113,24 +115,31 @@ def merge_directories(
         found = [_open_part(stack, Path(path)) for path in parts]
         out.make()
         stack.enter_context(out.lock())
+        remove_leftovers(out)
         report = MergeReport()
         present = _present_chunks(found, target)
         _refuse_repeats(found, target, present)
         labels = _merged_labels(found, target)
-        number = list_chunks(out.names()).next_number
+        listing = list_chunks(out.names())
+        number = listing.next_number
         for part in found:
             for chunk, ids in part.chunks.items():
                 if (part.path, chunk) in present:
                     part.numbers[chunk] = present[part.path, chunk]
                     report.present += 1
                     continue
-                linked = _bring(part, chunk, out, target, number, token, link=link)
-                part.numbers[chunk] = number
+                free = _brought_before(part, chunk, out, listing.data_only)
+                if free is None:
+                    free, number = number, number + 1
+                    _bring_data(part, chunk, out, target, free, token, link=link)
+                content = part.store.read(meta_name(chunk))
+                out.write_atomically(meta_name(free), content)  # the commit
+                linked = _data_path(out, free).samefile(_data_path(part.store, chunk))
+                part.numbers[chunk] = free
                 report.linked += linked
                 report.copied += not linked
                 report.items += len(ids)
-                report.chunks.append(number)
-                number += 1
+                report.chunks.append(free)
                 if progress is not None:
                     progress(items=len(ids))
         if labels:
@@ -216,7 +225,26 @@ def _merged_labels(parts: list[_Part], target: StrPath) -> dict[str, int]:
     return labels
 
 
-def _bring(
+def _brought_before(
+    part: _Part, chunk: int, out: Store, data_only: Sequence[int]
+) -> int | None:
+    """Find the number of a chunk whose map a merge that was killed did not bring."""
+    source = _data_path(part.store, chunk)
+    for number in data_only:
+        present = _data_path(out, number)
+        is_same = present.samefile(source) or filecmp.cmp(
+            source, present, shallow=False
+        )
+        if is_same and not Path(out.path(meta_name(number))).exists():
+            return number
+    return None
+
+
+def _data_path(store: Store, number: int) -> Path:
+    return Path(store.path(data_name(number)))
+
+
+def _bring_data(
     part: _Part,
     chunk: int,
     out: Store,
@@ -225,17 +253,14 @@ def _bring(
     token: str,
     *,
     link: bool,
-) -> bool:
-    """Put a chunk into the target; its map comes last and is the commit."""
-    source = Path(part.store.path(data_name(chunk)))
+) -> None:
+    """Put the frames of a chunk into the target; no reader sees them before its map."""
+    source = _data_path(part.store, chunk)
     partial = partial_name(data_name(number), token)
-    linked = link and link_file(source, out.path(partial))
-    if not linked:
+    if not (link and link_file(source, out.path(partial))):
         copy_file(source, target, partial)
     out.rename(partial, data_name(number))
     out.sync_names()
-    out.write_atomically(meta_name(number), part.store.read(meta_name(chunk)))
-    return linked
 
 
 def _write_records(parts: list[_Part], out: Store, target: StrPath) -> None:

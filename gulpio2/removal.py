@@ -21,6 +21,7 @@ from gulpio2.format.removals import (
     load_removals,
     merge_spans,
 )
+from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def delete_items(
     store = open_store(path)
     wanted = {str(id_) for id_ in ids}
     with store.lock():
+        if not dry_run:
+            remove_leftovers(store)
         removals = read_removals(store)
         changed: dict[int, Mapping[str, Any]] = {}
         deletions: list[Deletion] = []
@@ -164,6 +167,8 @@ def compact_directory(
     store = open_store(path)
     done: list[Compaction] = []
     with store.lock():
+        if not dry_run:
+            remove_leftovers(store)
         removals = read_removals(store)
         for number in sorted(removals.deleted):
             pairs = removals.deleted[number]

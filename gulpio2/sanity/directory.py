@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import MetaFileError, StorageError
-from gulpio2.format.checks import Problem, check_ids, check_names
+from gulpio2.format.checks import Problem, Record, check_ids, check_names
 from gulpio2.format.layout import (
     FAILURES_NAME,
     LABELS_NAME,
@@ -24,7 +24,7 @@ from gulpio2.format.map_checks import (
     check_manifest,
     check_map,
 )
-from gulpio2.format.removals import Removals
+from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.removal import read_removals
 from gulpio2.sanity.data_files import DataFileCheck
@@ -213,6 +213,32 @@ class _DirectoryCheck:
         if not found.ids and found.problems:
             self.findings.progress(num_bytes=size)
             return  # the map is lost, which says nothing about the data
+        erased = list(self.removals.erased.get(number, []))
+        records = hidden.records
+        if records and self._is_compacted(name, size, records):
+            text = (
+                "has lost the frames of deleted items, and is not noted as compacted: "
+                "that was interrupted. Run `gulp2 compact` again"
+            )
+            self.findings.add([Problem("unfinished-compaction", text, name)])
+            spans = [
+                (record.loc, min(record.loc + record.length, size))
+                for record in records
+                if record.loc < size
+            ]
+            erased = merge_spans([*erased, *spans])
+            records = []
         DataFileCheck(self.store, name, size, self.findings).run(
-            [*found.records, *hidden.records], self.removals.erased.get(number, [])
+            [*found.records, *records], erased
         )
+
+    def _is_compacted(self, name: str, size: int, deleted: list[Record]) -> bool:
+        """Tell whether frames are erased, by their first bytes."""
+        try:
+            return all(
+                record.loc >= size
+                or not any(self.store.read_at(name, record.loc, min(2, record.length)))
+                for record in deleted
+            )
+        except OSError:  # said where the file is looked at
+            return False

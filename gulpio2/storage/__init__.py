@@ -3,6 +3,7 @@
 * `base`: what a store offers, as contracts.
 * `local`: a folder of this machine, written so that a crash leaves old or new.
 * `handles`: open files for reading, few at a time, safe under threads and forks.
+* `leftovers`: what writers leave behind that are killed.
 * `links`: data files that several directories share.
 * `locks`: one writer per folder.
 * `refusals`: what the system refused, and what a person can do about it.

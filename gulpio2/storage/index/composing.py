@@ -25,6 +25,7 @@ from gulpio2.storage.index.columns import (
 )
 from gulpio2.storage.index.file import INDEX_NAME, NewerIndexError, map_index
 from gulpio2.storage.index.table import make_table
+from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,26 @@ def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     numpy.ndarray
         ``(k, 5)``: number, bytes, time, and zeros for what is not known yet. A map
         that is gone since the folder was listed is left out, with its chunk.
+
+    Raises
+    ------
+    StorageError
+        The folder cannot be looked into.
     """
+    try:
+        found, sizes, times = _look_at(folder, numbers)
+    except OSError as cause:
+        raise refused(cause, "look at the maps in", folder) from cause
+    states = np.zeros((len(found), 5), np.int64)
+    for column, values in enumerate((found, sizes, times)):
+        states[:, column] = values
+    return states
+
+
+def _look_at(
+    folder: str, numbers: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Give numbers, sizes and times of the maps that are there."""
     stat = os.stat
     found, sizes, times = [], [], []
     # By the folder's descriptor a file is found in two thirds of the time.
@@ -83,10 +103,7 @@ def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     finally:
         if numbers:
             os.close(fd)
-    states = np.zeros((len(found), 5), np.int64)
-    for column, values in enumerate((found, sizes, times)):
-        states[:, column] = values
-    return states
+    return found, sizes, times
 
 
 def compose(
