@@ -1,16 +1,17 @@
 """Deleting items: hidden at once, erased when their chunk is compacted."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import ItemNotFoundError, LockedError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
-from gulpio2.testing import FrameAdapter, make_gulp_directory
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
 
@@ -186,3 +187,29 @@ def test_deleting_again_after_a_crash_half_way_accounts_for_the_bytes_once(tmp_p
     (tmp_path / "meta_0.gmeta").write_bytes(before)  # as if the map had not come
     delete_items(tmp_path, ["item0"])
     assert check_directory(tmp_path, deep=True).problems == []
+
+
+@pytest.mark.parametrize("ids", [["item0", "item1"], ["item1"]])
+def test_what_is_appended_after_an_interrupted_compaction_is_called_sound(folder, ids):
+    delete_items(folder, ids)
+    told = set()
+    for operation in range(1, 40):
+        copy = folder.parent / str(operation)
+        shutil.copytree(folder, copy)
+
+        def killed(copy=copy, operation=operation):
+            kill_at_operation(operation)
+            compact_directory(copy)
+
+        if os.WIFEXITED(in_child(killed)):
+            break
+        chunk = GulpChunk(copy / "data_0.gulp", copy / "meta_0.gmeta")
+        with chunk.open("ab"):
+            chunk.append("new", {}, make_frames(3, seed=9))
+        problems = check_directory(copy, deep=True).problems
+        codes = {problem.code for problem in problems}
+        assert codes <= {"partial-file", "unfinished-compaction"}
+        told |= codes
+        compact_directory(copy)
+        assert check_directory(copy, deep=True).problems == []
+    assert "unfinished-compaction" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gulpio2.types import Progress, StrPath
 
 __all__ = ["check_directory"]
@@ -215,7 +218,10 @@ class _DirectoryCheck:
             return  # the map is lost, which says nothing about the data
         erased = list(self.removals.erased.get(number, []))
         records = hidden.records
-        if records and self._is_compacted(name, size, records):
+        # Nothing is written over deleted frames before they are erased: where something
+        # was, it was appended since.
+        old = list(_not_over(records, found.records))
+        if records and self._is_compacted(name, size, old):
             text = (
                 "has lost the frames of deleted items, and is not noted as compacted: "
                 "that was interrupted. Run `gulp2 compact` again"
@@ -223,7 +229,7 @@ class _DirectoryCheck:
             self.findings.add([Problem("unfinished-compaction", text, name)])
             spans = [
                 (record.loc, min(record.loc + record.length, size))
-                for record in records
+                for record in old
                 if record.loc < size
             ]
             erased = merge_spans([*erased, *spans])
@@ -242,3 +248,12 @@ class _DirectoryCheck:
             )
         except OSError:  # said where the file is looked at
             return False
+
+
+def _not_over(deleted: list[Record], present: list[Record]) -> Iterator[Record]:
+    """Give the deleted records that share no byte with those that are there."""
+    spans = merge_spans((each.loc, each.loc + each.length) for each in present)
+    for record in deleted:
+        at = bisect.bisect(spans, (record.loc + record.length,)) - 1
+        if at < 0 or spans[at][1] <= record.loc:
+            yield record

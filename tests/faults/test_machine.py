@@ -188,6 +188,7 @@ class Directory(RuleBasedStateMachine):
         left_by_a_kill = {"partial-file", "unfinished-ingest", "data-without-map"}
         left_by_a_kill |= {"unreferenced-bytes", "data-too-long", "not-erased"}
         left_by_a_kill |= {"empty-data-file", "data-too-short"}
+        left_by_a_kill |= {"unfinished-compaction"}
         codes = {problem.code for problem in problems if problem.item is None}
         assert codes <= left_by_a_kill, [*map(str, problems)]
 
