@@ -213,7 +213,11 @@ def feed_by_atheris(name: str, seconds: float) -> bool:
         command = [sys.executable, __file__, "--be-fed", name, str(seconds)]
         # Its own limits are of the clock on the wall.
         command += [corpus, "-max_total_time=0", "-timeout=1000000"]
-        command += ["-rss_limit_mb=1024", "-max_len=20000", "-verbosity=0"]
+        # Under Atheris a process grows by half a kilobyte for each condition that it
+        # is fed with; the inputs that it keeps, without it, leave the memory as it is.
+        # What one input may take is bounded apart.
+        command += ["-rss_limit_mb=8192", "-malloc_limit_mb=1024"]
+        command += ["-max_len=20000", "-verbosity=0"]
         done = subprocess.run(command, check=False, stderr=subprocess.PIPE, cwd=corpus)
     if done.returncode:
         print(done.stderr.decode(errors="replace"), flush=True)  # noqa: T201
