@@ -28,6 +28,7 @@ LAYERS = (
     (
         "request",
         "serializers",
+        "memory",
         "threads",
         "blocks",
         "reading",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.errors import SourceReadError
 from gulpio2.ingest.items import PlacedItem
+from gulpio2.memory import SharedBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,7 +66,8 @@ class WorkerSlots:
     """
 
     def __init__(self, context: BaseContext, num_workers: int) -> None:
-        self._slots: Any = context.RawArray(_Slot, num_workers)
+        self._shared = SharedBytes(num_workers * ctypes.sizeof(_Slot))
+        self._num_workers = num_workers
         # Numbers of slots, each of which one worker reads.
         self._free, give = context.Pipe(duplex=False)
         os.write(give.fileno(), struct.pack(f"{num_workers}i", *range(num_workers)))
@@ -74,7 +76,7 @@ class WorkerSlots:
     def claim(self) -> Callable[[int, str | None], None]:
         """Give what writes into a slot of this process's own."""
         (number,) = struct.unpack("i", os.read(self._free.fileno(), 4))
-        slot = self._slots[number]
+        slot = self._slots()[number]
         slot.position = -1
         slot.pid = os.getpid()
 
@@ -88,8 +90,11 @@ class WorkerSlots:
         """Say what each process was about to do, by its number."""
         return {
             slot.pid: AtWork(slot.position, slot.id_.decode("utf-8", "ignore") or None)
-            for slot in self._slots
+            for slot in self._slots()
         }
+
+    def _slots(self) -> Any:
+        return (_Slot * self._num_workers).from_buffer(self._shared.memory)
 
     def close(self) -> None:
         """Let go of the free slots."""

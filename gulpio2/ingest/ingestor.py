@@ -131,8 +131,8 @@ class GulpIngestor:
     ) -> None:
         self.adapter = adapter
         self.output_folder = output_folder
-        self.videos_per_chunk = int(videos_per_chunk)
-        self.num_workers = int(num_workers)
+        self.videos_per_chunk = _whole_number("videos_per_chunk", videos_per_chunk)
+        self.num_workers = _whole_number("num_workers", num_workers)
         if self.num_workers < 1:
             raise IngestSettingError(
                 f"num_workers is {num_workers!r}; at least one is needed"
@@ -539,6 +539,15 @@ class GulpIngestor:
         if self._first_error is not None:
             return self._first_error[1]
         return IngestError(str(report.failures[0]))
+
+
+def _whole_number(name: str, value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise IngestSettingError(
+            f"{name} is {value!r}; it must be a whole number"
+        ) from None
 
 
 def _no_progress(**_counts: int) -> None:

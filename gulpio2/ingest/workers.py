@@ -29,6 +29,7 @@ from gulpio2.ingest.cluster import share_bytes
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.task import Job, Task, TaskResult, run_task
+from gulpio2.memory import SharedBytes
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
@@ -223,18 +224,22 @@ class SharedCores:
 
     def __init__(self, num_workers: int) -> None:
         self._num_workers = num_workers
+        self._open(SharedBytes(ctypes.sizeof(ctypes.c_int)))
+
+    def _open(self, shared: SharedBytes) -> None:
+        self._shared = shared
         # Written by the parent alone, and an int is written at once: it needs no lock.
-        self._tasks = multiprocessing.RawValue("i", 0)
+        self._tasks = ctypes.c_int.from_buffer(shared.memory)
         self._lock = threading.Lock()
 
-    def __getstate__(self) -> tuple[int, Any]:
+    def __getstate__(self) -> tuple[int, SharedBytes]:
         """Leave the parent's lock behind."""
-        return self._num_workers, self._tasks
+        return self._num_workers, self._shared
 
-    def __setstate__(self, state: tuple[int, Any]) -> None:
+    def __setstate__(self, state: tuple[int, SharedBytes]) -> None:
         """Take up the shared count."""
-        self._num_workers, self._tasks = state
-        self._lock = threading.Lock()
+        self._num_workers, shared = state
+        self._open(shared)
 
     def begin(self) -> None:
         """Count a task that was handed out."""
@@ -248,7 +253,7 @@ class SharedCores:
 
     def idle(self) -> int:
         """Say how many cores more than its own a task may use now."""
-        tasks: int = self._tasks.value
+        tasks = self._tasks.value
         return -(-self._num_workers // max(tasks, 1)) - 1
 
 

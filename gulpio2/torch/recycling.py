@@ -7,6 +7,8 @@ trainer has mapped already, and again when the trainer has let go of the batch.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
@@ -74,12 +76,12 @@ class RecyclingCollate:
         self._lease: Lease | None = None
         # Memory of whole samples, and the address where each begins.
         self._reserved: tuple[Any, list[int]] | None = None
-        try:
+        # Elsewhere such memory would be a file, and its pages be written to the disk.
+        if hasattr(os, "memfd_create"):
             from gulpio2.torch.shared import SharedSlots
 
-            self._slots = SharedSlots(num_slots, slot_bytes)
-        except (ImportError, AttributeError, OSError):
-            return
+            with contextlib.suppress(OSError):
+                self._slots = SharedSlots(num_slots, slot_bytes)
 
     def __call__(self, data_batch: Sequence[Any]) -> Any:
         """Turn samples into a batch, see `default_collate`."""

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.memory import SharedBytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -84,21 +86,17 @@ class SharedSlots:
         self.slot_bytes = -(-slot_bytes // page) * page
         self.name = secrets.token_hex(8)
         self._table_bytes = -(-num_slots * _STATE.size // page) * page
-        self._open(os.memfd_create("gulpio2-batches", os.MFD_CLOEXEC), make=True)
-
-    def _open(self, fd: int, *, make: bool) -> None:
         size = self._table_bytes + self.num_slots * self.slot_bytes
-        self._fd = fd
-        if make:
-            os.ftruncate(fd, size)
-        self.memory = mmap.mmap(fd, size)
+        self._open(SharedBytes(size))
+
+    def _open(self, shared: SharedBytes) -> None:
+        self._shared = shared
+        self.memory = shared.memory
         self._lock = threading.Lock()
         self._lent: weakref.WeakValueDictionary[int, Any] = (
             weakref.WeakValueDictionary()
         )
         _known[self.name] = self
-        self._close = weakref.finalize(self, os.close, fd)
-        self._close.atexit = False
 
     def start_of(self, slot: int) -> int:
         """Give the first byte of a slot."""
@@ -185,11 +183,11 @@ class SharedSlots:
     def _alone(self) -> Iterator[None]:
         """Hold the lock of all processes, which the system frees when one ends."""
         with self._lock:
-            fcntl.lockf(self._fd, fcntl.LOCK_EX, 1)
+            fcntl.lockf(self._shared.fd, fcntl.LOCK_EX, 1)
             try:
                 yield
             finally:
-                fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)
+                fcntl.lockf(self._shared.fd, fcntl.LOCK_UN, 1)
 
     def _state(self, slot: int) -> tuple[int, int, int]:
         owner, turn, borrowed = _STATE.unpack_from(self.memory, slot * _STATE.size)
@@ -200,20 +198,16 @@ class SharedSlots:
 
     def __getstate__(self) -> dict[str, Any]:
         """Send it to a process that is being started, with its memory."""
-        from multiprocessing import reduction
-
-        state = {
+        return {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("memory", "_fd", "_lock", "_lent", "_close")
+            if name not in ("memory", "_lock", "_lent")
         }
-        return {**state, "duplicate": reduction.DupFd(self._fd)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Map the memory here."""
-        duplicate = state.pop("duplicate")
+        """Take up the memory here."""
         self.__dict__.update(state)
-        self._open(duplicate.detach(), make=False)
+        self._open(self._shared)
 
 
 def _return(memory: mmap.mmap, slot: int, process: int) -> None:

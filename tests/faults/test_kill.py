@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,7 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
     expected = content(tmp_path / "whole")
     jpegs = committed_jpegs(tmp_path / "whole")
     kills = 0
+    before = nameless_memory()
     for number in range(1, 1000, 1 if LONG else 2):
         folder = tmp_path / str(number)
 
@@ -102,6 +104,12 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
         ingest(folder, workers=2, resume=True)
         assert content(folder) == expected, number
     assert kills > 10
+    assert nameless_memory() <= before
+
+
+def nameless_memory():
+    """Name files of memory that Python gives no name for longer than a moment."""
+    return {path.name for path in Path("/dev/shm").glob("pym-*")}  # noqa: S108
 
 
 @pytest.mark.parametrize("mode", MODES if LONG else ["count"])

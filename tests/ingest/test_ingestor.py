@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import multiprocessing
+import subprocess
 import traceback
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,26 @@ def test_any_executor_gives_the_same_bytes(tmp_path, make):
             adapter, tmp_path / "theirs", 2, 2, executor=executor
         ).run()
     assert report.items == 6
+    assert content(tmp_path / "theirs") == content(tmp_path / "own")
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_every_way_to_start_processes_gives_the_same_bytes(tmp_path, python, start):
+    GulpIngestor(FrameAdapter(num_items=7, bad=[2]), tmp_path / "own", 2, 1).run()
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing, sys\n"
+        "from gulpio2 import GulpIngestor\n"
+        "from gulpio2.testing import FrameAdapter\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.set_start_method(sys.argv[1])\n"
+        "    adapter = FrameAdapter(num_items=7, bad=[2])\n"
+        "    GulpIngestor(adapter, 'theirs', 2, 2).run()\n"
+    )
+    done = subprocess.run(
+        [python, program, start], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
     assert content(tmp_path / "theirs") == content(tmp_path / "own")
 
 
@@ -415,6 +436,8 @@ def test_refused_ids_are_named_with_both_sources_before_anything_is_written(tmp_
     [
         ((2, 0), {}, "num_workers is 0"),
         ((0, 1), {}, "a chunk of 0 items"),
+        ((None, 1), {}, "videos_per_chunk is None; it must be a whole number"),
+        ((2, "two"), {}, "num_workers is 'two'; it must be a whole number"),
         ((2, 1), {"on_duplicate": "ignore"}, "must be one of raise, skip, report"),
         ((2, 1), {"chunk_bytes": 0}, "at least one byte"),
     ],

@@ -1,0 +1,72 @@
+"""Memory that several processes have mapped, and that has no name.
+
+Python's own (``multiprocessing.RawArray``) is a file for a moment: a process that is
+killed in that moment leaves it in ``/dev/shm``.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import weakref
+from typing import Any
+
+__all__ = ["SharedBytes"]
+
+
+class SharedBytes:
+    """Memory that this process shares with those that it forks or sends it to.
+
+    The system takes it back with the last of them, however they end. It can be sent to
+    a process that is being started, and not otherwise.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, zeros at first. What is not used costs no memory.
+
+    Attributes
+    ----------
+    memory : mmap.mmap
+        The bytes.
+    fd : int
+        Of the memory, to be locked for instance.
+
+    Raises
+    ------
+    OSError
+        The system has no such memory.
+    """
+
+    def __init__(self, size: int) -> None:
+        fd = _nameless_file()
+        try:
+            os.ftruncate(fd, size)
+            self._open(fd, size)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def _open(self, fd: int, size: int) -> None:
+        self.memory = mmap.mmap(fd, size)
+        self.fd = fd
+        self._close = weakref.finalize(self, os.close, fd)
+        self._close.atexit = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Send the file to a process that is being started."""
+        from multiprocessing import reduction
+
+        return {"duplicate": reduction.DupFd(self.fd), "size": len(self.memory)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Map the memory here."""
+        self._open(state["duplicate"].detach(), state["size"])
+
+
+def _nameless_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("gulpio2", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:  # outside Linux
+        return os.dup(file.fileno())
