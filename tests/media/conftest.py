@@ -108,8 +108,11 @@ def raw_planes(frame: Any) -> list[Any]:
     ]
 
 
-def upsample(chroma: Any, shape: tuple[int, ...]) -> Any:
-    """Bring chroma to the size of luma, linearly between the centres of its samples."""
+def upsample(chroma: Any, shape: tuple[int, ...], *, left: bool = False) -> Any:
+    """Bring chroma to the size of luma, linearly between its samples.
+
+    They lie between two pixels, or, in a row, on the left one.
+    """
     for axis in (0, 1):
         if chroma.shape[axis] == shape[axis]:
             continue
@@ -117,16 +120,21 @@ def upsample(chroma: Any, shape: tuple[int, ...]) -> Any:
         before = np.concatenate([rows[:1], rows[:-1]])
         after = np.concatenate([rows[1:], rows[-1:]])
         double = np.empty((2 * len(rows), *rows.shape[1:]))
-        double[0::2] = 0.75 * rows + 0.25 * before
-        double[1::2] = 0.75 * rows + 0.25 * after
+        if left and axis == 1:
+            double[0::2] = rows
+            double[1::2] = 0.5 * rows + 0.5 * after
+        else:
+            double[0::2] = 0.75 * rows + 0.25 * before
+            double[1::2] = 0.75 * rows + 0.25 * after
         chroma = np.moveaxis(double, 0, axis)
     return chroma[: shape[0], : shape[1]]
 
 
-def exact_rgb(frame: Any) -> Any:
+def exact_rgb(frame: Any, *, left: bool = False) -> Any:
     """Decode planar YUV into RGB in floating point, by the matrix and range declared.
 
-    ITU-T H.273, 8.3. Chroma is upsampled linearly; undeclared is BT.601 and limited.
+    ITU-T H.273, 8.3. Chroma is upsampled linearly, see `upsample`; undeclared is BT.601
+    and limited.
     """
     name = frame.format.name
     bits = frame.format.components[0].bits
@@ -137,7 +145,7 @@ def exact_rgb(frame: Any) -> Any:
     else:
         black, white, reach = 16 * unit, 235 * unit, 224 * unit
     y = (y - black) / (white - black)
-    u, v = (upsample((c - 128 * unit) / reach, y.shape) for c in (u, v))
+    u, v = (upsample((c - 128 * unit) / reach, y.shape, left=left) for c in (u, v))
     red, blue = WEIGHTS.get(int(frame.colorspace), BT601)
     green = 1 - red - blue
     r = y + 2 * (1 - red) * v

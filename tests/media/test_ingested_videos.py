@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import simplejpeg
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import VideoFolderAdapter
 from gulpio2.sanity import check_directory
+from tests.media.quality import ENDINGS, compare
 
 # Frames, and every how many of them are compared; drawings are not held to 37 dB.
 VIDEOS = {
@@ -28,8 +28,6 @@ VIDEOS = {
     "bt709_full_range.mp4": (30, 10),
 }
 DRAWN = {"odd_width_vp9.mp4", "odd_width_vp9_10bit.mp4", "bt709_full_range.mp4"}
-ENDINGS = (".mp4", ".mkv", ".avi", ".webm", ".mov")
-QUALITY = 90
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +44,6 @@ def ingested(tmp_path_factory):
         return made["report"], made["directory"]
 
     return ingest
-
-
-def exactly(jpeg):
-    """Decode without the reader's short cuts, whose error is not the store's."""
-    return simplejpeg.decode_jpeg(jpeg, fastdct=False, fastupsample=False)
 
 
 def test_all_but_the_damaged_one_are_stored_and_it_is_named(shared_videos, ingested):
@@ -84,27 +77,12 @@ def test_every_frame_is_there_at_its_time(shared_videos, ingested, decode_all, n
 
 @pytest.mark.parametrize("name", VIDEOS)
 def test_stored_frames_are_as_good_as_the_exact_ones_encoded(
-    shared_videos, ingested, decode_all, exact_rgb, psnr, name
+    shared_videos, ingested, decode_all, name
 ):
     _, directory = ingested(shared_videos)
     jpegs = directory.read_jpegs(f"videos-{name}")
-    stored, encoded, shifts = [], [], []
-    for index, frame in enumerate(decode_all(shared_videos / name)):
-        if index % VIDEOS[name][1]:
-            continue
-        exact = np.rot90(exact_rgb(frame), frame.rotation // 90)
-        ours = exactly(jpegs[index])
-        theirs = exactly(
-            simplejpeg.encode_jpeg(
-                np.ascontiguousarray(np.rint(exact).astype(np.uint8)),
-                quality=QUALITY,
-                colorsubsampling=simplejpeg.decode_jpeg_header(jpegs[index])[3],
-            )
-        )
-        stored.append(psnr(ours, exact))
-        encoded.append(psnr(theirs, exact))
-        shifts.append((ours - exact).mean((0, 1)))
-    assert np.mean(stored) > np.mean(encoded) - 1
-    assert np.abs(np.mean(shifts, axis=0)).max() <= 1
+    found = compare(decode_all(shared_videos / name), jpegs, every=VIDEOS[name][1])
+    assert found.stored > found.encoded - 1
+    assert found.shift <= 1
     if name not in DRAWN:
-        assert np.mean(stored) >= 37
+        assert found.stored >= 37
