@@ -214,10 +214,22 @@ def _check_extras(
 # --- the files beside the chunks ----------------------------------------------------
 
 
+_CHANGED = (
+    "is not as the last ingest left it: it is missing, was edited, or damaged. Put it "
+    "back, or ingest more items, after which it counts as it is"
+)
+_CHANGED_UNFINISHED = (
+    "is not as the last finished ingest left it. The one that is unfinished may have "
+    "written it: resume that, after which it counts as it is"
+)
+
+
 def check_manifest(
     data: bytes,
     chunks: Collection[int],
     files: Mapping[str, bytes] | None = None,
+    *,
+    is_unfinished: bool = False,
 ) -> list[Problem]:
     """Check ``gulp.json``.
 
@@ -230,6 +242,9 @@ def check_manifest(
     files : mapping of str to bytes, optional
         Name and content of the files that carry no check of their own, to be compared
         with the checksums in the manifest.
+    is_unfinished : bool
+        Whether there is an ingest that has not come to its end, and may have written
+        those files.
     """
     try:
         manifest = load_manifest(data, where=MANIFEST_NAME)
@@ -239,8 +254,7 @@ def check_manifest(
     changed = [
         Problem(
             "changed-file",
-            "is not as the last ingest left it: it is missing, was edited, or damaged. "
-            "Put it back, or ingest more items, after which it counts as it is",
+            _CHANGED_UNFINISHED if is_unfinished else _CHANGED,
             name,
         )
         for name, crc32 in manifest.files.items()

@@ -11,6 +11,7 @@ from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.checks import Problem, Record, check_ids, check_names
 from gulpio2.format.layout import (
     FAILURES_NAME,
+    JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     REMOVALS_NAME,
@@ -133,7 +134,10 @@ class _DirectoryCheck:
         files = {LABELS_NAME: labels, FAILURES_NAME: failures}
         if (data := self._read(MANIFEST_NAME)) is not None:
             there = {name: read for name, read in files.items() if read is not None}
-            self.findings.add(check_manifest(data, numbers, there))
+            unfinished = JOURNAL_NAME in names
+            self.findings.add(
+                check_manifest(data, numbers, there, is_unfinished=unfinished)
+            )
         if labels is not None:
             self.findings.add(check_labels(labels))
         if failures is not None:

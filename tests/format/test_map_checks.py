@@ -318,6 +318,9 @@ def test_files_without_a_check_are_compared_with_the_manifest():
         (problem,) = check_manifest(data, set(), others)
         assert (problem.code, problem.file) == ("changed-file", "label2idx.json")
         assert problem.message.startswith("is not as the last ingest left it")
+        (problem,) = check_manifest(data, set(), others, is_unfinished=True)
+        assert (problem.code, problem.file) == ("changed-file", "label2idx.json")
+        assert "the last finished ingest left it. The one that is" in problem.message
 
 
 # --- deleted items ------------------------------------------------------------------
