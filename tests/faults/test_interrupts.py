@@ -41,18 +41,6 @@ class Frames(FrameAdapter):
 """
 
 
-@pytest.fixture(autouse=True)
-def _interruptible():
-    """Have the commands hear of Ctrl-C where a shell has started this beside others.
-
-    A script's shell starts such a program with the signal ignored, and what it starts
-    in turn ignores it too.
-    """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture
 def gulp2():
     """Start the command as a user does; end it where the test did not."""
