@@ -22,7 +22,8 @@ __all__ = ["lock_file", "lock_folder"]
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed
 # parent for a moment must not keep the folder locked.
 _held: set[int] = set()
-# Seconds. What a worker whose parent was killed needs at most, if its disk answers.
+# Seconds. What a worker whose parent was killed needs at most to end, or to close what
+# it has inherited, if its disk answers.
 _PATIENCE = 1.0
 
 
@@ -47,27 +48,32 @@ def lock_folder(folder: Path) -> Iterator[None]:
     Raises
     ------
     LockedError
-        Another writer holds it.
+        Another writer holds it, and does not end within a second: of one that was
+        killed, a worker may just have been started, and not have let go of its copy.
     """
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as cause:
         raise refused(cause, "open the folder", folder, writing=True) from cause
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_locked = lock_file(fd)
     except OSError as cause:
         os.close(fd)
-        if cause.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise LockedError(
-                cause.errno,
-                f"another process is writing to {folder}. Wait for it to end, or "
-                "write to another folder",
-            ) from cause
         raise StorageError(
             cause.errno,
             f"cannot lock the folder {folder}: {cause.strerror}. The file system must "
             "support flock",
         ) from cause
+    except BaseException:  # an interrupt while it waits
+        os.close(fd)
+        raise
+    if not is_locked:
+        os.close(fd)
+        raise LockedError(
+            errno.EWOULDBLOCK,
+            f"another process is writing to {folder}. Wait for it to end, or write to "
+            "another folder",
+        )
     _held.add(fd)
     try:
         yield
@@ -84,8 +90,8 @@ def lock_file(fd: int) -> bool:
     Returns
     -------
     bool
-        False where another process has it locked and does not end within a second: one
-        that was killed may still wait for its disk.
+        False where another process has it locked and does not let go within a second.
+        One that was killed may still wait for its disk.
 
     Raises
     ------

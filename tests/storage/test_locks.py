@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -70,6 +71,20 @@ def test_a_second_writer_of_the_same_process_is_refused(tmp_path):
         lock_folder(tmp_path),
     ):
         pytest.fail("two writers")
+
+
+def test_a_copy_of_a_killed_writers_lock_is_waited_for(tmp_path, python):
+    # As a worker has it that was forked just before, and has not run yet.
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    copy = subprocess.Popen(
+        [python, "-c", "import time; time.sleep(0.3)"], pass_fds=[fd]
+    )
+    os.close(fd)
+    assert copy.poll() is None
+    with lock_folder(tmp_path):
+        assert copy.wait() == 0
+        assert_held(tmp_path)
 
 
 def test_folders_are_locked_one_by_one(tmp_path):
