@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk
-from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
+from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import (
     FrameIndexError,
     ItemNotFoundError,
@@ -21,6 +20,7 @@ from gulpio2.errors import (
 )
 from gulpio2.serializers import pickle_serializer
 from gulpio2.testing import make_frames
+from tests.chunks import decoded_frames, make_chunk, make_three_items, open_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,49 +28,16 @@ if TYPE_CHECKING:
 SETTINGS = EncoderSettings()
 
 
-def open_files(folder: Path) -> list[str]:
-    """Name the files below a folder that this process has open."""
-    names = []
-    for fd in os.listdir("/proc/self/fd"):  # noqa: PTH208  # names are numbers
-        try:
-            target = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a link
-        except FileNotFoundError:  # of the listing itself
-            continue
-        if target.startswith(str(folder)):
-            names.append(target)
-    return names
-
-
-def make_chunk(
-    folder: Path, items: dict[Any, tuple[Any, Any]], **options: Any
-) -> GulpChunk:
-    """Write a chunk of ``{id: (metadata, frames)}``."""
-    paths = (str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
-    chunk = GulpChunk(*paths)
-    with chunk.open("wb"):
-        for id_, (meta, frames) in items.items():
-            chunk.append(id_, meta, frames)
-    return GulpChunk(*paths, **options)
-
-
 @pytest.fixture
 def frames() -> list[np.ndarray]:
     """Give the frames of item "a" as they come out of the decoder."""
-    jpegs = [encode_frame(frame, SETTINGS) for frame in make_frames(6)]
-    return [decode_frame(jpeg) for jpeg in jpegs]
+    return decoded_frames(6)
 
 
 @pytest.fixture
 def chunk(tmp_path: Path) -> GulpChunk:
     """Give a chunk of three items: "a", "7" (grey) and "empty"."""
-    return make_chunk(
-        tmp_path,
-        {
-            "a": ({"label": "x", "inner": {"n": [1]}}, make_frames(6)),
-            7: ({}, make_frames(2, grey=True)),
-            "empty": ({"why": "no frames"}, []),
-        },
-    )
+    return make_three_items(tmp_path)
 
 
 # --- by id and selection ------------------------------------------------------------

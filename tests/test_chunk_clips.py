@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from gulpio2.errors import (
     ReadRangeError,
 )
 from gulpio2.testing import make_frames
+from tests.chunks import decoded_frames, make_chunk, make_three_items
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,36 +25,16 @@ if TYPE_CHECKING:
 SETTINGS = EncoderSettings()
 
 
-def make_chunk(
-    folder: Path, items: dict[Any, tuple[Any, Any]], **options: Any
-) -> GulpChunk:
-    """Write a chunk of ``{id: (metadata, frames)}``."""
-    paths = (str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
-    chunk = GulpChunk(*paths)
-    with chunk.open("wb"):
-        for id_, (meta, frames) in items.items():
-            chunk.append(id_, meta, frames)
-    return GulpChunk(*paths, **options)
-
-
 @pytest.fixture
 def frames() -> list[np.ndarray]:
     """Give the frames of item "a" as they come out of the decoder."""
-    jpegs = [encode_frame(frame, SETTINGS) for frame in make_frames(6)]
-    return [decode_frame(jpeg) for jpeg in jpegs]
+    return decoded_frames(6)
 
 
 @pytest.fixture
 def chunk(tmp_path: Path) -> GulpChunk:
     """Give a chunk of three items: "a", "7" (grey) and "empty"."""
-    return make_chunk(
-        tmp_path,
-        {
-            "a": ({"label": "x", "inner": {"n": [1]}}, make_frames(6)),
-            7: ({}, make_frames(2, grey=True)),
-            "empty": ({"why": "no frames"}, []),
-        },
-    )
+    return make_three_items(tmp_path)
 
 
 # --- one array ----------------------------------------------------------------------

@@ -7,82 +7,18 @@ import json
 import os
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from gulpio2 import GulpChunk
-from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.sanity import check_directory
-from gulpio2.testing import make_frames
 from gulpio2.testing.faults import fail_at_operation, in_child
-from gulpio2.types import StoredFrame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
-
-JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(8)]
-
-
-class Timed:
-    """A frame source with times, as a video is one."""
-
-    def __init__(
-        self,
-        pts: list[int | None],
-        time_base: Fraction | None = Fraction(1, 1000),
-        **source: Any,
-    ) -> None:
-        self.pts = pts
-        self.time_base = time_base
-        self.source = source
-
-    def __len__(self) -> int:
-        return len(self.pts)
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(make_frames(len(self.pts)))
-
-    def stored(self) -> Iterator[StoredFrame]:
-        for index, tick in enumerate(self.pts):
-            yield StoredFrame(JPEGS[index], tick)
-
-    def source_info(self) -> dict[str, Any]:
-        return self.source
+from tests.chunks import JPEGS, Timed, content, entry_of, new_chunk, write
 
 
 class BrokenError(Exception):
     """What a source of a client raises."""
-
-
-def new_chunk(folder: Path, number: int = 0) -> GulpChunk:
-    """Give the chunk object of a number."""
-    return GulpChunk(
-        str(folder / f"data_{number}.gulp"), str(folder / f"meta_{number}.gmeta")
-    )
-
-
-def write(folder: Path, *items: tuple[Any, Any, Any], flag: str = "wb") -> GulpChunk:
-    """Write items ``(id, metadata, frames)`` into chunk 0."""
-    chunk = new_chunk(folder)
-    with chunk.open(flag):
-        for item in items:
-            chunk.append(*item)
-    return chunk
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Give every file with its bytes."""
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-def entry_of(folder: Path, id_: str) -> dict[str, Any]:
-    """Give an entry of the map on the disk."""
-    entry: dict[str, Any] = json.loads((folder / "meta_0.gmeta").read_bytes())[id_]
-    return entry
 
 
 # --- appending ----------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,45 +11,15 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk
-from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import AdapterContractError, StorageError
 from gulpio2.format.entry import entry_check, frame_crc32
 from gulpio2.sanity import check_directory
 from gulpio2.serializers import AbstractSerializer, JSONSerializer
 from gulpio2.testing import make_frames
-from gulpio2.types import StoredFrame
+from tests.chunks import JPEGS, Timed, content, entry_of, new_chunk, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(8)]
-
-
-class Timed:
-    """A frame source with times, as a video is one."""
-
-    def __init__(
-        self,
-        pts: list[int | None],
-        time_base: Fraction | None = Fraction(1, 1000),
-        **source: Any,
-    ) -> None:
-        self.pts = pts
-        self.time_base = time_base
-        self.source = source
-
-    def __len__(self) -> int:
-        return len(self.pts)
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(make_frames(len(self.pts)))
-
-    def stored(self) -> Iterator[StoredFrame]:
-        for index, tick in enumerate(self.pts):
-            yield StoredFrame(JPEGS[index], tick)
-
-    def source_info(self) -> dict[str, Any]:
-        return self.source
 
 
 class BrokenError(Exception):
@@ -61,33 +30,6 @@ def broken_after(num_frames: int) -> Iterator[bytes]:
     """Yield some frames, then fail."""
     yield from JPEGS[:num_frames]
     raise BrokenError("the source ends here")
-
-
-def new_chunk(folder: Path, number: int = 0) -> GulpChunk:
-    """Give the chunk object of a number."""
-    return GulpChunk(
-        str(folder / f"data_{number}.gulp"), str(folder / f"meta_{number}.gmeta")
-    )
-
-
-def write(folder: Path, *items: tuple[Any, Any, Any], flag: str = "wb") -> GulpChunk:
-    """Write items ``(id, metadata, frames)`` into chunk 0."""
-    chunk = new_chunk(folder)
-    with chunk.open(flag):
-        for item in items:
-            chunk.append(*item)
-    return chunk
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Give every file with its bytes."""
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-def entry_of(folder: Path, id_: str) -> dict[str, Any]:
-    """Give an entry of the map on the disk."""
-    entry: dict[str, Any] = json.loads((folder / "meta_0.gmeta").read_bytes())[id_]
-    return entry
 
 
 # --- bytes --------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.testing import make_frames, make_gulp_directory
+from tests.chunks import open_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,19 +40,6 @@ def write_chunk(folder: Path, number: int, *ids: Any) -> None:
     with chunk.open("wb"):
         for id_ in ids:
             chunk.append(id_, {"id": id_}, JPEGS[:1])
-
-
-def open_files(folder: Path) -> list[str]:
-    """Name the files below a folder that this process has open."""
-    names = []
-    for fd in os.listdir("/proc/self/fd"):  # noqa: PTH208  # names are numbers
-        try:
-            target = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a link
-        except FileNotFoundError:  # of the listing itself
-            continue
-        if target.startswith(str(folder)):
-            names.append(target)
-    return sorted(names)
 
 
 @pytest.fixture

@@ -6,61 +6,37 @@ import json
 import math
 import os
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk
-from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import CorruptFrameError, FrameTimeError, MetaFileError
 from gulpio2.testing import make_frames
-from gulpio2.types import StoredFrame
+from tests.chunks import JPEGS, Timed, make_chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(6)]
 # Seconds per tick, and a recording whose rate changes.
 TICK = Fraction(1, 90_000)
 VARIABLE = [900, 3900, 6900, 90_900, 90_901, 180_900]
 
 
-class Timed:
-    """A frame source with times."""
-
-    time_base = TICK
-
-    def __init__(self, pts: list[int]) -> None:
-        self.pts = pts
-
-    def __len__(self) -> int:
-        return len(self.pts)
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(make_frames(len(self.pts)))
-
-    def stored(self) -> Iterator[StoredFrame]:
-        for index, tick in enumerate(self.pts):
-            yield StoredFrame(JPEGS[index], tick)
-
-    def source_info(self) -> dict[str, Any]:
-        return {"rotation": 90}
-
-
 @pytest.fixture
 def chunk(tmp_path: Path) -> GulpChunk:
     """Write one item at a variable rate, one out of order, and some without times."""
-    paths = (str(tmp_path / "data_0.gulp"), str(tmp_path / "meta_0.gmeta"))
-    chunk = GulpChunk(*paths)
-    with chunk.open("wb"):
-        chunk.append("variable", {"label": 1}, Timed(VARIABLE))
-        chunk.append("unordered", {}, Timed([200, 0, 100]))
-        chunk.append("images", {}, JPEGS[:2])
-        chunk.append("grey", {}, make_frames(1, 10, 14, grey=True))
-        chunk.append("empty", {}, [])
-    return GulpChunk(*paths)
+    return make_chunk(
+        tmp_path,
+        {
+            "variable": ({"label": 1}, Timed(VARIABLE, TICK, rotation=90)),
+            "unordered": ({}, Timed([200, 0, 100], TICK)),
+            "images": ({}, JPEGS[:2]),
+            "grey": ({}, make_frames(1, 10, 14, grey=True)),
+            "empty": ({}, []),
+        },
+    )
 
 
 def indices_of(chunk: GulpChunk, frames: list[np.ndarray]) -> list[int]:
@@ -76,7 +52,7 @@ def test_an_item_knows_its_frames_bytes_and_metadata(chunk):
     item = chunk.item("variable")
     assert item.id_ == "variable"
     assert item.num_frames == 6
-    assert item.num_bytes == sum(len(jpeg) + -len(jpeg) % 4 for jpeg in JPEGS)
+    assert item.num_bytes == sum(len(jpeg) + -len(jpeg) % 4 for jpeg in JPEGS[:6])
     assert item.meta == {"label": 1}
     item.meta["label"] = 2
     assert item.meta == {"label": 1}
