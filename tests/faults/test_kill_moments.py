@@ -87,6 +87,29 @@ def kill_at_a_moment(work, victim, moment):
     return True
 
 
+class Moments:
+    """Random moments of a run whose duration is not known, as other work takes part.
+
+    Parameters
+    ----------
+    longest : float
+        What it may take at first, in seconds.
+    """
+
+    def __init__(self, longest):
+        self.longest = longest
+        self.rng = np.random.default_rng(5)
+        self.hits = 0
+
+    def kill(self, work, victim, *, share=1.0):
+        """Kill a run of which a share is left to do, at any moment."""
+        moment = self.rng.uniform(0, share * self.longest) + 0.01
+        is_hit = kill_at_a_moment(work, victim, moment)
+        self.hits += is_hit
+        # Two of three come in time so.
+        self.longest *= 1.05 if is_hit else 0.9
+
+
 @pytest.mark.parametrize("victim", ["parent", "worker"])
 def test_killed_at_random_moments_and_while_resuming(tmp_path, victim):
     began = time.monotonic()
@@ -94,27 +117,26 @@ def test_killed_at_random_moments_and_while_resuming(tmp_path, victim):
     duration = time.monotonic() - began
     expected = content(tmp_path / "whole")
     jpegs = committed_jpegs(tmp_path / "whole")
-    rng = np.random.default_rng(5)
     wanted = int(os.environ.get("GULPIO2_KILLS", 200)) if LONG else 3
-    trials = kills = kills_while_resuming = kept = 0
-    while min(kills, kills_while_resuming) < wanted:
-        folder = tmp_path / f"killed {kills} {kills_while_resuming} {trials}"
+    first, second = Moments(duration), Moments(duration)
+    trials = kept = 0
+    while min(first.hits, second.hits) < wanted:
+        folder = tmp_path / f"killed {first.hits} {second.hits} {trials}"
         trials += 1
-        moment = rng.uniform(0, duration)
-        begin = functools.partial(run_larger, folder)
-        kills += kill_at_a_moment(begin, victim, moment)
+        first.kill(functools.partial(run_larger, folder), victim)
         committed = committed_jpegs(folder)
         assert committed.items() <= jpegs.items()
         kept += len(committed)
-        moment = rng.uniform(0, duration * (1 - len(committed) / len(jpegs)) + 0.01)
-        go_on = functools.partial(run_larger, folder, resume=True)
-        kills_while_resuming += kill_at_a_moment(go_on, victim, moment)
+        left = 1 - len(committed) / len(jpegs)
+        if left:
+            go_on = functools.partial(run_larger, folder, resume=True)
+            second.kill(go_on, victim, share=left)
         found = committed_jpegs(folder)
         assert committed.items() <= found.items() <= jpegs.items()
         run_larger(folder, resume=True)
         assert content(folder) == expected
         shutil.rmtree(folder, ignore_errors=True)
-    assert kept > kills  # not all of them came before there was anything to lose
+    assert kept > first.hits  # not all of them came before there was anything to lose
 
 
 SCRIPT = """
