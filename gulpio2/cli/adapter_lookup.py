@@ -30,6 +30,9 @@ BUILT_IN = {
     "kinetics": "KineticsAdapter",
 }
 
+# What every adapter has, of gulpio2.types.Adapter.
+_NEEDED = ("__len__", "iter_data")
+
 
 def find_adapter(name: str) -> type:
     """Find the class of an adapter.
@@ -71,6 +74,14 @@ def find_adapter(name: str) -> type:
     found = getattr(module, class_name, None)
     if not inspect.isclass(found):
         raise click.UsageError(_no_class(module, place, class_name))
+    abstract: frozenset[str] = getattr(found, "__abstractmethods__", frozenset())
+    missing = [method for method in _NEEDED if not hasattr(found, method)]
+    missing += sorted(abstract)
+    if missing:
+        raise click.UsageError(
+            f"{name!r} is no adapter: it has no {' and no '.join(missing)}. "
+            "gulpio2.types.Adapter says what an adapter has."
+        )
     return found
 
 

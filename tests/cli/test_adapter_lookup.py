@@ -86,3 +86,16 @@ def test_a_module_that_lacks_something_itself_says_so(tmp_path):
     (tmp_path / "needy.py").write_text("import no_such_thing_at_all\n")
     with pytest.raises(ModuleNotFoundError, match="no_such_thing_at_all"):
         find_adapter("needy:X")
+
+
+@pytest.mark.parametrize("name", ["json:JSONDecoder", "unfinished.py:Unfinished"])
+def test_a_class_that_is_no_adapter_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "unfinished.py").write_text(
+        "from gulpio2.adapters import AbstractDatasetAdapter\n"
+        "class Unfinished(AbstractDatasetAdapter): pass\n"
+    )
+    message = f"'{name}' is no adapter: it has no __len__ and no iter_data"
+    with pytest.raises(click.UsageError, match=message):
+        find_adapter(name)

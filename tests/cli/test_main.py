@@ -50,7 +50,10 @@ def test_an_error_of_the_package_is_one_line_and_exit_status_1(gulp2, gulped):
 
 def test_an_error_of_another_kind_keeps_its_traceback(start, tmp_path):
     (tmp_path / "broken.py").write_text(
-        "class Broken:\n    def __init__(self):\n        raise KeyError('mine')\n"
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Broken(FrameAdapter):\n"
+        "    def __init__(self):\n"
+        "        raise KeyError('mine')\n"
     )
     process = start("ingest", "broken.py:Broken", "out")
     _, err = process.communicate(timeout=60)
