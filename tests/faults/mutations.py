@@ -155,9 +155,8 @@ MUTATIONS = [
     Mutation(
         "skip the lock",
         "storage/locks.py",
-        "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
-        "    except OSError as cause:\n        os.close(fd)\n",
-        "        pass\n    except OSError as cause:\n        os.close(fd)\n",
+        "        is_locked = lock_file(fd)\n",
+        "        is_locked = True\n",
         READERS + " -k second_writer",
     ),
     Mutation(

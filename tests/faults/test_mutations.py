@@ -1,0 +1,16 @@
+"""The deliberate breaks fit the package; ``bin/mutate`` makes them."""
+
+from pathlib import Path
+
+import pytest
+
+import gulpio2
+from tests.faults.mutations import MUTATIONS
+
+PACKAGE = Path(gulpio2.__file__).parent
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.name for m in MUTATIONS])
+def test_what_is_broken_is_there_once(mutation):
+    assert (PACKAGE / mutation.file).read_text("utf-8").count(mutation.old) == 1
+    assert mutation.old != mutation.new
