@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import struct
+import time
 from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,13 +121,25 @@ def blame(
 ) -> list[tuple[AtWork, str]]:
     """Say which of the processes that ended did so by a fault of their own."""
     names = {-number: number.name for number in _OWN_FAULTS}
+    found = []
     for process in processes:
-        process.join(_END_SECONDS)
-    return [
-        (at_work[process.pid], names[process.exitcode])
-        for process in processes
-        if process.pid in at_work and process.exitcode in names
-    ]
+        exitcode = _exitcode(process)
+        if process.pid in at_work and exitcode in names:
+            found.append((at_work[process.pid], names[exitcode]))
+    return found
+
+
+def _exitcode(process: BaseProcess) -> int | None:
+    """Give how a process ended, or None if it does not end.
+
+    The pool's own thread waits for it too, and of two that ask the system only one is
+    told. The other learns it a moment later, from the first.
+    """
+    deadline = time.monotonic() + _END_SECONDS
+    process.join(_END_SECONDS)
+    while process.exitcode is None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return process.exitcode
 
 
 class CrashedItems:
