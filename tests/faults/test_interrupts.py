@@ -13,11 +13,19 @@ import gulpio2
 from gulpio2.testing.faults import content
 
 ADAPTER = """
+import time
+from pathlib import Path
 from gulpio2.testing import FrameAdapter
 
 class Frames(FrameAdapter):
     def __init__(self):
         super().__init__(num_items=16, num_frames=60, height=240, width=320)
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if Path(__file__).with_name("slow").exists():
+                time.sleep(0.5)  # nothing ends because the work does
+            yield item
 """
 
 
@@ -68,7 +76,7 @@ def gulp2():
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, gulp2, workers):
     (tmp_path / "frames.py").write_text(ADAPTER)
-    # Two tasks of some seconds each: nothing ends because a task does.
+    (tmp_path / "slow").touch()
     ingesting = ["ingest", f"{tmp_path}/frames.py:Frames", "--videos-per-chunk", "8"]
     ingesting += ["--num-workers", workers, "--quiet"]
     folder = tmp_path / "stopped"
@@ -76,12 +84,13 @@ def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, gulp2, work
     while not list(folder.glob("chunk_*.gulp.*.partial")):
         assert process.poll() is None
         time.sleep(0.01)
-    time.sleep(0.3)
+    time.sleep(1)  # in the middle of it, with an item stored
     stopped = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
     _, messages = process.communicate(timeout=30)
     assert time.monotonic() - stopped < 2
     assert process.returncode == 130
+    (tmp_path / "slow").unlink()
     assert "what was stored is intact; --resume goes on with the rest" in messages
     assert "Traceback" not in messages
     for arguments in (["--resume", str(folder)], [str(tmp_path / "whole")]):
