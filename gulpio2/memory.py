@@ -40,16 +40,15 @@ class SharedBytes:
     """
 
     def __init__(self, size: int) -> None:
-        fd = _nameless_file()
+        self._open(_nameless_file(), size)
+
+    def _open(self, fd: int, size: int) -> None:
         try:
-            os.ftruncate(fd, size)
-            self._open(fd, size)
+            os.ftruncate(fd, size)  # of a file that was sent, it is that already
+            self.memory = mmap.mmap(fd, size)
         except BaseException:
             os.close(fd)
             raise
-
-    def _open(self, fd: int, size: int) -> None:
-        self.memory = mmap.mmap(fd, size)
         self.fd = fd
         self._close = weakref.finalize(self, os.close, fd)
         self._close.atexit = False

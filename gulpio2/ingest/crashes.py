@@ -6,7 +6,6 @@ import ctypes
 import os
 import signal
 import struct
-import time
 from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,8 +31,6 @@ _OWN_FAULTS = (
     signal.SIGFPE,
     signal.SIGABRT,
 )
-# Seconds that a process may take to end that was told to, or did so itself.
-_END_SECONDS = 5.0
 
 
 class AtWork(NamedTuple):
@@ -119,27 +116,17 @@ class CrashedWorkersError(BrokenExecutor):
 def blame(
     processes: Sequence[BaseProcess], at_work: Mapping[int | None, AtWork]
 ) -> list[tuple[AtWork, str]]:
-    """Say which of the processes that ended did so by a fault of their own."""
-    names = {-number: number.name for number in _OWN_FAULTS}
-    found = []
-    for process in processes:
-        exitcode = _exitcode(process)
-        if process.pid in at_work and exitcode in names:
-            found.append((at_work[process.pid], names[exitcode]))
-    return found
+    """Say which of the processes did end by a fault of their own.
 
-
-def _exitcode(process: BaseProcess) -> int | None:
-    """Give how a process ended, or None if it does not end.
-
-    The pool's own thread waits for it too, and of two that ask the system only one is
-    told. The other learns it a moment later, from the first.
+    They are to be joined before, and by nobody else at the same time: of two threads
+    that ask the system how a process ended, only one is told.
     """
-    deadline = time.monotonic() + _END_SECONDS
-    process.join(_END_SECONDS)
-    while process.exitcode is None and time.monotonic() < deadline:
-        time.sleep(0.001)
-    return process.exitcode
+    names = {-number: number.name for number in _OWN_FAULTS}
+    return [
+        (at_work[process.pid], names[process.exitcode])
+        for process in processes
+        if process.pid in at_work and process.exitcode in names
+    ]
 
 
 class CrashedItems:

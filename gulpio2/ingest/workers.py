@@ -188,7 +188,9 @@ def in_worker_processes(
         yield submit
     except BaseException as error:
         workers = _processes(pool)
-        _kill(pool, workers)
+        # The pool is shut down below, once: its thread, which waits for the workers
+        # too, is forgotten by the first time, and could not be waited for again.
+        _terminate(workers)
         if not isinstance(error, BrokenExecutor):
             raise
         broken = error
@@ -261,12 +263,6 @@ def _processes(pool: ProcessPoolExecutor) -> list[BaseProcess]:
     """List the workers; a pool that was shut down has forgotten them."""
     # No public way before Python 3.14.
     return list((getattr(pool, "_processes", None) or {}).values())
-
-
-def _kill(pool: ProcessPoolExecutor, processes: Iterable[BaseProcess]) -> None:
-    """End the workers at once; what they had not finished is staged, not committed."""
-    pool.shutdown(wait=False, cancel_futures=True)
-    _terminate(processes)
 
 
 def _terminate(processes: Iterable[BaseProcess]) -> None:

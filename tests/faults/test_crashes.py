@@ -2,17 +2,14 @@
 
 import ctypes
 import functools
-import multiprocessing
 import os
 import signal
-import threading
 from typing import Any
 
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import IngestError
-from gulpio2.ingest.crashes import AtWork, blame
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child
@@ -101,23 +98,6 @@ def test_a_fault_in_a_worker_costs_its_item_and_is_told(
     GulpIngestor(unreadable, tmp_path / "expected", 4, 1, **options).run()
     assert chunks(tmp_path / "out") == chunks(tmp_path / "expected")
     assert check_directory(tmp_path / "out", deep=True).problems == []
-
-
-def test_an_end_that_another_thread_has_heard_of_first_is_waited_for():
-    # As the pool's thread does; until it goes on, nobody here can know.
-    process = multiprocessing.get_context("fork").Process(target=fault)
-    process.start()
-    assert process.pid is not None
-    status = os.waitpid(process.pid, 0)[1]
-    at_work: dict[int | None, AtWork] = {process.pid: AtWork(3, "item3")}
-
-    def go_on():
-        process._popen.returncode = os.waitstatus_to_exitcode(status)  # type: ignore[attr-defined]  # private
-
-    later = threading.Timer(0.2, go_on)
-    later.start()
-    assert blame([process], at_work) == [(AtWork(3, "item3"), "SIGSEGV")]
-    later.join()
 
 
 def test_a_fault_in_the_adapter_itself_costs_that_item_too(tmp_path):
