@@ -14,11 +14,11 @@ from gulpio2.errors import (
     SourceReadError,
     StorageError,
 )
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import (
     EXTRAS_KEY,
     dump_extras,
     entry_check,
-    frame_crc32,
     load_extras,
     seal_entry,
 )
@@ -281,7 +281,7 @@ class ChunkAppender:
             for pts, jpeg in encoded:
                 infos.append(block.take(jpeg))
                 times.append(pts)
-                crc32.append(frame_crc32(jpeg))
+                crc32.append(crc32_of(jpeg))
         except AdapterContractError as cause:
             raise AdapterContractError(
                 f"item {id_!r}, frame {len(infos)}: {cause}"

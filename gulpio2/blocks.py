@@ -7,11 +7,11 @@ into it, since the system has to give it page by page.
 from __future__ import annotations
 
 import threading
-import zlib
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import plan_reads
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.threads import ask_for_help, work_together
@@ -374,7 +374,7 @@ def verify_crc32(data: bytes | bytearray, start: int, stop: int, crc32: int) -> 
     CorruptFrameError
         It is another.
     """
-    found = zlib.crc32(memoryview(data)[start:stop])
+    found = crc32_of(memoryview(data)[start:stop])
     if found != crc32:
         raise CorruptFrameError(
             f"its checksum is {found:08x}, and {crc32:08x} was stored: the bytes have "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
-import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -278,7 +278,7 @@ def _write_records(parts: list[_Part], out: Store, target: StrPath) -> None:
         for run in part.manifest.runs:
             _add_run(runs, _renumbered(run, part.numbers))
     files = {
-        name: f"{zlib.crc32(data):08x}"
+        name: f"{crc32_of(data):08x}"
         for name in (LABELS_NAME, FAILURES_NAME)
         if (data := _read(out, name))
     }

@@ -12,7 +12,8 @@ import pytest
 
 from gulpio2 import GulpChunk
 from gulpio2.errors import AdapterContractError, StorageError
-from gulpio2.format.entry import entry_check, frame_crc32
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.entry import entry_check
 from gulpio2.sanity import check_directory
 from gulpio2.serializers import AbstractSerializer, JSONSerializer
 from gulpio2.testing import make_frames
@@ -70,7 +71,7 @@ def test_the_bytes_depend_on_nothing_but_what_is_written(tmp_path):
 
 def test_each_frame_has_its_checksum_and_the_entry_its_check(tmp_path):
     chunk = write(tmp_path, ("a", {"n": 1}, JPEGS[:3]))
-    assert list(chunk.item("a").extras.crc32) == [frame_crc32(j) for j in JPEGS[:3]]
+    assert list(chunk.item("a").extras.crc32) == [crc32_of(j) for j in JPEGS[:3]]
     entry = entry_of(tmp_path, "a")
     assert entry["gulp2"]["check"] == entry_check("a", entry)
     assert list(entry) == ["frame_info", "meta_data", "gulp2"]

@@ -7,10 +7,10 @@ be exactly what would be written, so that any changed byte is found.
 from __future__ import annotations
 
 import json
-import zlib
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import load_ordered_json
 
 if TYPE_CHECKING:
@@ -63,4 +63,4 @@ def _dump(value: Mapping[str, Any]) -> bytes:
 
 
 def _check(body: Mapping[str, Any]) -> str:
-    return f"{zlib.crc32(json.dumps(body).encode('ascii')):08x}"
+    return f"{crc32_of(json.dumps(body).encode('ascii')):08x}"

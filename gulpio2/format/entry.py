@@ -13,7 +13,6 @@ import base64
 import binascii
 import json
 import struct
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.errors import MetaFileError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import dump_text
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ __all__ = [
     "dump_extras",
     "entry_check",
     "expand_runs",
-    "frame_crc32",
     "load_extras",
     "seal_entry",
     "stored_crc32",
@@ -64,11 +63,6 @@ class EntryExtras:
     """Facts of the source file."""
     check: str | None = None
     """CRC-32 of the entry, eight hexadecimal digits; None where there is none."""
-
-
-def frame_crc32(jpeg: bytes | memoryview) -> int:
-    """Compute the checksum of a frame: CRC-32 (ISO 3309, as in zlib) of its JPEG."""
-    return zlib.crc32(jpeg)
 
 
 def ticks_to_runs(ticks: Iterable[int]) -> list[list[int]]:
@@ -153,7 +147,7 @@ def entry_check(id_: str, entry: Mapping[str, Any]) -> str:
     """
     extras = {key: value for key, value in entry[EXTRAS_KEY].items() if key != "check"}
     covered = {**entry, EXTRAS_KEY: extras}
-    return f"{zlib.crc32(json.dumps([id_, covered]).encode('ascii')):08x}"
+    return f"{crc32_of(json.dumps([id_, covered]).encode('ascii')):08x}"
 
 
 def seal_entry(id_: str, entry: dict[str, Any]) -> str:
@@ -168,7 +162,7 @@ def seal_entry(id_: str, entry: dict[str, Any]) -> str:
     """
     extras = entry[EXTRAS_KEY]
     covered = json.dumps(entry)
-    check = f"{zlib.crc32(f'[{dump_text(id_)}, {covered}]'.encode('ascii')):08x}"
+    check = f"{crc32_of(f'[{dump_text(id_)}, {covered}]'.encode('ascii')):08x}"
     extras["check"] = check
     return f'{covered[:-2]}, "check": "{check}"}}}}'
 

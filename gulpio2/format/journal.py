@@ -7,8 +7,9 @@ newline. What follows the first line that is not whole was never written.
 from __future__ import annotations
 
 import json
-import zlib
 from typing import Any
+
+from gulpio2.format.checksum import crc32_of
 
 __all__ = ["dump_body", "dump_line", "load_lines"]
 
@@ -29,7 +30,7 @@ def dump_line(value: Any) -> bytes:
 def dump_body(text: str) -> bytes:
     """Write one line of what is JSON already, in ASCII."""
     body = text.encode("ascii")
-    return b"%08x %s\n" % (zlib.crc32(body), body)
+    return b"%08x %s\n" % (crc32_of(body), body)
 
 
 def load_lines(data: bytes) -> tuple[list[Any], list[int]]:
@@ -48,7 +49,7 @@ def load_lines(data: bytes) -> tuple[list[Any], list[int]]:
     while (newline := data.find(b"\n", position)) >= 0:
         check, body = data[position : position + _CHECK_LENGTH], data[position:newline]
         body = body[_CHECK_LENGTH + 1 :]
-        if check != b"%08x" % zlib.crc32(body):
+        if check != b"%08x" % crc32_of(body):
             break
         try:
             values.append(json.loads(body))

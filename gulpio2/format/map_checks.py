@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError, with_article
 from gulpio2.format.checks import Problem, Record
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.layout import (
@@ -259,7 +259,7 @@ def check_manifest(
         )
         for name, crc32 in manifest.files.items()
         if files is not None
-        and (name not in files or f"{zlib.crc32(files[name]):08x}" != crc32)
+        and (name not in files or f"{crc32_of(files[name]):08x}" != crc32)
     ]
     written = {number for run in manifest.runs for number in run.chunks}
     return changed + [

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gulpio2.errors import IngestError, LockedError, MetaFileError
-from gulpio2.format.entry import frame_crc32, load_extras
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.entry import load_extras
 from gulpio2.format.gmeta import dump_text, validate_entry
 from gulpio2.format.journal import dump_body, dump_line, load_lines
 from gulpio2.format.layout import JOURNAL_NAME, partial_name
@@ -219,7 +220,7 @@ class TaskJournal:
             return False
         data = memoryview(self.store.read_at(part.partial, begin, end - begin))
         crcs = [
-            frame_crc32(data[loc - begin : loc - begin + length - pad])
+            crc32_of(data[loc - begin : loc - begin + length - pad])
             for loc, pad, length in infos
         ]
         pads = b"".join(

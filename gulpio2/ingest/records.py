@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME
 from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.ingest.report import dump_failures
@@ -101,5 +101,5 @@ def _checksums(store: Store) -> dict[str, str]:
     found = {}
     for name in (LABELS_NAME, FAILURES_NAME):
         with contextlib.suppress(FileNotFoundError):
-            found[name] = f"{zlib.crc32(store.read(name)):08x}"
+            found[name] = f"{crc32_of(store.read(name)):08x}"
     return found

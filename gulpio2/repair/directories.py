@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import zlib
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import CorruptFrameError, MetaFileError, StorageError
-from gulpio2.format.entry import frame_crc32
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -245,7 +244,7 @@ class _MovedFrames:
         name = data_name(self.candidate.chunk)
         for frame in self.candidate.frames:
             jpeg = self.store.read_at(name, frame.loc, frame.num_bytes)
-            if frame_crc32(jpeg) != frame.crc32:
+            if crc32_of(jpeg) != frame.crc32:
                 raise CorruptFrameError(
                     f"{self.store.path(name)} at byte {frame.loc}: the bytes have "
                     "changed since they were looked at. Run the repair again"
@@ -300,7 +299,7 @@ def _take_over_files(store: Store, output: Store | None, report: RepairReport) -
         except OSError as cause:
             report.lost.append(Loss(name, str(cause)))
             continue
-        checksum = f"{zlib.crc32(data):08x}"
+        checksum = f"{crc32_of(data):08x}"
         problems = (
             check_labels(data) if name == LABELS_NAME else check_failures_file(data)[0]
         )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.codecs.jpeg import check_jpeg, decode_frame
 from gulpio2.errors import CorruptFrameError, GulpError, MetaFileError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import (
     EXTRAS_KEY,
     EntryExtras,
     covered_part,
-    frame_crc32,
     load_extras,
 )
 from gulpio2.format.gmeta import validate_entry
@@ -261,7 +261,7 @@ class _ChunkSurveyor:
             jpeg = self.store.read_at(self.name, loc, num_bytes)
         except OSError:
             return None
-        crc32 = frame_crc32(jpeg)
+        crc32 = crc32_of(jpeg)
         try:
             if expected is None:
                 decode_frame(jpeg)
@@ -350,7 +350,7 @@ class _ChunkSurveyor:
                 at = found.stop
                 loc = base + found.start
                 self.progress(frames=1)
-                yield Frame(loc, len(jpeg), frame_crc32(jpeg)), shape
+                yield Frame(loc, len(jpeg), crc32_of(jpeg)), shape
             self.progress(num_bytes=limit)
             position = base + max(at, limit)
             base = stop if last else base + limit

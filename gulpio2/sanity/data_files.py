@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +17,7 @@ from gulpio2.format.checks import (
     check_tail,
     undecodable,
 )
-from gulpio2.format.entry import frame_crc32
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import plan_reads
 from gulpio2.format.removals import merge_spans
 from gulpio2.sanity.report import Findings, unreadable
@@ -172,7 +171,7 @@ class DataFileCheck:
             piece = self._read(offset, min(_BLOCK, stop - offset))
             if not piece:
                 return
-            crc32 = zlib.crc32(piece, crc32)
+            crc32 = crc32_of(piece, crc32)
         self.findings.add(check_checksum(record, crc32, self.name))
 
     def _read(self, offset: int, length: int) -> bytes:
@@ -193,7 +192,7 @@ def _ends(record: Record) -> Iterator[_Probe]:
 def _check_content(record: Record, jpeg: memoryview, name: str) -> list[Problem]:
     """Check a frame by its checksum, or by decoding it where it has none."""
     if record.crc32 is not None:
-        return check_checksum(record, frame_crc32(jpeg), name)
+        return check_checksum(record, crc32_of(jpeg), name)
     try:
         decode_frame(jpeg)
     except CorruptFrameError as cause:

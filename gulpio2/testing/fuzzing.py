@@ -11,7 +11,6 @@ import functools
 import json
 import logging
 import tempfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from gulpio2.codecs.jpeg import (
 )
 from gulpio2.errors import GulpError
 from gulpio2.format.checked_json import dump_checked
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import load_extras, verify_entry
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.journal import dump_line, load_lines
@@ -159,7 +159,7 @@ def _sign_object(data: bytes) -> bytes | None:
 def _sign_lines(data: bytes) -> bytes:
     """Give each line of a journal the check that fits it."""
     bodies = [line[9:] for line in data.split(b"\n")]
-    return b"".join(b"%08x %s\n" % (zlib.crc32(body), body) for body in bodies)
+    return b"".join(b"%08x %s\n" % (crc32_of(body), body) for body in bodies)
 
 
 def _also_signed(

@@ -20,7 +20,6 @@ from gulpio2.format.entry import (
     dump_extras,
     entry_check,
     expand_runs,
-    frame_crc32,
     load_extras,
     seal_entry,
     ticks_to_runs,
@@ -49,11 +48,6 @@ def make_entry(num_frames: int = 3, **more: Any) -> dict[str, Any]:
     }
     entry["gulp2"]["check"] = entry_check("id", entry)
     return entry
-
-
-def test_the_checksum_is_the_crc32_of_zlib_and_png():
-    assert frame_crc32(b"123456789") == 0xCBF43926
-    assert frame_crc32(memoryview(b"")) == 0
 
 
 def test_extras_are_these_bytes():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import binascii
 import json
 import re
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gulpio2.errors import DuplicateIdError, MetaFileError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, load_extras
 from gulpio2.format.layout import data_name
 from gulpio2.format.scan import UnusualMapError, parse_spans, scan_gmeta
@@ -81,7 +81,7 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
         spans_texts.append(entry.spans_text)
         checksums.append(packed or bytes(4 * num_frames))
         text = view[entry.start : entry.stop]
-        entries.append((num_frames, entry.start, len(text), zlib.crc32(text), flags))
+        entries.append((num_frames, entry.start, len(text), crc32_of(text), flags))
     spans = parse_spans(spans_texts)
     rows = np.array(entries, np.int64).reshape(-1, 5)
     counts = rows[:, 0]

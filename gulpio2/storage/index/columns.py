@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import zlib
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from gulpio2.format.checksum import crc32_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +27,7 @@ __all__ = [
     "GrowingColumns",
     "IndexContent",
     "Lookup",
-    "crc32_of",
+    "arrays_crc32",
     "hash_id",
     "ids_crc32",
     "make_lookup",
@@ -175,7 +176,7 @@ class Columns:
                 pads[f:g],
                 crcs[4 * f : 4 * g],
             )
-            checks.append(zlib.crc32(b"".join(row)))
+            checks.append(crc32_of(b"".join(row)))
         return checks
 
     def row_check(self, row: int) -> int:
@@ -249,17 +250,17 @@ class IndexContent:
     """The file that it is mapped from."""
 
 
-def crc32_of(*arrays: Any) -> int:
+def arrays_crc32(*arrays: Any) -> int:
     """Compute one CRC-32 over several arrays or buffers."""
     crc32 = 0
     for array in arrays:
-        crc32 = zlib.crc32(array, crc32)
+        crc32 = crc32_of(array, crc32)
     return crc32
 
 
 def ids_crc32(columns: Columns) -> int:
     """Compute one CRC-32 over the columns that are read as a whole."""
-    return crc32_of(
+    return arrays_crc32(
         columns.id_bounds, columns.id_text, columns.chunk, columns.num_frames
     )
 

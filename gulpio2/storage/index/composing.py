@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import time
-import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import meta_name
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
@@ -219,7 +219,7 @@ def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
     with open(path, "rb") as file:  # noqa: PTH123  # as above
         state = os.fstat(file.fileno())
         data = file.read()
-    return data, [number, state.st_size, state.st_mtime_ns, zlib.crc32(data)]
+    return data, [number, state.st_size, state.st_mtime_ns, crc32_of(data)]
 
 
 def _wait_for_the_clock(changed_ns: int) -> None:

@@ -28,12 +28,12 @@ import json
 import mmap
 import os
 import sys
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gulpio2._optional import require
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.arrow_file import read_layout
@@ -42,7 +42,7 @@ from gulpio2.storage.index.columns import (
     Columns,
     IndexContent,
     Lookup,
-    crc32_of,
+    arrays_crc32,
     ids_crc32,
 )
 from gulpio2.storage.index.typed import typed_columns
@@ -170,7 +170,7 @@ def typed_crc32(batch: Any) -> int:
     for field, column in zip(batch.schema, batch.columns, strict=True):
         parts.append(f"{field.name!r} {field.type} {_lengths(column)}".encode())
         parts += [memoryview(part) for part in column.buffers() if part is not None]
-    return crc32_of(*parts)
+    return arrays_crc32(*parts)
 
 
 def _lengths(array: Any) -> list[int]:
@@ -206,7 +206,7 @@ def write_index(
         "chunks": base64.b64encode(chunks.astype("<i8").tobytes()).decode("ascii"),
         "crc32": {
             "ids": ids_crc32(columns),
-            "lookup": crc32_of(lookup.hashes, lookup.rows),
+            "lookup": arrays_crc32(lookup.hashes, lookup.rows),
             "typed": typed_crc32(typed),
         },
     }
@@ -372,4 +372,4 @@ def _arrays(
 
 def _check(header: dict[str, Any]) -> int:
     body = {key: header[key] for key in header if key not in ("check", "whole")}
-    return zlib.crc32(json.dumps(body).encode("ascii"))
+    return crc32_of(json.dumps(body).encode("ascii"))

@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 import weakref
-import zlib
 from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import meta_name
 from gulpio2.storage.handles import read_once
-from gulpio2.storage.index.columns import crc32_of, hash_id, ids_crc32
+from gulpio2.storage.index.columns import arrays_crc32, hash_id, ids_crc32
 from gulpio2.storage.index.entries import IndexedEntry, IndexRecord, load_entry
 from gulpio2.storage.index.table import make_table
 
@@ -103,7 +103,7 @@ class _Loaded:
         """Check ids and lookup as a whole, once."""
         if not self.lookup_is_right:
             lookup = self.content.lookup
-            found = crc32_of(lookup.hashes, lookup.rows)
+            found = arrays_crc32(lookup.hashes, lookup.rows)
             self.lookup_is_right = (
                 found == self.content.crc32.get("lookup") and self.check_ids()
             )
@@ -300,7 +300,7 @@ class Index:
             text = self._entry_text(columns, row)
         except (StorageError, FileNotFoundError):
             text = b""
-        if zlib.crc32(text) == columns.entry_crc32.item(row):
+        if crc32_of(text) == columns.entry_crc32.item(row):
             return True
         # Of a map that was replaced since, the row tells what was there before.
         return self._has_changed(loaded, columns.chunk.item(row))
@@ -329,7 +329,7 @@ class Index:
             It is not.
         """
         text = self._entry_text(columns, row)
-        if zlib.crc32(text) != columns.entry_crc32.item(row):
+        if crc32_of(text) != columns.entry_crc32.item(row):
             raise MetaFileError(
                 f"{self._map_path(columns.chunk.item(row))}: the entry of "
                 f"{columns.id_at(row)!r} has changed since the directory was opened. "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gulpio2.errors import GulpError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import list_chunks, meta_name
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.building import columns_of_map
@@ -233,7 +233,7 @@ def check_index(path: StrPath) -> list[str]:
         wanted = columns_of_map(data, number, where=where)
         found = content.columns.rows(start, start + count)
         start += count
-        if zlib.crc32(data) != crc32 or not _is_same(found, wanted):
+        if crc32_of(data) != crc32 or not _is_same(found, wanted):
             faults.append(f"{meta_name(number)} does not say what the index says")
     if start != len(content.columns):
         faults.append(f"it has {len(content.columns)} rows for {start} items")

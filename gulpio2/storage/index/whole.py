@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import zlib
 from typing import Any
+
+from gulpio2.format.checksum import crc32_of
 
 __all__ = ["NO_SUM", "SummingFile", "is_whole"]
 
@@ -29,7 +30,7 @@ class SummingFile:
     def write(self, data: Any) -> int:
         """Take bytes."""
         view = memoryview(data).cast("B")
-        self.crc32 = zlib.crc32(view, self.crc32)
+        self.crc32 = crc32_of(view, self.crc32)
         self._position += len(view)
         return len(view)
 
@@ -52,8 +53,8 @@ def is_whole(data: memoryview) -> bool:
     first, last = places[0], places[-1]
     crc32, at = 0, 0
     for place in (first, last):
-        crc32 = zlib.crc32(NO_SUM.encode("ascii"), zlib.crc32(data[at:place], crc32))
+        crc32 = crc32_of(NO_SUM.encode("ascii"), crc32_of(data[at:place], crc32))
         at = place + 8
-    crc32 = zlib.crc32(data[at:], crc32)
+    crc32 = crc32_of(data[at:], crc32)
     stored = data[first : first + 8], data[last : last + 8]
     return all(part == f"{crc32:08x}".encode("ascii") for part in stored)
