@@ -42,8 +42,8 @@ LAYERS = (
         "directory",
         "tolerant",
     ),
-    ("removal", "repair", "merge", "ingest", "adapters", "sanity", "testing"),
-    ("torch", "cli"),
+    ("removal", "repair", "merge", "ingest", "adapters", "sanity"),
+    ("torch", "cli", "testing"),
     # The names of 0.0.4, and what `import gulpio2` gives: above everything, so that
     # no module of the package comes in through them.
     ("utils", "sanity_utils", "fileio", "__init__"),

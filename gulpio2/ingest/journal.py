@@ -5,15 +5,16 @@ the run is complete:
 
 * ``ingest.journal``, by the parent: the run's arguments, then a line per finished
   task, synced before that task's chunks get their names;
-* ``chunk_K.journal.<token>.partial``, by the worker: a line per item of task K. It is
-  not synced: whether its lines and the data agree is checked on resuming.
+* ``chunk_K.journal.<token>.partial``, by the worker: the items of task K; small ones,
+  whose frames are written together, share a line. It is not synced: whether its lines
+  and the data agree is checked on resuming.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from gulpio2.staging import StagedChunk
 from gulpio2.storage.local import new_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gulpio2.storage.base import Store, StoreWriter
 
@@ -36,7 +37,6 @@ __all__ = [
     "OpenPart",
     "Part",
     "RunJournal",
-    "StoredEntry",
     "TaskJournal",
     "TaskRecord",
 ]
@@ -50,19 +50,6 @@ class Part:
     ids: tuple[str, ...]
     frames: int
     num_bytes: int
-
-
-class StoredEntry(NamedTuple):
-    """An item that is whole in the data file, for its line."""
-
-    position: int
-    """In the adapter."""
-    id_: str
-    """Its id."""
-    entry: str
-    """JSON of its entry in the map."""
-    end: int
-    """Bytes of the data file up to its end."""
 
 
 @dataclass(slots=True)
@@ -102,6 +89,7 @@ class TaskJournal:
     def __init__(self, store: Store, index: int, start: int, *, resume: bool) -> None:
         self.store = store
         self._index = index
+        self._items: list[str] = []
         self.record = TaskRecord(start)
         self.name = ""
         if resume:
@@ -114,16 +102,30 @@ class TaskJournal:
         """Append a line."""
         self._writer.write(dump_line(line))
 
-    def write_items(self, items: Iterable[StoredEntry]) -> None:
-        """Append a line for each item, all of them in one go."""
-        lines = [
-            dump_body(
-                f'{{"at": {item.position}, "id": {dump_text(item.id_)}, '
-                f'"entry": {item.entry}, "end": {item.end}}}'
-            )
-            for item in items
-        ]
-        self._writer.write(b"".join(lines))
+    def add_item(self, position: int, id_: str, entry: str) -> None:
+        """Take an item that is whole, for the line that `write_items` writes.
+
+        Parameters
+        ----------
+        position : int
+            In the adapter.
+        id_ : str
+            Its id.
+        entry : str
+            JSON of its entry in the map.
+        """
+        self._items.append(
+            f'{{"at": {position}, "id": {dump_text(id_)}, "entry": {entry}}}'
+        )
+
+    def write_items(self) -> None:
+        """Append one line for the items that were added, if there are any.
+
+        Their frames have to be in the data file before.
+        """
+        if self._items:
+            self._writer.write(dump_body(f'{{"items": [{", ".join(self._items)}]}}'))
+            self._items.clear()
 
     def close(self) -> None:
         """Close the file; it stays until the run is complete."""
@@ -165,13 +167,13 @@ class TaskJournal:
                 if "data" in line:
                     part_start = end
                 is_true = self._apply(record, line)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (MetaFileError, KeyError, TypeError, ValueError, AttributeError):
                 is_true = False  # nothing that this package has written
             if not is_true:
                 # A staged chunk that is not whole is done again from its beginning.
                 is_stage = isinstance(line, dict) and "staged" in line
-                cut = part_start if is_stage else end
-                return (self._replay(data[:cut], start)) if cut < end else (record, cut)
+                # And a line may have been taken in half before it proved untrue.
+                return self._replay(data[: part_start if is_stage else end], start)
             end = line_end
         return record, end
 
@@ -193,18 +195,28 @@ class TaskJournal:
             record.parts.append(Part(staged, ids, part.frames, part.size))
             record.open_part = None
             return True
-        if "entry" in line:
-            part = record.open_part
-            if part is None or not self._is_whole(part, line["id"], line["entry"]):
-                return False
-            part.meta_dict[line["id"]] = line["entry"]
-            part.size = line["end"]
-            part.frames += len(line["entry"]["frame_info"])
-        elif "failed" in line:
+        if "items" in line:
+            return self._apply_items(record, line["items"])
+        record.next_position = _position_after(record, line)
+        if "failed" in line:
             record.failures.append(ItemFailure(**line["failed"]))
-        else:
-            record.skipped += 1
-        record.next_position = line["at"] + 1
+            return True
+        record.skipped += 1
+        return "skipped" in line
+
+    def _apply_items(self, record: TaskRecord, items: Sequence[Any]) -> bool:
+        """Add the items of a line, all of them or, if one is not whole, none."""
+        part = record.open_part
+        if part is None or not all(
+            self._is_whole(part, item["id"], item["entry"]) for item in items
+        ):
+            return False
+        for item in items:
+            infos = item["entry"]["frame_info"]
+            part.meta_dict[item["id"]] = item["entry"]
+            part.frames += len(infos)
+            part.size = _end(infos)
+            record.next_position = _position_after(record, item)
         return True
 
     def _is_whole(self, part: OpenPart, id_: str, entry: Mapping[str, Any]) -> bool:
@@ -215,7 +227,7 @@ class TaskJournal:
         infos = entry["frame_info"]
         if not infos or len(extras.crc32) != len(infos):
             return False
-        begin, end = infos[0][0], infos[-1][0] + infos[-1][2]
+        begin, end = infos[0][0], _end(infos)
         if self.store.size(part.partial) < end:
             return False
         data = memoryview(self.store.read_at(part.partial, begin, end - begin))
@@ -228,6 +240,20 @@ class TaskJournal:
             for loc, pad, length in infos
         )
         return bool(np.array_equal(crcs, extras.crc32)) and not any(pads)
+
+
+def _position_after(record: TaskRecord, line: Mapping[str, Any]) -> int:
+    """Give the position after the one that a line is of; they only grow."""
+    position = line["at"]
+    if type(position) is not int or position < record.next_position:
+        raise ValueError(f"{position!r} does not come after what was done")
+    return position + 1
+
+
+def _end(infos: Sequence[Sequence[int]]) -> int:
+    """Give the bytes of the data file up to the end of an item."""
+    offset, _, length = infos[-1]
+    return offset + length
 
 
 class RunJournal:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
 from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
 from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
-from gulpio2.ingest.journal import Part, StoredEntry, TaskJournal
+from gulpio2.ingest.journal import Part, TaskJournal
 from gulpio2.media.video import VideoFrames
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 
 OnDuplicate = Literal["raise", "skip", "report"]
 
-# Items that are smaller are written together, and so are their lines in the journal.
+# Items that are smaller are written together, and share a line in the journal.
 _GATHERED_BYTES = 1 << 17
 # Seconds after which they are written in any case: no more work is lost if the process
 # is killed.
@@ -163,8 +163,6 @@ class _TaskRun:
         # The item that was stored last. It goes into the journal when the adapter has
         # gone on to the next one, since until then it may change the metadata.
         self._unwritten: tuple[int, str] | None = None
-        # Items that are whole, and whose frames may not all be written yet.
-        self._entries: list[StoredEntry] = []
         self._write_at = 0.0
         self.journal = TaskJournal(
             self.output, task.index, task.start, resume=job.resume
@@ -334,9 +332,7 @@ class _TaskRun:
         if self._unwritten is None or self.session is None:
             return
         (position, id_), self._unwritten = self._unwritten, None
-        self._entries.append(
-            StoredEntry(position, id_, self.session.seal(id_), self.session.tell())
-        )
+        self.journal.add_item(position, id_, self.session.seal(id_))
         if (
             self.session.unwritten_bytes >= _GATHERED_BYTES
             or time.monotonic() >= self._write_at
@@ -344,13 +340,11 @@ class _TaskRun:
             self._write_entries()
 
     def _write_entries(self) -> None:
-        """Write the frames that wait, and then the lines of their items."""
+        """Write the frames that wait, and then the line of their items."""
         if self.session is None:
             return
         self.session.flush()
-        if self._entries:
-            self.journal.write_items(self._entries)
-            self._entries.clear()
+        self.journal.write_items()
         self._write_at = time.monotonic() + _GATHERED_SECONDS
 
     def _is_taken(self, id_: str) -> bool:

@@ -12,7 +12,7 @@ import json
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import (
@@ -25,10 +25,16 @@ from gulpio2.codecs.jpeg import (
 from gulpio2.errors import GulpError
 from gulpio2.format.checked_json import dump_checked
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.entry import load_extras, verify_entry
+from gulpio2.format.entry import dump_extras, load_extras, verify_entry
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.journal import dump_line, load_lines
-from gulpio2.format.layout import REMOVALS_NAME, data_name, list_chunks, meta_name
+from gulpio2.format.layout import (
+    JOURNAL_NAME,
+    REMOVALS_NAME,
+    data_name,
+    list_chunks,
+    meta_name,
+)
 from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.map_checks import (
     check_deleted,
@@ -40,10 +46,12 @@ from gulpio2.format.map_checks import (
 from gulpio2.format.removals import Removals, dump_removals, load_removals
 from gulpio2.format.salvage import JpegFinder, salvage_map
 from gulpio2.format.scan import UnusualMapError, scan_gmeta
+from gulpio2.ingest.journal import RunJournal, TaskJournal
 from gulpio2.query import parse_condition
 from gulpio2.storage.index.file import INDEX_NAME
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.index.opening import open_index
+from gulpio2.storage.local import open_store
 from gulpio2.testing.directories import make_frames
 
 if TYPE_CHECKING:
@@ -128,6 +136,88 @@ def _index(data: bytes) -> None:
         raise AssertionError("the index says what the maps do not")
 
 
+class _Interrupted:
+    """A folder that an ingest has left, and lines of journals that are true of it."""
+
+    data = "chunk_0.gulp.a.partial"
+    meta = "chunk_0.gmeta.b.partial"
+    arguments: ClassVar = {"x": 1}
+
+    def __init__(self) -> None:
+        self._holder = tempfile.TemporaryDirectory(prefix="gulpio2-fuzz-")
+        self.folder = Path(self._holder.name)
+        self.store = open_store(self.folder)
+        (self.folder / self.data).write_bytes(bytes(64))
+        (self.folder / self.meta).write_bytes(b"{}")
+        crc32 = crc32_of(bytes(8))
+
+        def item(number: int) -> dict[str, Any]:
+            infos = [[16 * number, 0, 8], [16 * number + 8, 0, 8]]
+            extras = dump_extras(crc32=[crc32, crc32])
+            entry = {"frame_info": infos, "meta_data": [{}], "gulp2": extras}
+            return {"at": number, "id": f"item{number}", "entry": entry}
+
+        failure = {"position": 3, "id": "z", "source": None}
+        failure |= {"error": "ValueError", "message": "no"}
+        staged = {"data": self.data, "meta": self.meta}
+        self.of_task: list[Any] = [
+            {"data": self.data},
+            {"items": [item(0), item(1)]},
+            {"at": 2, "skipped": "y"},
+            {"at": 3, "failed": failure},
+            {"staged": staged},
+            {"data": self.data},
+            {"items": [item(4)]},
+        ]
+        part = {**staged, "number": 7, "ids": ["a"], "frames": 2, "num_bytes": 16}
+        task = {"task": 0, "skipped": 0, "not_given": 0, "failures": [failure]}
+        self.of_run: list[Any] = [
+            {"run": self.arguments, "first_number": 7},
+            {**task, "parts": [part]},
+        ]
+
+
+@functools.cache
+def _interrupted() -> _Interrupted:
+    return _Interrupted()
+
+
+def _lines(data: bytes) -> bytes | None:
+    """Write a JSON list as a journal whose checks fit: what the lines say is tried."""
+    try:
+        lines = json.loads(data)
+        return b"".join(map(dump_line, lines)) if isinstance(lines, list) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _task_journal(data: bytes) -> None:
+    left = _interrupted()
+    if (lines := _lines(data)) is None:
+        return
+    (left.folder / "chunk_0.journal.c.partial").write_bytes(lines)
+    journal = TaskJournal(left.store, 0, 0, resume=True)
+    journal.close()
+    record, part = journal.record, journal.record.open_part
+    position = record.next_position
+    if type(position) is not int or position < record.skipped + len(record.failures):
+        raise AssertionError(f"the run would go on at {position!r}")
+    if part is not None and not 0 <= part.size <= left.store.size(part.partial):
+        raise AssertionError(f"{part.size!r} bytes of {part.partial} would be kept")
+
+
+def _run_journal(data: bytes) -> None:
+    left = _interrupted()
+    if (lines := _lines(data)) is None:
+        return
+    (left.folder / JOURNAL_NAME).write_bytes(lines)
+    journal = RunJournal(left.store, left.arguments)
+    try:
+        journal.take_up()
+    finally:
+        journal.close()
+
+
 def _condition(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         parse_condition(data.decode("utf-8", "replace"), ["label", "n", "a b"])
@@ -201,6 +291,8 @@ PARSERS: dict[str, Callable[[bytes], None]] = {
         ("index", _index),
         ("condition", _condition),
         ("journal", _also_signed(load_lines, _sign_lines)),
+        ("task_journal", _task_journal),
+        ("run_journal", _run_journal),
         ("labels", check_labels),
         ("failures", check_failures_file),
         ("names", lambda data: list_chunks(data.decode("utf-8", "replace").split())),
@@ -242,6 +334,8 @@ def seeds() -> dict[str, list[bytes]]:
         "manifest": [dump_manifest(Manifest((run,), {"classes": ["a"]}))],
         "removals": [dump_removals(Removals({0: [("a", entry)]}, {1: [(0, 8)]}))],
         "journal": [dump_line({"task": 0}) + dump_line([1, 2])],
+        "task_journal": [json.dumps(_interrupted().of_task).encode()],
+        "run_journal": [json.dumps(_interrupted().of_run).encode()],
         "labels": [json.dumps({"a": 0, "b": 1}).encode()],
         "failures": [json.dumps({"position": 0}).encode() + b"\n"],
         "names": [b"data_0.gulp meta_0.gmeta data_00.gulp x.1a.partial"],

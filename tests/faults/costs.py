@@ -7,6 +7,7 @@ the machine matters less. Frames are 256 x 340, drawn smooth with noise, some 40
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import statistics
@@ -19,8 +20,7 @@ from unittest import mock
 import numpy as np
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.appending import ChunkAppender
-from gulpio2.ingest import items, task
+from gulpio2.ingest import items
 from gulpio2.ingest.crashes import WorkerSlots
 from gulpio2.ingest.journal import RunJournal, TaskJournal
 from gulpio2.testing import FrameAdapter, make_frames
@@ -54,60 +54,54 @@ class Ready(FrameAdapter):
 
 
 class _Clock:
-    """Time that goes into some functions, less that of others inside of them."""
+    """Time that goes into some functions, and what asking for the time takes of it."""
 
     def __init__(self) -> None:
         self.spent = 0.0
-        self._since = 0.0
-        self._counts = False
+        self.calls = 0
 
-    def timed(self, function: Any, *, counts: bool) -> Any:
-        """Wrap a function whose time counts, or does not."""
+    def timed(self, function: Any) -> Any:
+        """Wrap a function whose time counts."""
 
         def measured(*args: Any, **kwargs: Any) -> Any:
-            before = self._turn(counts=counts)
+            began = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                self._turn(counts=before)
+                self.spent += time.perf_counter() - began
+                self.calls += 1
 
         return measured
 
-    def _turn(self, *, counts: bool) -> bool:
-        now = time.perf_counter()
-        if self._counts:
-            self.spent += now - self._since
-        before, self._counts, self._since = self._counts, counts, now
-        return before
+    def seconds(self) -> float:
+        """Give the time without what wrapped functions that do nothing would show."""
+        idle = _Clock()
+        nothing = idle.timed(lambda *_args: None)
+        for number in range(20_000):
+            nothing(number, number, number)
+        return self.spent - self.calls * idle.spent / idle.calls
 
 
 def journal_share(adapter: FrameAdapter, folder: Path) -> float:
     """Give the share of an ingest that goes into its journals, syncs included.
 
-    What the ingest needs in any case does not count: that frames are written before the
-    lines which speak of them, and that an entry becomes JSON, which the map takes over.
+    What the ingest needs in any case is not theirs: that frames are gathered and
+    written, and that an entry becomes JSON, which the map takes over.
     """
     clock = _Clock()
-    functions: list[tuple[Any, str, bool]] = [
-        (task._TaskRun, "_write_journal", True),
-        (task._TaskRun, "_write_entries", True),
-        (ChunkAppender, "flush", False),
-        (ChunkAppender, "seal", False),
-        *((TaskJournal, name, True) for name in ("__init__", "write", "close")),
-        *((RunJournal, name, True) for name in ("begin", "finish_task", "remove")),
-    ]
-    patches = [
-        mock.patch.object(kind, name, clock.timed(getattr(kind, name), counts=counts))
-        for kind, name, counts in functions
-    ]
-    for patch in patches:
-        patch.start()
-    began = time.perf_counter()
-    GulpIngestor(adapter, folder, max(1, len(adapter) // 4), 1).run()
-    whole = time.perf_counter() - began
-    for patch in patches:
-        patch.stop()
-    return clock.spent / whole
+    methods: dict[type, list[str]] = {
+        TaskJournal: ["__init__", "add_item", "write", "write_items", "close"],
+        RunJournal: ["begin", "finish_task", "remove"],
+    }
+    with contextlib.ExitStack() as stack:
+        for kind, names in methods.items():
+            for name in names:
+                method = clock.timed(getattr(kind, name))
+                stack.enter_context(mock.patch.object(kind, name, method))
+        began = time.perf_counter()
+        GulpIngestor(adapter, folder, max(1, len(adapter) // 4), 1).run()
+        whole = time.perf_counter() - began
+    return clock.seconds() / whole
 
 
 def slots_seconds(num_items: int = 20_000) -> float:

@@ -1,0 +1,124 @@
+"""The journal of a task: what it says is taken as far as it is true."""
+
+import json
+
+import pytest
+
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.entry import dump_extras
+from gulpio2.format.journal import dump_line, load_lines
+from gulpio2.ingest.journal import TaskJournal
+from gulpio2.storage.local import open_store
+
+DATA = "chunk_0.gulp.a.partial"
+STAGED = {"data": DATA, "meta": "chunk_0.gmeta.b.partial"}
+# The checksum of a frame.
+ZEROS = crc32_of(bytes(8))
+FAILED = {
+    "position": 3,
+    "id": "z",
+    "source": None,
+    "error": "ValueError",
+    "message": "no",
+}
+
+
+def entry(number, crc32=ZEROS):
+    """Give the entry of an item of two frames of eight zeros."""
+    infos = [[16 * number, 0, 8], [16 * number + 8, 0, 8]]
+    extras = dump_extras(crc32=[crc32, crc32])
+    return {"frame_info": infos, "meta_data": [{"n": number}], "gulp2": extras}
+
+
+@pytest.fixture
+def journal_file(tmp_path):
+    """Write the journal of a task whose run was interrupted."""
+    (tmp_path / DATA).write_bytes(bytes(80))
+    (tmp_path / STAGED["meta"]).write_bytes(b"{}")
+    journal = TaskJournal(open_store(tmp_path), 0, 0, resume=False)
+    journal.write({"data": DATA})
+    for number in range(2):
+        journal.add_item(number, f"item{number}", json.dumps(entry(number)))
+    journal.write_items()
+    journal.write_items()  # nothing is left
+    journal.write({"at": 2, "skipped": "y"})
+    journal.write({"at": 3, "failed": FAILED})
+    journal.write({"staged": STAGED})
+    journal.write({"data": DATA})
+    journal.add_item(4, "item4", json.dumps(entry(4)))
+    journal.write_items()
+    journal.close()
+    return tmp_path / journal.name
+
+
+def resumed(path):
+    """Take the journal up, and give what it says."""
+    journal = TaskJournal(open_store(path.parent), 0, 0, resume=True)
+    journal.close()
+    assert journal.name == path.name
+    return journal.record
+
+
+def test_what_was_written_is_read(journal_file):
+    lines, _ = load_lines(journal_file.read_bytes())
+    assert [next(iter(line)) for line in lines] == [
+        *("data", "items", "at", "at"),
+        *("staged", "data", "items"),
+    ]
+    record = resumed(journal_file)
+    assert record.next_position == 5
+    assert (record.skipped, [f.position for f in record.failures]) == (1, [3])
+    (part,) = record.parts
+    assert (part.ids, part.frames, part.num_bytes) == (("item0", "item1"), 4, 32)
+    assert record.open_part is not None
+    assert dict(record.open_part.meta_dict) == {"item4": entry(4)}
+    assert (record.open_part.size, record.open_part.frames) == (80, 2)
+
+
+def item(number, id_="x", **changes):
+    return {"at": number, "id": id_, "entry": {**entry(number % 5), **changes}}
+
+
+UNTRUE = {
+    "an item with other bytes": {"items": [{**item(9), "entry": entry(3, crc32=5)}]},
+    "one good item and one that lies past the end": {
+        "items": [item(7), {**item(8), "entry": entry(7)}]
+    },
+    "an item that was done before": {"items": [item(4)]},
+    "one good item and one that was done before": {"items": [item(7), item(4)]},
+    "a position that is none": {"items": [{**item(7), "at": 7.5}]},
+    "checksums that are none": {"items": [item(7, gulp2={"crc32": "?"})]},
+    "items that are none": {"items": 7},
+    "a failure without a position": {"failed": FAILED},
+    "a failure that is none": {"at": 7, "failed": {}},
+    "a failure that was told before": {"at": 2, "failed": FAILED},
+    "nothing that is known": {"at": 7},
+    "no object": [7],
+}
+
+
+@pytest.mark.parametrize("what", UNTRUE)
+def test_a_line_that_is_not_true_ends_it(journal_file, what):
+    sound = journal_file.read_bytes()
+    expected = resumed(journal_file)
+    after = dump_line({"at": 20, "skipped": "after"})
+    journal_file.write_bytes(sound + dump_line(UNTRUE[what]) + after)
+    assert resumed(journal_file) == expected
+    assert journal_file.read_bytes() == sound
+
+
+def test_a_staged_chunk_that_is_gone_is_done_again_from_its_beginning(journal_file):
+    (journal_file.parent / STAGED["meta"]).unlink()
+    record = resumed(journal_file)
+    assert (record.next_position, record.parts, record.open_part) == (0, [], None)
+    assert journal_file.read_bytes() == b""
+
+
+def test_a_torn_line_was_never_written(journal_file):
+    sound = journal_file.read_bytes()
+    journal_file.write_bytes(sound[:-1])
+    record = resumed(journal_file)
+    assert record.next_position == 4
+    assert record.open_part is not None
+    assert (record.open_part.size, dict(record.open_part.meta_dict)) == (0, {})
+    assert sound.startswith(journal_file.read_bytes())
