@@ -147,8 +147,8 @@ class _Interrupted:
         self._holder = tempfile.TemporaryDirectory(prefix="gulpio2-fuzz-")
         self.folder = Path(self._holder.name)
         self.store = open_store(self.folder)
-        (self.folder / self.data).write_bytes(bytes(64))
-        (self.folder / self.meta).write_bytes(b"{}")
+        self.put(self.data, bytes(64))
+        self.put(self.meta, b"{}")
         crc32 = crc32_of(bytes(8))
 
         def item(number: int) -> dict[str, Any]:
@@ -176,6 +176,12 @@ class _Interrupted:
             {**task, "parts": [part]},
         ]
 
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file anew: some disks wait where one is cut and written again."""
+        path = self.folder / name
+        path.unlink(missing_ok=True)
+        path.write_bytes(data)
+
 
 @functools.cache
 def _interrupted() -> _Interrupted:
@@ -195,7 +201,7 @@ def _task_journal(data: bytes) -> None:
     left = _interrupted()
     if (lines := _lines(data)) is None:
         return
-    (left.folder / "chunk_0.journal.c.partial").write_bytes(lines)
+    left.put("chunk_0.journal.c.partial", lines)
     journal = TaskJournal(left.store, 0, 0, resume=True)
     journal.close()
     record, part = journal.record, journal.record.open_part
@@ -210,7 +216,7 @@ def _run_journal(data: bytes) -> None:
     left = _interrupted()
     if (lines := _lines(data)) is None:
         return
-    (left.folder / JOURNAL_NAME).write_bytes(lines)
+    left.put(JOURNAL_NAME, lines)
     journal = RunJournal(left.store, left.arguments)
     try:
         journal.take_up()
