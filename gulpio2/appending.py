@@ -13,6 +13,7 @@ from gulpio2.errors import (
     GulpError,
     SourceReadError,
     StorageError,
+    with_article,
 )
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import (
@@ -135,7 +136,15 @@ def stored_frames(
             later = getattr(type(frames), "deferred", None) if deferred else None
             yield from frames.stored() if later is None else later(frames)
             return
-        for frame in frames:
+        try:
+            images = iter(frames)
+        except TypeError as cause:
+            raise AdapterContractError(
+                f"its frames are {frames!r}, {with_article(type(frames).__name__)}; "
+                "they must be an iterable of images, and of an item that an adapter "
+                "gives are found under 'frames'"
+            ) from cause
+        for frame in images:
             yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)
     except StorageError as cause:
         raise SourceReadError(f"the frames cannot be read: {cause}") from cause
@@ -243,6 +252,14 @@ class ChunkAppender:
         if growth:
             self._add_times(growth, frames, times, num_before)
         return len(infos)
+
+    def drop_last(self, id_: str) -> int:
+        """Take back the item that was appended last; give its number of frames."""
+        entry = self.meta_dict.pop(id_)
+        self._growth.pop(id_, None)
+        self._sealed.pop(id_, None)
+        self._block.cut(entry["frame_info"][0][0])
+        return len(entry["frame_info"])
 
     def _growth_of(self, id_: str) -> _Growth | None:
         """Go on with an item's extras; None where earlier frames have no checksums."""

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import DuplicateIdError, FormatError, IngestError
+from gulpio2.errors import (
+    DuplicateIdError,
+    FormatError,
+    IngestError,
+    IngestSettingError,
+)
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
     FAILURES_NAME,
@@ -97,6 +102,8 @@ def merge_directories(
     ------
     FormatError
         A part is no gulp directory.
+    IngestSettingError
+        A part is the target.
     IngestError
         A part is unfinished, holds deleted items, or numbers its labels otherwise.
     DuplicateIdError
@@ -109,6 +116,12 @@ def merge_directories(
     The result of merging all shards of a run, in their order, is what the run would
     have given undivided. An interrupted merge is finished by merging again.
     """
+    for path in parts:
+        if Path(path).resolve() == Path(target).resolve():
+            raise IngestSettingError(
+                f"{target} is to be merged into itself; leave it out of the parts: "
+                "what is in the target stays"
+            )
     token = new_token()
     out = open_store(target)
     with contextlib.ExitStack() as stack:
@@ -166,8 +179,8 @@ def _open_part(stack: contextlib.ExitStack, path: Path) -> _Part:
         )
     if REMOVALS_NAME in names:
         raise IngestError(
-            f"{path} holds deleted items, which a merge would not know of. Copy it "
-            "with 'gulp2 extract', or merge first and delete afterwards"
+            f"{path} holds deleted items, which a merge would not know of. 'gulp2 "
+            "repair' copies a directory without them: merge the copy"
         )
     stack.enter_context(store.lock())
     with GulpDirectory(path) as directory:
@@ -219,9 +232,17 @@ def _refuse_repeats(
 
 def _merged_labels(parts: list[_Part], target: StrPath) -> dict[str, int]:
     labels = read_label_file(target)
+    before = [str(target)]
     for part in parts:
-        where = str(part.path / LABELS_NAME)
-        labels = merge_labels(labels, read_label_file(part.path), where=where)
+        labels = merge_labels(
+            labels,
+            read_label_file(part.path),
+            where=f"{LABELS_NAME} of {' or '.join(before)}",
+            other=f"that of {part.path}",
+            advice="ingest one of them anew into a folder that has the other's labels, "
+            "or keep them apart",
+        )
+        before.append(str(part.path))
     return labels
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import ItemNotFoundError
+from gulpio2.errors import FormatError, ItemNotFoundError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.layout import (
     REMOVALS_NAME,
@@ -25,7 +26,7 @@ from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
@@ -112,13 +113,17 @@ def delete_items(
         removals = read_removals(store)
         changed: dict[int, Mapping[str, Any]] = {}
         deletions: list[Deletion] = []
+        known: dict[int, dict[str, Any]] = {}
         for number in list_chunks(store.names()).chunks:
             name = meta_name(number)
             entries = load_gmeta(store.read(name), where=store.path(name))
             for id_ in [id_ for id_ in entries if id_ in wanted]:
                 entry = entries.pop(id_)
                 hidden = removals.deleted.setdefault(number, [])
-                if (id_, entry) not in hidden:  # by a run that was killed half-way
+                # By a run that was killed half-way it was hidden before.
+                if number not in known:
+                    known[number] = dict(hidden)
+                if known[number].get(id_) != entry:
                     hidden.append((id_, entry))
                 size = sum(stop - start for start, stop in entry_spans(entry))
                 frames = len(entry["frame_info"])
@@ -170,6 +175,9 @@ def compact_directory(
         if not dry_run:
             remove_leftovers(store)
         removals = read_removals(store)
+        names = set(store.names())
+        for number in sorted(removals.deleted):
+            _refuse_what_cannot_be_rewritten(store, number, names)
         for number in sorted(removals.deleted):
             pairs = removals.deleted[number]
             spans = [span for _, entry in pairs for span in entry_spans(entry)]
@@ -182,6 +190,25 @@ def compact_directory(
             removals.erased[number] = holes
             store.write_atomically(REMOVALS_NAME, dump_removals(removals))
     return done
+
+
+def _refuse_what_cannot_be_rewritten(
+    store: Store, number: int, names: Collection[str]
+) -> None:
+    for name in (data_name(number), meta_name(number)):
+        if name not in names:
+            raise FormatError(
+                f"{store.path(name)} is missing, and items of this chunk were deleted. "
+                "Put it back. If the chunk is not to be had again, 'gulp2 repair' "
+                "copies what is left"
+            )
+    path = Path(store.path(data_name(number)))
+    if path.is_symlink():
+        raise FormatError(
+            f"{path} is a link, and the deleted frames would stay in the file that it "
+            f"leads to ({path.resolve()}). Put that file in the place of the link "
+            "before compacting"
+        )
 
 
 def _rewrite(

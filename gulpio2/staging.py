@@ -124,6 +124,7 @@ class ChunkSession:
         )
         self.append = self._appender.append
         self.seal = self._appender.seal
+        self.drop_last = self._appender.drop_last
         self.tell = self._appender.tell
         self.flush = self._appender.flush
 

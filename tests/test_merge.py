@@ -300,3 +300,23 @@ def test_an_interrupted_shard_is_resumed_as_the_same_shard_only(tmp_path):
     ingest(tmp_path / "a", shard=Shard(1, 2), resume=True)
     ingest(tmp_path / "b", shard=Shard(1, 2))
     assert content(tmp_path / "a") == content(tmp_path / "b")
+
+
+def test_a_directory_is_not_merged_into_itself(tmp_path):
+    ingest(tmp_path / "a")
+    before = content(tmp_path / "a")
+    with pytest.raises(IngestSettingError, match="merged into itself"):
+        merge_directories([tmp_path / "a"], tmp_path / "x" / ".." / "a")
+    assert content(tmp_path / "a") == before
+
+
+def test_labels_that_contradict_are_told_with_both_directories(tmp_path):
+    for name, labels in (("a", {"x": 0}), ("b", {"y": 0})):
+        GulpIngestor(Named(name, num_items=2), tmp_path / name, 2, 1).run()
+        (tmp_path / name / "label2idx.json").write_text(json.dumps(labels))
+    with pytest.raises(IngestError) as caught:
+        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "both")
+    assert f"or {tmp_path / 'a'} has 'x' as 0, that of {tmp_path / 'b'} 'y'" in str(
+        caught.value
+    )
+    assert "ingest one of them anew" in str(caught.value)

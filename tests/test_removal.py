@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import ItemNotFoundError, LockedError
+from gulpio2.errors import FormatError, ItemNotFoundError, LockedError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
@@ -213,3 +213,25 @@ def test_what_is_appended_after_an_interrupted_compaction_is_called_sound(folder
         compact_directory(copy)
         assert check_directory(copy, deep=True).problems == []
     assert "unfinished-compaction" in told
+
+
+def test_a_chunk_behind_a_link_is_not_compacted(folder, tmp_path):
+    elsewhere = tmp_path / "elsewhere.gulp"
+    (folder / "data_1.gulp").rename(elsewhere)
+    (folder / "data_1.gulp").symlink_to(elsewhere)
+    delete_items(folder, ["item2"])
+    before = content(folder)
+    with pytest.raises(FormatError, match="is a link, and the deleted frames would"):
+        compact_directory(folder)
+    assert content(folder) == before
+    elsewhere.replace(folder / "data_1.gulp")
+    assert len(compact_directory(folder)) == 1
+    assert check_directory(folder, deep=True).problems == []
+
+
+@pytest.mark.parametrize("name", ["data_1.gulp", "meta_1.gmeta"])
+def test_compacting_a_chunk_that_is_gone_says_so(folder, name):
+    delete_items(folder, ["item2"])
+    (folder / name).unlink()
+    with pytest.raises(FormatError, match=f"{name} is missing"):
+        compact_directory(folder)

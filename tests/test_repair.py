@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import LockedError, StorageError
+from gulpio2.errors import FormatError, LockedError, StorageError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
@@ -346,3 +346,28 @@ def test_a_clip_of_a_salvaged_item_can_be_read(tmp_path):
     with GulpDirectory(tmp_path / "out") as directory:
         assert directory.read_clip("salvaged_0_0").shape == (6, 24, 32, 3)
         assert np.any(directory.read_clip("salvaged_0_0"))
+
+
+def test_a_folder_of_something_else_is_not_called_repaired(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "cat.jpg").write_bytes(b"x")
+    with pytest.raises(FormatError, match="pictures is no gulp directory"):
+        repair_directory(tmp_path / "pictures", tmp_path / "clean")
+    assert not (tmp_path / "clean").exists()
+
+
+def test_metadata_that_cannot_be_nested_deeper_cost_no_other_item(tmp_path):
+    deep: dict = {}
+    for _ in range(99):
+        deep = {"d": deep}
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("deep", deep, make_frames(2))
+        chunk.append("flat", {}, make_frames(2, seed=1))
+    with (tmp_path / "data_0.gulp").open("r+b") as file:
+        file.seek(100)
+        file.write(b"\1\2\3\4")
+    report = repair_directory(tmp_path, tmp_path.parent / f"{tmp_path.name}-clean")
+    assert (report.items, len(report.salvaged)) == (1, 1)
+    clean = GulpDirectory(report.target)
+    assert len(clean["flat"]) == 2

@@ -20,6 +20,8 @@ __all__ = ["constructor_arguments", "to_json_value"]
 _LEFT_OUT = frozenset({"output_folder"})
 # Somebody may hand over a whole table; the manifest wants to know that, not the table.
 _MAX_ELEMENTS = 1000
+# Containers in containers: one that is in itself has no end.
+_MAX_DEPTH = 20
 _MAX_CHARACTERS = 200
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -64,7 +66,7 @@ def constructor_arguments(
     }
 
 
-def to_json_value(value: object) -> JsonValue:
+def to_json_value(value: object, depth: int = 0) -> JsonValue:
     """Give the JSON value that tells most about any value.
 
     Parameters
@@ -73,6 +75,8 @@ def to_json_value(value: object) -> JsonValue:
         Anything. Paths become strings, sequences and sets lists, numpy scalars
         Python numbers, classes and functions their dotted names, all else its repr
         without memory addresses: equal calls must give equal manifests.
+    depth : int, optional
+        Containers that it is in; more than 20 are not gone into.
 
     Returns
     -------
@@ -91,21 +95,28 @@ def to_json_value(value: object) -> JsonValue:
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     if isinstance(value, Mapping | list | tuple | AbstractSet):
-        return _container_to_json(value)
+        return _container_to_json(value, depth)
     if isinstance(value, type) or inspect.isroutine(value):
         return f"{value.__module__}.{value.__qualname__}"
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return to_json_value(value.item())  # type: ignore[attr-defined]  # ndim
-    text = _ADDRESS.sub("", repr(value))
+    try:
+        text = _ADDRESS.sub("", repr(value))
+    except Exception:  # noqa: BLE001  # of a foreign class, and only a note
+        return f"{type(value).__module__}.{type(value).__qualname__}"
     return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
 
 
 def _container_to_json(
     value: Mapping[Any, Any] | list[Any] | tuple[Any, ...] | AbstractSet[Any],
+    depth: int,
 ) -> JsonValue:
-    if len(value) > _MAX_ELEMENTS:
+    if len(value) > _MAX_ELEMENTS or depth > _MAX_DEPTH:
         return f"{type(value).__name__} of {len(value)} elements"
     if isinstance(value, Mapping):
-        return {str(key): to_json_value(element) for key, element in value.items()}
-    elements = [to_json_value(element) for element in value]
+        return {
+            str(key): to_json_value(element, depth + 1)
+            for key, element in value.items()
+        }
+    elements = [to_json_value(element, depth + 1) for element in value]
     return sorted(elements, key=repr) if isinstance(value, AbstractSet) else elements

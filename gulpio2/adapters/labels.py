@@ -30,6 +30,11 @@ __all__ = [
     "write_label_file",
 ]
 
+_ADVICE = (
+    "ingest into another folder, or make the adapter with this output folder so that "
+    "it starts from its labels"
+)
+
 
 def label_key(label: object) -> str:
     """Give the name that a label has in ``label2idx.json``.
@@ -99,7 +104,12 @@ def number_labels(
 
 
 def merge_labels(
-    existing: Mapping[str, int], mapping: Mapping[str, int], *, where: str
+    existing: Mapping[str, int],
+    mapping: Mapping[str, int],
+    *,
+    where: str,
+    other: str = "this run",
+    advice: str = _ADVICE,
 ) -> dict[str, int]:
     """Join two mappings that must not contradict each other.
 
@@ -107,8 +117,10 @@ def merge_labels(
     ----------
     existing, mapping : mapping of str to int
         What is on disk, and what a run made.
-    where : str
-        Name of the file, for the message.
+    where, other : str
+        Where the first and the second are from, for the message.
+    advice : str
+        What to do about a contradiction.
 
     Returns
     -------
@@ -124,16 +136,15 @@ def merge_labels(
     owners = {index: label for label, index in existing.items()}
     for label, index in mapping.items():
         if merged.get(label, index) != index:
-            problem = f"has {label!r} as {merged[label]}, this run as {index}"
+            problem = f"has {label!r} as {merged[label]}, {other} as {index}"
         elif owners.get(index, label) != label:
-            problem = f"has {owners[index]!r} as {index}, this run {label!r}"
+            problem = f"has {owners[index]!r} as {index}, {other} {label!r}"
         else:
             merged[label] = index
             continue
         raise IngestError(
             f"{where} {problem}. Items are stored with these numbers, so they cannot "
-            "change: ingest into another folder, or make the adapter with this "
-            "output folder so that it starts from its labels."
+            f"change: {advice}."
         )
     return merged
 

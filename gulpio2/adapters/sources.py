@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.folders import find_images_in_folder, get_single_video_path
+from gulpio2.media.indexing import FramesByIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,7 +42,7 @@ VIDEO_FORMATS = frozenset(
 )  # fmt: skip
 
 
-class DeferredFrames:
+class DeferredFrames(FramesByIndex):
     """Frames of a source that is found when they are first needed.
 
     Parameters

@@ -116,7 +116,8 @@ class Custom20BNJsonVideoAdapter(_LabelledRows):
     Parameters
     ----------
     json_file : str or path object
-        ``.json`` or ``.json.gz``: a list of objects with ``id`` and `label_name`.
+        ``.json`` or ``.json.gz``: a list of objects with ``id`` and the key that
+        `label_name` says.
     folder : str or path object
         Holds ``<id>/<any name>.mp4``, exactly one in each folder.
     output_folder : str or path object

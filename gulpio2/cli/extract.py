@@ -102,6 +102,8 @@ def extract(
     Images are OUT/<ID>/000007.jpg and so on, numbered as in the item; a video is
     OUT/<ID>.mp4. What cannot stand in a file name is written in the ID as %XX.
     """
+    if rate is not None and format_ != "mp4":
+        raise click.UsageError(f"--rate is of an mp4; {format_} files have no rate.")
     from gulpio2.cli.export import file_name, write_images
     from gulpio2.cli.video_export import write_video
 

@@ -66,6 +66,7 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
     """
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError
+    from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.storage.index.keeping import index_state
 
     index = index_state(directory)  # before opening, which may write one
@@ -75,14 +76,19 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
             manifest = opened.manifest
         except MetaFileError as error:
             note(f"gulp2: warning: {escape(error)}")
+            unknown = "gulp.json cannot be read"
             runs: tuple[Run, ...] = ()
             metainfo: dict[str, Any] = {}
         else:
+            unknown = "gulp.json does not say; GulpIO2 0.0.4 writes none"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
     if as_json:
         click.echo(json.dumps(_to_json(directory, summary, runs, metainfo, index)))
     else:
-        write_lines(_to_lines(directory, summary, runs, metainfo, label_key, index))
+        if (directory / JOURNAL_NAME).exists():
+            unknown = "an ingest is at work here, or was interrupted"
+        lines = _to_lines(directory, summary, metainfo, label_key, index)
+        write_lines((*lines, *_made_by(runs, unknown)))
 
 
 def _to_json(
@@ -131,7 +137,6 @@ def _to_json(
 def _to_lines(
     directory: Path,
     summary: Summary,
-    runs: tuple[Run, ...],
     metainfo: dict[str, Any],
     label_key: str,
     index: IndexState,
@@ -166,8 +171,11 @@ def _to_lines(
     if metainfo:
         yield f"  metainfo   {escape(', '.join(metainfo))}"
     yield f"  index      {_index_text(index)}"
+
+
+def _made_by(runs: tuple[Run, ...], unknown: str) -> Iterator[str]:
     if not runs:
-        yield "  made by    unknown: there is no manifest, as in GulpIO2 0.0.4"
+        yield f"  made by    unknown: {unknown}"
     for run in runs:
         yield from _run_lines(run)
 

@@ -114,7 +114,7 @@ def adapter_command(name: str, cls: type) -> click.Command:
         if settings.shard is not None:
             folder = settings.output / settings.shard.folder_name
             settings = replace(settings, output=folder)
-        adapter = make_adapter(cls, given, settings.output)
+        adapter = _adapter(cls, given, settings.output)
         if settings.dry_run:
             _plan(adapter, settings)
         else:
@@ -255,6 +255,16 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
+def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
+    """Make the adapter; a setting that it refuses is a wrong command line."""
+    from gulpio2.errors import IngestSettingError
+
+    try:
+        return make_adapter(cls, given, output)
+    except IngestSettingError as cause:
+        raise click.UsageError(str(cause)) from cause
+
+
 def _shard(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> Shard | None:
@@ -283,6 +293,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     from gulpio2.errors import StorageError
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.ingest.ingestor import GulpIngestor
+    from gulpio2.ingest.report import IngestReport
 
     num_workers, executor = settings.num_workers, None
     num_items = len(adapter)
@@ -317,8 +328,15 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             raise
     if settings.as_json:
         click.echo(json.dumps({"output": str(settings.output), **report.to_json()}))
+    elif settings.resume and report == IngestReport():
+        note(f"gulp2: nothing to resume: {escape(settings.output)} is complete")
     elif not is_quiet():
         click.echo(_sentence(report, settings.output))
+    if settings.shard is not None and not num_items:
+        note(
+            f"gulp2: shard {settings.shard} has no chunk: there are fewer chunks than "
+            "shards, and --videos-per-chunk makes them smaller"
+        )
     if report.failures:
         click.echo(
             f"gulp2: {count(len(report.failures), 'item')} failed; "
@@ -341,7 +359,7 @@ def _sentence(report: IngestReport, output: Path) -> str:
     if report.skipped:
         parts.append(f"{report.skipped:,} skipped")
     if report.resumed:
-        parts.append(f"{report.resumed:,} of them from the interrupted run")
+        parts.append(f"{report.resumed:,} of the items from the interrupted run")
     return (
         f"{escape(output)}: {', '.join(parts)}; {report.seconds:.1f} s, "
         f"{done * report.frames / seconds:,.0f} frames/s, "

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import read_header
-from gulpio2.errors import CorruptFrameError
+from gulpio2.errors import CorruptFrameError, ReadRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Summary:
     metadata_keys: Counter[str] = field(default_factory=Counter)
     """Key of the metadata to items that have it."""
     unreadable: list[str] = field(default_factory=list)
-    """Ids of items whose first frame is no JPEG, among those looked at."""
+    """Ids of items whose first frame is no JPEG or missing, of those looked at."""
 
 
 def summarize(
@@ -154,7 +154,7 @@ def _add_frame_size(summary: Summary, item: StoredItem) -> None:
     summary.sampled_items += 1
     try:
         header = read_header(item.read_jpegs([0])[0])
-    except CorruptFrameError:
+    except (CorruptFrameError, ReadRangeError):
         summary.unreadable.append(item.id_)
         return
     colour = "grey" if header.colorspace == "Gray" else _chroma(header.subsampling)

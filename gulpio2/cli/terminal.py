@@ -73,11 +73,12 @@ def size(num_bytes: float) -> str:
 
 def note(line: str) -> None:
     """Write a line to stderr; a bar that is there makes way for it."""
-    tqdm = sys.modules.get("tqdm")
-    if tqdm is None:  # nobody has shown a bar
+    # It may be there in part: another thread is about to show the first bar.
+    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    if tqdm is None:
         click.echo(line, err=True)
     else:
-        tqdm.tqdm.write(line, file=sys.stderr)
+        tqdm.write(line, file=sys.stderr)
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.errors import SourceReadError
-from gulpio2.ingest.items import PlacedItem
+from gulpio2.ingest.items import NOTHING, PlacedItem
 from gulpio2.memory import SharedBytes
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ _OWN_FAULTS = (
     signal.SIGABRT,
 )
 
+# Of an id that a worker tells of; of a longer one only the position is told.
+_ID_BYTES = 512
+
 
 class AtWork(NamedTuple):
     """What a worker was about to do."""
@@ -46,7 +49,7 @@ class _Slot(ctypes.Structure):
     _fields_ = (
         ("pid", ctypes.c_int),
         ("position", ctypes.c_longlong),
-        ("id_", ctypes.c_char * 512),
+        ("id_", ctypes.c_char * _ID_BYTES),
     )
 
 
@@ -75,12 +78,14 @@ class WorkerSlots:
         """Give what writes into a slot of this process's own."""
         (number,) = struct.unpack("i", os.read(self._free.fileno(), 4))
         slot = self._slots()[number]
-        slot.position = -1
+        slot.position = NOTHING
         slot.pid = os.getpid()
 
         def begin(position: int, id_: str | None) -> None:
             slot.position = position
-            slot.id_ = b"" if id_ is None else id_.encode(errors="replace")[:512]
+            text = b"" if id_ is None else id_.encode(errors="replace")
+            # Half an id would be another one.
+            slot.id_ = text if len(text) <= _ID_BYTES and 0 not in text else b""
 
         return begin
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import logging
+import multiprocessing
 import time
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,12 @@ from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.records import pad_length
 from gulpio2.ingest.items import place_items
+from gulpio2.ingest.parent import begin_child
 from gulpio2.storage.local import free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from multiprocessing.connection import Connection
 
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.types import Adapter, StrPath
@@ -131,6 +135,45 @@ def estimate(
     )
 
 
+def _estimate_apart(
+    adapter: Adapter, encoder: EncoderSettings, positions: Sequence[int]
+) -> Estimate | None:
+    """Estimate in another process; None if that does not come to its end."""
+    context = multiprocessing.get_context()
+    receive, send = context.Pipe(duplex=False)
+    process = context.Process(
+        target=_send_estimate, args=(send, adapter, encoder, positions)
+    )
+    try:
+        with warnings.catch_warnings():
+            # Of forking while there are threads. None of them has a lock that it needs.
+            warnings.filterwarnings(
+                "ignore", ".*use of fork", category=DeprecationWarning
+            )
+            process.start()
+        send.close()
+        found: Estimate | None = receive.recv()
+    except EOFError:
+        _logger.debug("the sample has ended the process that looked at it")
+        return None
+    finally:
+        receive.close()
+        if process.pid is not None:
+            process.terminate()
+            process.join()
+    return found
+
+
+def _send_estimate(
+    send: Connection,
+    adapter: Adapter,
+    encoder: EncoderSettings,
+    positions: Sequence[int],
+) -> None:
+    begin_child()
+    send.send(estimate(adapter, encoder, positions=positions))
+
+
 def _look_at(
     adapter: Adapter, position: int, encoder: EncoderSettings, deadline: float
 ) -> tuple[int, float, float]:
@@ -169,6 +212,8 @@ def refuse_what_cannot_fit(
     encoder: EncoderSettings,
     folder: StrPath,
     positions: Sequence[int],
+    *,
+    apart: bool,
 ) -> None:
     """Refuse a long run that the disk has no room for.
 
@@ -180,6 +225,9 @@ def refuse_what_cannot_fit(
         Where it writes to.
     positions : sequence of int
         What is to be stored. Fewer than 200 are not looked at.
+    apart : bool
+        Look at them in a process of their own. A fault in a decoder ends that one;
+        then nothing is refused.
 
     Raises
     ------
@@ -191,8 +239,11 @@ def refuse_what_cannot_fit(
     free = free_bytes(folder)
     if free is None:
         return
-    found = estimate(adapter, encoder, positions=positions)
-    if found.num_bytes > free:
+    if apart:
+        found = _estimate_apart(adapter, encoder, positions)
+    else:
+        found = estimate(adapter, encoder, positions=positions)
+    if found is not None and found.num_bytes > free:
         raise StorageError(
             errno.ENOSPC,
             f"{folder} has {free / 1e6:.1f} MB free, and the run needs {found}. Make "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import time
@@ -16,6 +17,7 @@ from gulpio2.errors import DuplicateIdError, IngestError, IngestSettingError
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
+    REMOVALS_NAME,
     list_chunks,
 )
 from gulpio2.format.plan import calculate_chunk_slices
@@ -24,7 +26,12 @@ from gulpio2.ingest.duplicates import Sifted, sift_ids
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.publishing import Publisher
-from gulpio2.ingest.records import describe_adapter, write_labels, write_records
+from gulpio2.ingest.records import (
+    describe_adapter,
+    failed_positions,
+    write_labels,
+    write_records,
+)
 from gulpio2.ingest.report import IngestReport, tell_with
 from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
@@ -277,9 +284,12 @@ class GulpIngestor:
         report.skipped += sifted.skipped
         report.failures.extend(sifted.failures)
         self._note_failures(sifted.failures, None)
-        if not resumed:
+        plan = _digest(planned, ids)
+        if resumed:
+            journal.refuse_other_plan(plan)
+        else:
             self._sweep(store, journal)
-            journal.begin(list_chunks(store.names()).next_number)
+            journal.begin(list_chunks(store.names()).next_number, plan)
         write_labels(self.adapter, self.output_folder)
         job = Job(
             self.adapter,
@@ -309,18 +319,18 @@ class GulpIngestor:
         if not self.ignore_space:
             positions = [n for task in tasks for n in task.positions()]
             refuse_what_cannot_fit(
-                self.adapter, self.encoder, self.output_folder, positions
+                self.adapter,
+                self.encoder,
+                self.output_folder,
+                positions,
+                apart=self.executor is not None or self.num_workers > 1,
             )
-        try:
-            self._work(job, tasks, publisher, on_task)
-        except DuplicateIdError:
-            self._sweep(store, journal)  # resuming would end here again
-            raise
+        self._work(job, tasks, publisher, on_task)
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
         if report.not_given:
             _logger.warning(
-                "the adapter counts %d items and gave %d; the others are not stored",
+                "the adapter counts %d items and gave %d; what it gave is stored",
                 len(self.adapter),
                 len(self.adapter) - report.not_given,
             )
@@ -367,22 +377,41 @@ class GulpIngestor:
         return dict(json.loads(json.dumps(arguments)))
 
     def _is_complete(self) -> bool:
-        """Tell whether the directory's last run was this one."""
+        """Tell whether the directory's last run was this one, and left nothing out."""
         with GulpDirectory(self.output_folder) as directory:
             runs = directory.manifest.runs
+            missing = self._missing_ids(directory)
         arguments = self._arguments()
-        return bool(runs) and all(
-            arguments[key] == value
-            for key, value in (
-                ("adapter", runs[-1].adapter),
-                ("options", runs[-1].options),
-                ("encoder", runs[-1].encoder),
+        return (
+            not missing
+            and bool(runs)
+            and all(
+                arguments[key] == value
+                for key, value in (
+                    ("adapter", runs[-1].adapter),
+                    ("options", runs[-1].options),
+                    ("encoder", runs[-1].encoder),
+                )
             )
+        )
+
+    def _missing_ids(self, directory: GulpDirectory) -> bool:
+        """Tell whether ids are neither stored nor known to have failed."""
+        store = self.output_store()
+        ids = self._item_ids()
+        # What was deleted is not missing, and once it is erased has no name.
+        if ids is None or self.shard is not None or REMOVALS_NAME in store.names():
+            return False
+        failed = failed_positions(store)
+        return any(
+            id_ not in directory and position not in failed
+            for position, id_ in enumerate(ids)
         )
 
     def _stored_ids(self, before: int | None) -> frozenset[str]:
         """Give the ids in the directory, or those in chunks before a number."""
         with GulpDirectory(self.output_folder) as directory:
+            _ = directory.manifest  # a broken one is refused before anything is written
             return frozenset(
                 id_
                 for id_, number in directory.chunk_lookup.items()
@@ -539,6 +568,12 @@ class GulpIngestor:
         if self._first_error is not None:
             return self._first_error[1]
         return IngestError(str(report.failures[0]))
+
+
+def _digest(tasks: list[Task], ids: list[str] | None) -> str:
+    """Give what is the same only where the same items go into the same chunks."""
+    plan = [(task.start, task.stop, sorted(task.left_out)) for task in tasks]
+    return hashlib.sha256(json.dumps([plan, ids]).encode("ascii")).hexdigest()[:16]
 
 
 def _whole_number(name: str, value: Any) -> int:

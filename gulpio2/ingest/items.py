@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gulpio2.types import Adapter
 
 __all__ = [
+    "NOTHING",
     "PlacedItem",
     "begin_worker",
     "check_item",
@@ -26,6 +27,9 @@ __all__ = [
 _logger = logging.getLogger(__name__)
 
 _ITEM_KEYS = ("id", "meta", "frames")
+
+# Told in the place of a position behind a slice: what ends a worker there, no item did.
+NOTHING = -1
 
 
 class PlacedItem(NamedTuple):
@@ -116,7 +120,7 @@ def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
             _begin(position, placed.id_)
             yield placed
             position += 1
-            _begin(position)
+            _begin(position if position < stop else NOTHING)
     except Exception as error:  # noqa: BLE001  # the item boundary
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)

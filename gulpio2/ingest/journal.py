@@ -1,259 +1,25 @@
 """What an interrupted run had done, so that another can go on.
 
-Two kinds of files, both of checked lines (`gulpio2.format.journal`), both gone when
-the run is complete:
-
-* ``ingest.journal``, by the parent: the run's arguments, then a line per finished
-  task, synced before that task's chunks get their names;
-* ``chunk_K.journal.<token>.partial``, by the worker: the items of task K; small ones,
-  whose frames are written together, share a line. It is not synced: whether its lines
-  and the data agree is checked on resuming.
+``ingest.journal`` is written by the parent, in checked lines
+(`gulpio2.format.journal`): the run's arguments, then a line per finished task, synced
+before that task's chunks get their names. It is gone when the run is complete.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gulpio2.errors import IngestError, LockedError, MetaFileError
-from gulpio2.format.checksum import crc32_of
-from gulpio2.format.entry import load_extras
-from gulpio2.format.gmeta import dump_text, validate_entry
-from gulpio2.format.journal import dump_body, dump_line, load_lines
-from gulpio2.format.layout import JOURNAL_NAME, partial_name
+from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.format.journal import dump_line, load_lines
+from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.ingest.report import ItemFailure
-from gulpio2.staging import StagedChunk
-from gulpio2.storage.local import new_token
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gulpio2.storage.base import Store, StoreWriter
 
-__all__ = [
-    "OpenPart",
-    "Part",
-    "RunJournal",
-    "TaskJournal",
-    "TaskRecord",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A staged chunk, and what is in it."""
-
-    staged: StagedChunk
-    ids: tuple[str, ...]
-    frames: int
-    num_bytes: int
-
-
-@dataclass(slots=True)
-class OpenPart:
-    """A data file that was being written, and the items in it that are whole."""
-
-    partial: str
-    size: int = 0
-    frames: int = 0
-    meta_dict: OrderedDict[str, Any] = field(default_factory=OrderedDict)
-
-
-@dataclass(slots=True)
-class TaskRecord:
-    """What a task had done."""
-
-    next_position: int
-    parts: list[Part] = field(default_factory=list)
-    open_part: OpenPart | None = None
-    skipped: int = 0
-    failures: list[ItemFailure] = field(default_factory=list)
-
-
-class TaskJournal:
-    """The journal of one task, appended to as its items are stored.
-
-    Parameters
-    ----------
-    store : Store
-        The directory.
-    index, start : int
-        The task's ordinal and first position.
-    resume : bool
-        Go on with the journal of an interrupted run, if there is one.
-    """
-
-    def __init__(self, store: Store, index: int, start: int, *, resume: bool) -> None:
-        self.store = store
-        self._index = index
-        self._items: list[str] = []
-        self.record = TaskRecord(start)
-        self.name = ""
-        if resume:
-            self._find(index, start)
-        if not self.name:
-            self.name = partial_name(f"chunk_{index}.journal", new_token())
-            self._writer: StoreWriter = store.create(self.name, alone=True)
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Append a line."""
-        self._writer.write(dump_line(line))
-
-    def add_item(self, position: int, id_: str, entry: str) -> None:
-        """Take an item that is whole, for the line that `write_items` writes.
-
-        Parameters
-        ----------
-        position : int
-            In the adapter.
-        id_ : str
-            Its id.
-        entry : str
-            JSON of its entry in the map.
-        """
-        self._items.append(
-            f'{{"at": {position}, "id": {dump_text(id_)}, "entry": {entry}}}'
-        )
-
-    def write_items(self) -> None:
-        """Append one line for the items that were added, if there are any.
-
-        Their frames have to be in the data file before.
-        """
-        if self._items:
-            self._writer.write(dump_body(f'{{"items": [{", ".join(self._items)}]}}'))
-            self._items.clear()
-
-    def close(self) -> None:
-        """Close the file; it stays until the run is complete."""
-        self._writer.close()
-
-    def _find(self, index: int, start: int) -> None:
-        """Take up the journal that got furthest, cut after its last sound line.
-
-        One that is open still is left alone, and the data that it speaks of: a worker
-        of the run that was killed may be waiting for its disk, and go on writing.
-        """
-        prefix = f"chunk_{index}.journal."
-        best_end = 0
-        for name in sorted(self.store.names()):
-            if not name.startswith(prefix):
-                continue
-            try:
-                writer = self.store.extend(name, alone=True)
-            except LockedError:
-                continue
-            record, end = self._replay(self.store.read(name), start)
-            if self.name and record.next_position <= self.record.next_position:
-                writer.close()
-                continue
-            if self.name:
-                self._writer.close()
-            self.name, self.record = name, record
-            self._writer, best_end = writer, end
-        if self.name:
-            self._writer.truncate(best_end)
-
-    def _replay(self, data: bytes, start: int) -> tuple[TaskRecord, int]:
-        """Read a journal as far as what it says of the data is true."""
-        lines, ends = load_lines(data)
-        record = TaskRecord(start)
-        end = part_start = 0
-        for line, line_end in zip(lines, ends, strict=True):
-            try:
-                if "data" in line:
-                    part_start = end
-                is_true = self._apply(record, line)
-            except (MetaFileError, KeyError, TypeError, ValueError, AttributeError):
-                is_true = False  # nothing that this package has written
-            if not is_true:
-                # A staged chunk that is not whole is done again from its beginning.
-                is_stage = isinstance(line, dict) and "staged" in line
-                # And a line may have been taken in half before it proved untrue.
-                return self._replay(data[: part_start if is_stage else end], start)
-            end = line_end
-        return record, end
-
-    def _apply(self, record: TaskRecord, line: Mapping[str, Any]) -> bool:
-        """Add a line to the record; False where the files do not bear it out."""
-        names = self.store.names
-        if "data" in line:
-            is_ours = line["data"].startswith(f"chunk_{self._index}.gulp.")
-            if not is_ours or line["data"] not in names():
-                return False
-            record.open_part = OpenPart(line["data"])
-            return True
-        if "staged" in line:
-            staged = StagedChunk(**line["staged"])
-            part = record.open_part
-            if part is None or not {staged.data, staged.meta} <= set(names()):
-                return False
-            ids = tuple(part.meta_dict)
-            record.parts.append(Part(staged, ids, part.frames, part.size))
-            record.open_part = None
-            return True
-        if "items" in line:
-            return self._apply_items(record, line["items"])
-        record.next_position = _position_after(record, line)
-        if "failed" in line:
-            record.failures.append(ItemFailure(**line["failed"]))
-            return True
-        record.skipped += 1
-        return "skipped" in line
-
-    def _apply_items(self, record: TaskRecord, items: Sequence[Any]) -> bool:
-        """Add the items of a line, all of them or, if one is not whole, none."""
-        part = record.open_part
-        if part is None or not all(
-            self._is_whole(part, item["id"], item["entry"]) for item in items
-        ):
-            return False
-        for item in items:
-            infos = item["entry"]["frame_info"]
-            part.meta_dict[item["id"]] = item["entry"]
-            part.frames += len(infos)
-            part.size = _end(infos)
-            record.next_position = _position_after(record, item)
-        return True
-
-    def _is_whole(self, part: OpenPart, id_: str, entry: Mapping[str, Any]) -> bool:
-        """Tell whether every frame of an item is in the data file as it was written."""
-        if validate_entry(entry):
-            return False
-        extras = load_extras(entry, where=f"item {id_!r}")
-        infos = entry["frame_info"]
-        if not infos or len(extras.crc32) != len(infos):
-            return False
-        begin, end = infos[0][0], _end(infos)
-        if self.store.size(part.partial) < end:
-            return False
-        data = memoryview(self.store.read_at(part.partial, begin, end - begin))
-        crcs = [
-            crc32_of(data[loc - begin : loc - begin + length - pad])
-            for loc, pad, length in infos
-        ]
-        pads = b"".join(
-            data[loc - begin + length - pad : loc - begin + length]
-            for loc, pad, length in infos
-        )
-        return bool(np.array_equal(crcs, extras.crc32)) and not any(pads)
-
-
-def _position_after(record: TaskRecord, line: Mapping[str, Any]) -> int:
-    """Give the position after the one that a line is of; they only grow."""
-    position = line["at"]
-    if type(position) is not int or position < record.next_position:
-        raise ValueError(f"{position!r} does not come after what was done")
-    return position + 1
-
-
-def _end(infos: Sequence[Sequence[int]]) -> int:
-    """Give the bytes of the data file up to the end of an item."""
-    offset, _, length = infos[-1]
-    return offset + length
+__all__ = ["RunJournal"]
 
 
 class RunJournal:
@@ -272,12 +38,21 @@ class RunJournal:
         self.arguments = dict(arguments)
         self.first_number = 0
         self.finished: list[dict[str, Any]] = []
+        self._plan: str | None = None
         self._writer: StoreWriter | None = None
 
-    def begin(self, first_number: int) -> None:
-        """Start a journal in place of any other."""
+    def begin(self, first_number: int, plan: str) -> None:
+        """Start a journal in place of any other.
+
+        Parameters
+        ----------
+        first_number : int
+            Of the run's chunks.
+        plan : str
+            The same only where the same items go into the same chunks.
+        """
         self.first_number = first_number
-        line = {"run": self.arguments, "first_number": first_number}
+        line = {"run": self.arguments, "first_number": first_number, "plan": plan}
         self.store.write_atomically(JOURNAL_NAME, dump_line(line))
         self._writer = self.store.extend(JOURNAL_NAME)
 
@@ -314,10 +89,29 @@ class RunJournal:
                 "resuming"
             )
         self.first_number = lines[0]["first_number"]
+        self._plan = lines[0]["plan"]
         self.finished = lines[1:]
         self._writer = self.store.extend(JOURNAL_NAME)
         self._writer.truncate(ends[-1])
         return True
+
+    def refuse_other_plan(self, plan: str) -> None:
+        """Refuse to go on where other items would be stored, or in other chunks.
+
+        Raises
+        ------
+        IngestError
+            The journal that was taken up is of another plan.
+        """
+        if plan != self._plan:
+            raise IngestError(
+                "the items are no longer those of the run that was interrupted "
+                f"({self.store.path(JOURNAL_NAME)}): some were added, removed or "
+                "renamed where the adapter takes them from, or deleted here. Undo "
+                "that, or run without resuming: what was committed stays, and ids that "
+                "are there can be skipped (on_duplicate='skip', on the command line "
+                "--on-duplicate skip)"
+            )
 
     def finish_task(self, line: Mapping[str, Any]) -> None:
         """Record a finished task, durably; its chunks get their names after this."""
@@ -342,16 +136,21 @@ def _is_sound(lines: Sequence[Any]) -> bool:
     try:
         head, *tasks = lines
         numbers = [head["first_number"]]
-        if not isinstance(head["run"], dict):
+        if not (isinstance(head["run"], dict) and isinstance(head["plan"], str)):
             return False
         for line in tasks:
             numbers += [line["task"], line["skipped"], line["not_given"]]
-            _ = [ItemFailure(**failure) for failure in line["failures"]]
+            _ = [ItemFailure.load(failure) for failure in line["failures"]]
             for part in line["parts"]:
                 numbers += [part["number"], part["frames"], part["num_bytes"]]
                 ids = part["ids"]
                 numbers.append(ids if isinstance(ids, int) else len(ids))
-                if not isinstance(part["data"] + part["meta"], str):
+                texts = [
+                    part["data"],
+                    part["meta"],
+                    *(ids if type(ids) is list else ()),
+                ]
+                if not all(isinstance(text, str) for text in texts):
                     return False
     except (KeyError, TypeError, ValueError, AttributeError):
         return False

@@ -161,4 +161,4 @@ class Publisher:
         self._next_task = line["task"] + 1
         self.report.skipped += line["skipped"]
         self.report.not_given += line["not_given"]
-        self.report.failures.extend(ItemFailure(**item) for item in line["failures"])
+        self.report.failures.extend(ItemFailure.load(item) for item in line["failures"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, JsonValue, StrPath
 
-__all__ = ["describe_adapter", "write_labels", "write_records"]
+__all__ = ["describe_adapter", "failed_positions", "write_labels", "write_records"]
 
 
 def describe_adapter(adapter: Adapter) -> dict[str, JsonValue]:
@@ -94,6 +95,17 @@ def write_records(
     metainfo.update(getattr(adapter, "metainfo", None) or {})
     finished = Manifest(runs, metainfo, checksums)
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
+
+
+def failed_positions(store: Store) -> frozenset[int]:
+    """Give the positions in the adapter that the last ingest could not store."""
+    try:
+        lines = store.read(FAILURES_NAME).splitlines()
+        return frozenset(int(json.loads(line)["position"]) for line in lines)
+    except FileNotFoundError:
+        return frozenset()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return frozenset()  # damaged, and the check says so
 
 
 def _checksums(store: Store) -> dict[str, str]:

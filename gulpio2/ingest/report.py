@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
 
@@ -30,6 +30,22 @@ class ItemFailure:
     """Name of the exception's class."""
     message: str
     """What the exception says."""
+
+    @classmethod
+    def load(cls, value: Any) -> ItemFailure:
+        """Read what `dataclasses.asdict` has given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            It is another value.
+        """
+        failure = cls(**value)
+        texts = (failure.id or "", failure.source or "", failure.error, failure.message)
+        is_sound = type(failure.position) is int and failure.position >= 0
+        if not (is_sound and all(isinstance(text, str) for text in texts)):
+            raise ValueError(f"{value!r} is no failure of an item")
+        return failure
 
     def __str__(self) -> str:
         """Give id and cause on one line."""

@@ -35,8 +35,9 @@ class Shard:
         """Refuse what is no share."""
         if not 1 <= self.number <= self.count:
             raise IngestSettingError(
-                f"there is no shard {self.number} of {self.count}; of 16 they are 1/16 "
-                "to 16/16"
+                f"there is no shard {self.number} of {self.count}; "
+                f"of {self.count or 2} they are 1/{self.count or 2} to "
+                f"{self.count or 2}/{self.count or 2}"
             )
 
     @classmethod

@@ -11,9 +11,15 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
-from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
+from gulpio2.errors import (
+    AdapterContractError,
+    DuplicateIdError,
+    IngestError,
+    SourceReadError,
+    StorageError,
+)
 from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
-from gulpio2.ingest.journal import Part, TaskJournal
+from gulpio2.ingest.task_journal import Part, TaskJournal
 from gulpio2.media.video import VideoFrames
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
@@ -164,8 +170,10 @@ class _TaskRun:
         # gone on to the next one, since until then it may change the metadata.
         self._unwritten: tuple[int, str] | None = None
         self._write_at = 0.0
+        # What an interrupted run had stored, until the adapter gives something else.
+        self._known: frozenset[str] = frozenset()
         self.journal = TaskJournal(
-            self.output, task.index, task.start, resume=job.resume
+            self.output, task.index, task.start, task.stop, resume=job.resume
         )
         self.result.journal = self.journal.name
 
@@ -194,7 +202,8 @@ class _TaskRun:
             self.frames = record.open_part.frames
             part_before = record.open_part
             session = self._session(resume=(part_before.partial, part_before.size))
-        self.result.resumed = len(self.ids) + len(self.meta_dict)
+        self._known = frozenset((*self.ids, *self.meta_dict))
+        self.result.resumed = len(self._known)
         self.progress(items=self.result.resumed, failures=len(record.failures))
         if record.open_part is not None:
             # The run may have ended just before its chunk was closed.
@@ -208,6 +217,12 @@ class _TaskRun:
             return
         if item.id_ is None:
             raise TypeError("an item without an error has an id")
+        if item.id_ in self._known:
+            # An adapter that gives fewer items than it counts is asked again for what
+            # it gave last: positions are counted.
+            self.result.given -= 1
+            return
+        self._known = frozenset()
         if self._is_taken(item.id_):
             self._leave_out(item, item.id_)
             return
@@ -254,10 +269,11 @@ class _TaskRun:
 
     def _leave_out(self, item: PlacedItem, id_: str) -> None:
         """Do about a taken id what the run is to do."""
+        stored = id_ in self.job.taken
+        owner = f"in {self.job.folder} already" if stored else "of an item before it"
         error = DuplicateIdError(
-            f"the id {id_!r} (position {item.position}) is taken by an item before "
-            "it. Give each item an id of its own, or choose to skip such items "
-            "(on_duplicate='skip')"
+            f"the id {id_!r} (position {item.position}) is {owner}. Give each item an "
+            "id of its own, or choose to skip such items (on_duplicate='skip')"
         )
         if self.job.on_duplicate == "raise":
             raise error
@@ -332,7 +348,14 @@ class _TaskRun:
         if self._unwritten is None or self.session is None:
             return
         (position, id_), self._unwritten = self._unwritten, None
-        self.journal.add_item(position, id_, self.session.seal(id_))
+        try:
+            entry = self.session.seal(id_)
+        except AdapterContractError as error:  # what was added to it late
+            self.frames -= self.session.drop_last(id_)
+            self.progress(items=-1)
+            self.fail(PlacedItem(position, id_), error)
+            return
+        self.journal.add_item(position, id_, entry)
         if (
             self.session.unwritten_bytes >= _GATHERED_BYTES
             or time.monotonic() >= self._write_at

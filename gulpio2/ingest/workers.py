@@ -9,7 +9,6 @@ import hashlib
 import multiprocessing
 import os
 import pickle
-import signal
 import threading
 import time
 import warnings
@@ -20,7 +19,6 @@ from concurrent.futures import (
     ProcessPoolExecutor,
 )
 from dataclasses import replace
-from multiprocessing.connection import wait as _wait
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import AdapterContractError
@@ -28,6 +26,7 @@ from gulpio2.format.layout import partial_name
 from gulpio2.ingest.cluster import share_bytes
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
+from gulpio2.ingest.parent import begin_child, is_orphan
 from gulpio2.ingest.task import Job, Task, TaskResult, run_task
 from gulpio2.memory import SharedBytes
 from gulpio2.storage.local import new_token, open_store
@@ -45,8 +44,6 @@ __all__ = ["in_this_process", "in_worker_processes", "on_executor"]
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
-# Seconds after which a worker looks again whether its parent is there.
-_LOOK_SECONDS = 0.2
 # Seconds that workers without work may take to end.
 _END_SECONDS = 5.0
 # Objects after which a worker looks for cycles.
@@ -159,9 +156,7 @@ def in_worker_processes(
     told, tell = context.Pipe(duplex=False)
     cores = SharedCores(num_workers)
     slots = WorkerSlots(context, num_workers)
-    listener = threading.Thread(
-        target=_listen, args=(told, progress), name="gulpio2-progress", daemon=True
-    )
+    listener = _Listener(told, progress)
     pool = ProcessPoolExecutor(
         num_workers,
         mp_context=context,
@@ -171,6 +166,7 @@ def in_worker_processes(
     listener.start()
 
     def submit(task: Task) -> Future[TaskResult]:
+        listener.raise_error()
         with warnings.catch_warnings():
             # Python 3.12 warns of forking while there are threads. Ours only waits on
             # a queue, and the workers take no lock that it holds.
@@ -198,18 +194,22 @@ def in_worker_processes(
         # A worker that is killed while it waits for work takes the queue's lock with
         # it, and the others never hear that there is no more.
         workers = workers or _processes(pool)
-        late = threading.Timer(_END_SECONDS, _terminate, [workers])
+        late = threading.Timer(_END_SECONDS, _kill, [workers])
         late.start()
         pool.shutdown(wait=True, cancel_futures=True)
         late.cancel()
         late.join()
-        tell.close()  # the last one that was open, so the listener comes to the end
+        # A process that the program or an adapter has forked meanwhile may have the
+        # pipe open too, so its end is said.
+        tell.send(None)
         listener.join()
+        tell.close()
         told.close()
         slots.close()
     if broken is not None:
         crashes = blame(workers, slots.at_work())
         raise CrashedWorkersError(crashes) if crashes else broken
+    listener.raise_error()
 
 
 class SharedCores:
@@ -270,11 +270,37 @@ def _terminate(processes: Iterable[BaseProcess]) -> None:
         process.terminate()
 
 
-def _listen(told: Connection, progress: Progress) -> None:
-    """Pass on what workers tell, until all of them have ended."""
-    with contextlib.suppress(EOFError):
-        while True:
-            progress(**told.recv())
+def _kill(processes: Iterable[BaseProcess]) -> None:
+    for process in processes:
+        process.kill()
+
+
+class _Listener(threading.Thread):
+    """Passes on what workers tell, until None comes.
+
+    Where the one that is told fails, the rest is taken and dropped: workers wait for
+    room in a pipe that nobody reads.
+    """
+
+    def __init__(self, told: Connection, progress: Progress) -> None:
+        super().__init__(name="gulpio2-progress", daemon=True)
+        self._told = told
+        self._progress = progress
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Listen."""
+        while (counts := self._told.recv()) is not None:
+            if self._error is None:
+                try:
+                    self._progress(**counts)
+                except BaseException as error:  # noqa: BLE001  # raised in the run
+                    self._error = error
+
+    def raise_error(self) -> None:
+        """Raise, in the thread of the run, what the one that is told has raised."""
+        if self._error is not None:
+            raise self._error
 
 
 # --- in the workers -------------------------------------------------------------
@@ -322,8 +348,7 @@ def _begin_worker(
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
     _keep_freed_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    begin_child()
 
 
 def _keep_freed_memory() -> None:
@@ -338,27 +363,10 @@ def _keep_freed_memory() -> None:
             change(number, value)
 
 
-def _end_with_parent() -> None:
-    """End this process when its parent is gone, so that none is left behind."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        # A worker forked later has this one's sentinel too, so that alone is too late.
-        while not (_is_orphan() or _wait([parent.sentinel], _LOOK_SECONDS)):
-            pass
-        os._exit(1)
-
-
-def _is_orphan() -> bool:
-    """Tell whether the process is gone whose child this is."""
-    parent = multiprocessing.parent_process()
-    is_child = multiprocessing.get_start_method() != "forkserver"
-    return is_child and parent is not None and os.getppid() != parent.pid
-
-
 def _run_in_worker(task: Task) -> TaskResult:
     if _job is None or _told is None or _cores is None:
         raise RuntimeError("the worker was not begun")
-    if _is_orphan():
+    if is_orphan():
         os._exit(1)
     try:
         return run_task(_job, task, _told, idle_cores=_cores.idle)

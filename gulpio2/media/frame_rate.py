@@ -71,13 +71,15 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
     except (TypeError, ValueError, ArithmeticError) as cause:
         raise ValueError(
             f"frame_rate is {rate!r}; give frames per second as a number or a ratio "
-            "(8, 29.97, '30000/1001'), or None for the source's own"
+            "(8, 29.97, '30000/1001'), or 0 for the source's own"
         ) from cause
+    if exact == 0:
+        return None
     nearest = exact.limit_denominator(_MAX_RATIO)
     if not 0 < nearest <= _MAX_RATIO:
         raise ValueError(
             f"frame_rate is {rate!r}; it must be above 0 and at most {_MAX_RATIO}, "
-            "or None for the source's own"
+            "or 0 for the source's own"
         )
     return nearest
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError
 from gulpio2.media.image_files import decode_image, read_file, read_outline
+from gulpio2.media.indexing import FramesByIndex
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import StoredFrame
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ImageFrames"]
 
 
-class ImageFrames:
+class ImageFrames(FramesByIndex):
     """Image files as frames, read one at a time as they are asked for.
 
     Parameters

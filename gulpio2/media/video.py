@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import SourceReadError
 from gulpio2.media.clock import Shown
 from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate, rescale
+from gulpio2.media.indexing import FramesByIndex
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.types import StoredFrame, YuvFrame
 
@@ -34,7 +35,7 @@ __all__ = ["VideoFrames"]
 _log = logging.getLogger(__name__)
 
 
-class VideoFrames:
+class VideoFrames(FramesByIndex):
     """The frames of a video file, decoded one at a time as they are asked for.
 
     Nothing is opened before it is needed, so the object is small, picklable and cheap

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import EncoderSettings
-from gulpio2.errors import CorruptFrameError, MetaFileError, StorageError
+from gulpio2.errors import (
+    CorruptFrameError,
+    FormatError,
+    MetaFileError,
+    StorageError,
+)
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
     FAILURES_NAME,
@@ -70,6 +75,8 @@ def repair_directory(
 
     Raises
     ------
+    FormatError
+        The source holds nothing of a gulp directory.
     StorageError
         There is no source, the target is not empty, or cannot be written to.
     LockedError
@@ -105,6 +112,7 @@ def repair_directory(
     report = RepairReport(str(source), str(target), dry_run)
     store = open_store(source)
     try:
+        _refuse_other_folder(store, Path(source))
         with store.lock():
             chosen = _survey(store, report, progress or _no_progress)
             if not dry_run:
@@ -133,6 +141,18 @@ def _refuse_bad_target(source: Path, target: Path) -> None:
         raise StorageError(
             errno.ENOTEMPTY,
             f"{target} is not empty: a repair writes to a folder of its own",
+        )
+
+
+def _refuse_other_folder(store: Store, source: Path) -> None:
+    """Do not say of a folder of something else that nothing of it was lost."""
+    names = store.names()
+    listing = list_chunks(names)
+    chunks = (*listing.chunks, *listing.data_only, *listing.meta_only)
+    if not (chunks or listing.partials or {MANIFEST_NAME, REMOVALS_NAME} & set(names)):
+        raise FormatError(
+            f"{source} is no gulp directory: there is no data file and no map in it. "
+            "Nothing was repaired; is it another folder?"
         )
 
 

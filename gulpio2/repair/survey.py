@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.codecs.jpeg import check_jpeg, decode_frame
-from gulpio2.errors import CorruptFrameError, GulpError, MetaFileError
+from gulpio2.errors import (
+    AdapterContractError,
+    CorruptFrameError,
+    GulpError,
+    MetaFileError,
+)
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import (
     EXTRAS_KEY,
@@ -17,6 +22,7 @@ from gulpio2.format.entry import (
 )
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.layout import data_name, meta_name
+from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import (
@@ -406,4 +412,8 @@ def _origin(
     salvaged: dict[str, Any] = {"chunk": number, "offset": offset, "id": item}
     if metas:
         salvaged["meta_data"] = metas
+        try:
+            plain_metadata({"salvaged": salvaged}, str(item))
+        except AdapterContractError:  # one level more is too many
+            del salvaged["meta_data"]
     return {"salvaged": salvaged}

@@ -71,3 +71,17 @@ def test_a_call_that_does_not_fit_is_not_described():
 
     assert constructor_arguments(init, (), {}) == {}
     assert constructor_arguments(init, (1,), {}) == {"a": 1}
+
+
+class Unspeakable:
+    """Its representation is an error."""
+
+    def __repr__(self):
+        raise ValueError("no words")
+
+
+def test_no_argument_keeps_an_adapter_from_being_described():
+    within: list = []
+    within.append(within)
+    assert json.dumps(to_json_value({"a": within})).count("list of 1 elements") == 1
+    assert to_json_value(Unspeakable()) == f"{__name__}.Unspeakable"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 from gulpio2.cli.main import gulp2 as program
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -254,3 +255,14 @@ def original_run(original_python: str, tmp_path: Path) -> Callable[..., Any]:
         return result.returncode, result.stdout
 
     return run
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """Make a folder of ten images in two folders."""
+    for label in ("cats", "dogs"):
+        (tmp_path / "images" / label).mkdir(parents=True)
+        for number in range(5):
+            picture = Image.new("RGB", (20, 16), (10 * number, 90, 30))
+            picture.save(tmp_path / "images" / label / f"{label}{number}.png")
+    return tmp_path / "images"

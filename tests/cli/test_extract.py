@@ -234,7 +234,7 @@ def test_a_read_only_folder_is_a_message_that_says_what_to_do(
     gulp2, gulped, read_only, format_
 ):
     words = ["extract", gulped, "item0", "--out", read_only, "--format", format_]
-    error = gulp2(*words, "--rate", 25, status=1).stderr
+    error = gulp2(*words, status=1).stderr
     assert f"{read_only}/item0" in error, error
     assert "Permission denied. Make the folder writable for you" in error, error
 
@@ -245,11 +245,11 @@ def test_a_full_disk_is_a_message_and_leaves_no_part_of_a_file(
 ):
     # The system refuses to write more than 100 bytes, as a full disk does.
     process = start(
-        "extract", gulped, "item0", "--out", "out", "--format", format_, "--rate", 25,
+        "extract", gulped, "item0", "--out", "out", "--format", format_, "--quiet",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
     )  # fmt: skip
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert err.startswith("gulp2: error: cannot write out/item0"), err
+    assert "gulp2: error: cannot write out/item0" in err, err
     assert err.count("\n") == 1
     assert files_below(tmp_path / "out") == []

@@ -182,3 +182,23 @@ def test_it_reads_what_the_original_wrote(gulp2, repository):
     info = info_of(gulp2, folder)
     assert info["chunks"] == len(list(folder.glob("*.gmeta")))
     assert "made by    unknown" in gulp2("info", folder).stdout
+
+
+def test_a_directory_with_one_cut_file_is_told_of_all_the_same(gulp2, gulped):
+    data = gulped / "data_1.gulp"
+    data.write_bytes(data.read_bytes()[:10])
+    info = info_of(gulp2, gulped)
+    assert (info["items"], len(info["unreadable"])) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("gulp.json", "unknown: gulp.json cannot be read"),
+        ("ingest.journal", "unknown: an ingest is at work here, or was interrupted"),
+        ("none", "unknown: gulp.json does not say; GulpIO2 0.0.4 writes none"),
+    ],
+)
+def test_what_is_not_known_of_its_making_is_said(gulp2, gulped, name, text):
+    (gulped / name).write_text("junk")
+    assert text in gulp2("info", gulped).stdout

@@ -340,3 +340,24 @@ def test_an_interrupted_run_is_gone_on_with(gulp2, start, adapter_file):
     gulp2("ingest", "my_adapters.py:MyAdapter", "s", "out", *words, "--resume")
     assert ids_in("out") == [f"ramp{n}" for n in range(6)]
     gulp2("check", "--deep", "out")
+
+
+def test_a_setting_that_the_adapter_refuses_is_wrong_usage(gulp2, tmp_path):
+    (tmp_path / "videos").mkdir()
+    words = ["ingest", "video-folder", tmp_path / "videos", tmp_path / "out"]
+    result = gulp2(*words, "--frame-rate", "foo", status=2)
+    assert "frame_rate is 'foo'; give frames per second" in result.stderr
+
+
+def test_nothing_to_resume_is_said(gulp2, tmp_path, images):
+    words = ["ingest", "image-folder", images, tmp_path / "out"]
+    gulp2(*words)
+    again = gulp2(*words, "--resume")
+    assert again.stdout == ""
+    assert "nothing to resume: " in again.stderr
+    assert "is complete" in again.stderr
+
+
+def test_a_shard_without_a_chunk_is_explained(gulp2, tmp_path, images):
+    words = ["ingest", "image-folder", images, tmp_path / "out", "--shard", "1/500"]
+    assert "there are fewer chunks than shards" in gulp2(*words).stderr

@@ -2,22 +2,10 @@
 
 import json
 
-import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 from gulpio2.cli.main import gulp2
 from gulpio2.testing.faults import content
-
-
-@pytest.fixture
-def images(tmp_path):
-    for label in ("cats", "dogs"):
-        (tmp_path / "images" / label).mkdir(parents=True)
-        for number in range(5):
-            picture = Image.new("RGB", (20, 16), (10 * number, 90, 30))
-            picture.save(tmp_path / "images" / label / f"{label}{number}.png")
-    return tmp_path / "images"
 
 
 def run(*words, status=0):

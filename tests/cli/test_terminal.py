@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 
-from gulpio2.cli.terminal import count, escape, size, write_lines
+from gulpio2.cli.terminal import count, escape, note, size, write_lines
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,10 @@ def test_many_lines_come_out_in_order(capsys):
     assert capsys.readouterr().out.split() == [str(n) for n in range(2500)]
     write_lines([])
     assert capsys.readouterr().out == ""
+
+
+def test_a_note_needs_no_bar_that_is_whole(monkeypatch, capsys):
+    # As a module is until its last line has run.
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    note("a line")
+    assert capsys.readouterr().err == "a line\n"

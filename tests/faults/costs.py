@@ -22,7 +22,8 @@ import numpy as np
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.ingest import items
 from gulpio2.ingest.crashes import WorkerSlots
-from gulpio2.ingest.journal import RunJournal, TaskJournal
+from gulpio2.ingest.journal import RunJournal
+from gulpio2.ingest.task_journal import TaskJournal
 from gulpio2.testing import FrameAdapter, make_frames
 
 

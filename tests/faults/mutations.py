@@ -239,7 +239,7 @@ MUTATIONS = [
     ),
     Mutation(
         "trust the item journal without looking at the data",
-        "ingest/journal.py",
+        "ingest/task_journal.py",
         "        return bool(np.array_equal(crcs, extras.crc32)) and not any(pads)\n",
         "        return True\n",
         POWER,

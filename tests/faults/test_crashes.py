@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
+from gulpio2.ingest.estimate import estimate
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child
@@ -149,3 +151,64 @@ def test_a_run_that_crashed_on_an_item_and_was_killed_can_be_resumed(tmp_path):
     assert [failure.position for failure in report.failures] == list(CRASHING)
     with GulpDirectory(folder) as directory:
         assert len(directory.chunk_lookup) == 8
+
+
+class CrashingAtTheBorder(FrameAdapter):
+    """One that ends the process where its first slice ends, once it gave the last."""
+
+    def iter_data(self, slice_element=None):
+        yield from super().iter_data(slice_element)
+        if slice_element == slice(0, 4):
+            fault()
+
+
+def test_a_fault_behind_a_slice_is_blamed_on_no_item(tmp_path):
+    adapter = CrashingAtTheBorder(num_items=12)
+    with pytest.raises(IngestError, match="ended without a word"):
+        GulpIngestor(adapter, tmp_path, 4, 2).run()
+    # Mended, it gives everything.
+    sound = FrameAdapter(num_items=12)
+    sound.__class__ = type("CrashingAtTheBorder", (FrameAdapter,), {})
+    report = GulpIngestor(sound, tmp_path, 4, 2, resume=True).run()
+    assert (report.items, report.failures) == (12, [])
+    assert len(GulpDirectory(tmp_path)) == 12
+
+
+def test_the_estimate_of_a_long_run_survives_a_fault(tmp_path):
+    sampled = 75  # the third of eight, spread evenly over 240
+    adapter = CrashingAt(sampled, num_items=240, num_frames=2)
+
+    def estimate_here():
+        estimate(adapter, EncoderSettings())
+
+    assert os.WTERMSIG(in_child(estimate_here)) == signal.SIGSEGV
+    report = GulpIngestor(adapter, tmp_path, 60, 2).run()
+    assert [failure.position for failure in report.failures] == [sampled]
+    assert report.items == 239
+
+
+class CrashingAt(FrameAdapter):
+    """One item cannot be read by anybody."""
+
+    def __init__(self, crashing, **options):
+        super().__init__(**options)
+        self.crashing = crashing
+
+    def _frames(self, number):
+        if number == self.crashing:
+            fault()
+        return super()._frames(number)
+
+
+class LongIds(CrashingAt):
+    """Items whose ids have many characters."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": f"{item['id']}{'x' * 600}"}
+
+
+def test_half_an_id_is_not_told(tmp_path):
+    adapter = LongIds(1, num_items=4, list_ids=False)
+    (failure,) = GulpIngestor(adapter, tmp_path, 2, 2).run().failures
+    assert (failure.position, failure.id) == (1, None)

@@ -20,6 +20,7 @@ from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.errors import GulpError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.journal import dump_line
+from gulpio2.ingest.ingestor import _digest
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
@@ -215,6 +216,12 @@ JOURNALS: dict[str, list[Any]] = {
 }
 
 
+def head_of(ingestor):
+    """Give the first line of the journal that an ingest would take up."""
+    plan = _digest(ingestor._tasks(set()), ingestor._item_ids())
+    return {"run": ingestor._arguments(), "first_number": 0, "plan": plan}
+
+
 @pytest.mark.parametrize("name", JOURNALS)
 def test_a_crafted_journal_is_an_error_and_changes_nothing_outside(tmp_path, name):
     folder = tmp_path / "gulped"
@@ -223,7 +230,7 @@ def test_a_crafted_journal_is_an_error_and_changes_nothing_outside(tmp_path, nam
 
     def attempt():
         ingestor = GulpIngestor(adapter, folder, 2, 1, resume=True)
-        head = {"run": ingestor._arguments(), "first_number": 0}
+        head = head_of(ingestor)
         folder.mkdir()
         lines = [head, *JOURNALS[name]]
         (folder / "ingest.journal").write_bytes(b"".join(map(dump_line, lines)))
@@ -262,7 +269,7 @@ def test_a_crafted_item_journal_reaches_no_other_file(tmp_path, line):
 
     def attempt():
         ingestor = GulpIngestor(adapter, folder, 2, 1, resume=True)
-        head = {"run": ingestor._arguments(), "first_number": 0}
+        head = head_of(ingestor)
         folder.mkdir()
         (folder / "ingest.journal").write_bytes(dump_line(head))
         (folder / "victim.link").symlink_to(victim)

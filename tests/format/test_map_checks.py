@@ -387,3 +387,17 @@ def test_a_damaged_list_of_failures_is_named_with_the_line(line):
     assert str(problems[0]) == (
         "failures.jsonl: line 2 is no JSON object [bad-failures]"
     )
+
+
+@pytest.mark.parametrize(("chunks", "is_told"), [({0}, True), ({0, 1}, False)])
+def test_labels_of_a_directory_that_another_program_extended_may_change(
+    chunks, is_told
+):
+    # GulpIO2 0.0.4 adds chunks and writes the labels anew, without the manifest.
+    run = Run("A", {}, {}, "1.0", (0,))
+    manifest = dump_manifest(Manifest((run,), {}, {"label2idx.json": "00000000"}))
+    labels = {"label2idx.json": b"{}"}
+    found = check_manifest(manifest, chunks, labels)
+    assert [p.code for p in found] == ["changed-file"] * is_told
+    missing = check_manifest(manifest, chunks, {})
+    assert [p.code for p in missing] == ["changed-file"]

@@ -485,3 +485,62 @@ def test_an_adapter_that_cannot_be_pickled_is_named_where_that_is_needed(tmp_pat
             ingestor.run()
     # In this process nothing is pickled, and only the item that is none fails.
     assert GulpIngestor(adapter, tmp_path, 1, 1).run().items == 1
+
+
+class LateMetadata(FrameAdapter):
+    """Adds to an item's metadata what cannot be stored, after it gave the item."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield item
+            if item["id"] in {"item1", "item3"}:
+                item["meta"]["late"] = object()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_metadata_that_turns_bad_late_cost_their_item(tmp_path, workers):
+    report = GulpIngestor(LateMetadata(num_items=6), tmp_path, 4, workers).run()
+    assert [(f.position, f.id) for f in report.failures] == [(1, "item1"), (3, "item3")]
+    assert (report.items, report.frames) == (4, 16)
+    ids = list(GulpDirectory(tmp_path).chunk_lookup)
+    assert ids == ["item0", "item2", "item4", "item5"]
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_a_broken_manifest_is_refused_before_anything_is_written(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=2), tmp_path, 2, 1).run()
+    (tmp_path / "gulp.json").write_text("junk")
+    before = content(tmp_path)
+    with pytest.raises(GulpError, match=r"gulp\.json"):
+        GulpIngestor(NamedAdapter("x", num_items=2), tmp_path, 2, 1).run()
+    assert content(tmp_path) == before
+
+
+class NamedAdapter(FrameAdapter):
+    """Items with another name."""
+
+    def __init__(self, name, **options):
+        super().__init__(list_ids=False, **options)
+        self.name = name
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": f"{self.name}{item['id']}"}
+
+
+def test_frames_that_are_none_are_said_to_be_so(tmp_path):
+    class NoFrames(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                yield {**item, "frames": None}
+
+    report = GulpIngestor(NoFrames(num_items=1), tmp_path, 2, 1).run()
+    assert "its frames are None, a NoneType; they must be" in report.failures[0].message
+
+
+def test_an_id_of_the_directory_is_said_to_be_there(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=2), tmp_path, 2, 1).run()
+    with pytest.raises(
+        DuplicateIdError, match=r"'item0' \(position 0\) is in .*already"
+    ):
+        GulpIngestor(FrameAdapter(num_items=2, list_ids=False), tmp_path, 2, 1).run()

@@ -1,11 +1,14 @@
 """Resuming: what it goes on with, and what it refuses."""
 
 import os
+import time
+from typing import Any
 
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
+from gulpio2.removal import delete_items
 from gulpio2.staging import ChunkSession
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
@@ -96,3 +99,99 @@ def test_a_run_that_ended_before_a_full_chunk_was_closed_closes_it(
     ).run()
     assert 0 < report.resumed < 6
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
+
+
+class Files(FrameAdapter):
+    """Items with the names of files, of which some may come and go."""
+
+    def __init__(self, names):
+        super().__init__(num_items=len(names), num_frames=2)
+        self.names = names
+
+    def describe(self):
+        return {}
+
+    def item_ids(self):
+        return list(self.names)
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": self.names[item["meta"]["number"]]}
+
+
+NAMES = [f"v{number:02}" for number in range(12)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[*NAMES[1:], "z00"], ["a00", *NAMES[:-1]], list(reversed(NAMES))],
+    ids=["first became last", "last became first", "another order"],
+)
+def test_other_items_than_those_of_the_interrupted_run_are_refused(tmp_path, names):
+    def killed():
+        kill_at_operation(60)
+        GulpIngestor(Files(NAMES), tmp_path, 4, 1).run()
+
+    assert os.WIFSIGNALED(in_child(killed))
+    before = content(tmp_path)
+    assert "ingest.journal" in before
+    with pytest.raises(IngestError, match="no longer those of the run that was inter"):
+        GulpIngestor(Files(names), tmp_path, 4, 1, resume=True).run()
+    assert content(tmp_path) == before
+    assert GulpIngestor(Files(NAMES), tmp_path, 4, 1, resume=True).run().items == 12
+
+
+def test_items_deleted_while_a_run_was_interrupted_are_noticed(tmp_path):
+    GulpIngestor(Files(NAMES[:2]), tmp_path, 4, 1).run()
+
+    def killed():
+        kill_at_operation(60)
+        GulpIngestor(Files(NAMES), tmp_path, 4, 1, on_duplicate="skip").run()
+
+    assert os.WIFSIGNALED(in_child(killed))
+    delete_items(tmp_path, ["v00"])
+    again = GulpIngestor(Files(NAMES), tmp_path, 4, 1, on_duplicate="skip", resume=True)
+    with pytest.raises(IngestError, match="or deleted here"):
+        again.run()
+
+
+def test_a_run_whose_dataset_has_grown_is_not_complete(tmp_path):
+    GulpIngestor(Files(NAMES[:4]), tmp_path, 4, 1).run()
+    options: Any = {"resume": True, "on_duplicate": "skip"}
+    assert GulpIngestor(Files(NAMES[:4]), tmp_path, 4, 1, **options).run().items == 0
+    report = GulpIngestor(Files(NAMES), tmp_path, 4, 1, **options).run()
+    assert (report.items, report.skipped) == (8, 4)
+
+
+def test_a_complete_run_with_a_failed_item_is_complete(tmp_path):
+    adapter = FrameAdapter(num_items=4, bad=[2])
+    assert len(GulpIngestor(adapter, tmp_path, 2, 1).run().failures) == 1
+    before = content(tmp_path)
+    assert GulpIngestor(adapter, tmp_path, 2, 1, resume=True).run().items == 0
+    assert content(tmp_path) == before
+
+
+class Fewer(FrameAdapter):
+    """One that leaves an item out, and counts it."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] != "item3":
+                time.sleep(0.06)  # so that small items are not written together
+                yield item
+
+
+@pytest.mark.parametrize("number", [25, 30, 35])
+def test_an_adapter_that_gives_fewer_items_than_it_counts_is_resumed(tmp_path, number):
+    adapter = Fewer(num_items=12, num_frames=3, list_ids=False)
+    GulpIngestor(adapter, tmp_path / "expected", 12, 1).run()
+
+    def killed():
+        kill_at_operation(number)
+        GulpIngestor(adapter, tmp_path / "out", 12, 1).run()
+
+    assert os.WIFSIGNALED(in_child(killed))
+    report = GulpIngestor(adapter, tmp_path / "out", 12, 1, resume=True).run()
+    assert (report.items, report.not_given) == (11, 1)
+    assert 3 < report.resumed < 11
+    assert content(tmp_path / "out") == content(tmp_path / "expected")

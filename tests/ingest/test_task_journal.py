@@ -7,7 +7,7 @@ import pytest
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import dump_extras
 from gulpio2.format.journal import dump_line, load_lines
-from gulpio2.ingest.journal import TaskJournal
+from gulpio2.ingest.task_journal import TaskJournal
 from gulpio2.storage.local import open_store
 
 DATA = "chunk_0.gulp.a.partial"
@@ -35,7 +35,7 @@ def journal_file(tmp_path):
     """Write the journal of a task whose run was interrupted."""
     (tmp_path / DATA).write_bytes(bytes(80))
     (tmp_path / STAGED["meta"]).write_bytes(b"{}")
-    journal = TaskJournal(open_store(tmp_path), 0, 0, resume=False)
+    journal = TaskJournal(open_store(tmp_path), 0, 0, 100, resume=False)
     journal.write({"data": DATA})
     for number in range(2):
         journal.add_item(number, f"item{number}", json.dumps(entry(number)))
@@ -53,7 +53,7 @@ def journal_file(tmp_path):
 
 def resumed(path):
     """Take the journal up, and give what it says."""
-    journal = TaskJournal(open_store(path.parent), 0, 0, resume=True)
+    journal = TaskJournal(open_store(path.parent), 0, 0, 100, resume=True)
     journal.close()
     assert journal.name == path.name
     return journal.record

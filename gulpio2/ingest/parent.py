@@ -1,0 +1,42 @@
+"""What a process that an ingest has started does to end with it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.connection import wait
+
+__all__ = ["begin_child", "is_orphan"]
+
+# Seconds after which a child looks again whether its parent is there.
+_LOOK_SECONDS = 0.2
+
+
+def begin_child() -> None:
+    """Leave Ctrl-C to the parent, and end when it ends or says so.
+
+    What the program does about the two signals is inherited with the process, and is
+    about the program: its handler of SIGTERM would let a child live on.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent is gone, so that none is left behind."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        # A worker forked later has this one's sentinel too, so that alone is too late.
+        while not (is_orphan() or wait([parent.sentinel], _LOOK_SECONDS)):
+            pass
+        os._exit(1)
+
+
+def is_orphan() -> bool:
+    """Tell whether the process is gone whose child this is."""
+    parent = multiprocessing.parent_process()
+    is_child = multiprocessing.get_start_method() != "forkserver"
+    return is_child and parent is not None and os.getppid() != parent.pid

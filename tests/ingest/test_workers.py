@@ -1,0 +1,97 @@
+"""The processes of an ingest: what they tell, what they inherit, how they end."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.testing import FrameAdapter
+from gulpio2.testing.faults import in_child
+
+NUM_ITEMS = 400
+
+
+class Slow(FrameAdapter):
+    """Says that it is at work, and takes long."""
+
+    def __init__(self, sign):
+        super().__init__(num_items=4)
+        self.sign = sign
+
+    def _frames(self, number):
+        self.sign.write_text("at work")
+        for frame in super()._frames(number):
+            time.sleep(20)
+            yield frame
+
+
+def test_an_error_of_the_one_that_is_told_ends_the_run(tmp_path):
+    def refuse(**_counts):
+        raise BrokenPipeError("nobody reads the bar")
+
+    def run():
+        with pytest.raises(BrokenPipeError, match="nobody reads the bar"):
+            GulpIngestor(
+                FrameAdapter(num_items=NUM_ITEMS, num_frames=1),
+                *(tmp_path, 1, 2),
+                progress=refuse,
+                ignore_space=True,
+            ).run()
+
+    assert in_child(run) == 0
+    # What was stored by then is there, and the rest can be resumed.
+    report = GulpIngestor(
+        FrameAdapter(num_items=NUM_ITEMS, num_frames=1), tmp_path, 1, 2, resume=True
+    ).run()
+    assert (report.items, len(GulpDirectory(tmp_path))) == (NUM_ITEMS, NUM_ITEMS)
+
+
+def test_a_process_that_the_program_forks_meanwhile_is_not_waited_for(tmp_path):
+    begun = threading.Event()
+    stranger: list[Any] = []
+
+    def fork(**_counts):
+        if not stranger:
+            process = multiprocessing.get_context("fork").Process(
+                target=time.sleep, args=(60,)
+            )
+            process.start()
+            stranger.append(process)
+            begun.set()
+
+    began = time.monotonic()
+    GulpIngestor(FrameAdapter(num_items=40), tmp_path, 4, 2, progress=fork).run()
+    assert begun.is_set()
+    assert stranger[0].is_alive()
+    assert time.monotonic() - began < 40
+    assert len(GulpDirectory(tmp_path)) == 40
+    stranger[0].kill()
+    stranger[0].join()
+
+
+def test_workers_do_not_keep_the_programs_handler_of_sigterm(tmp_path):
+    sign = tmp_path / "sign"
+
+    def run():
+        signal.signal(signal.SIGTERM, lambda *_args: None)  # as batch jobs have one
+        timer = threading.Timer(0, interrupt, [sign, os.getpid()])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            GulpIngestor(Slow(sign), tmp_path / "out", 1, 2).run()
+
+    began = time.monotonic()
+    assert in_child(run) == 0
+    assert time.monotonic() - began < 15
+
+
+def interrupt(sign, pid):
+    """Do as Ctrl-C does, once there is work."""
+    deadline = time.monotonic() + 30
+    while not sign.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGINT)
