@@ -128,7 +128,7 @@ class GulpChunk(ReadingVerbs):
         id_ = str(id_)
         record = record_of(self.meta_dict, id_)
         if record is None:
-            raise ItemNotFoundError(f"no item {id_!r} in {self.data_file_path}")
+            raise ItemNotFoundError(f"no item {id_!r} in {self.data_file_path}", id_)
         return StoredItem(
             id_,
             record,

@@ -454,7 +454,8 @@ class GulpDirectory(ReadingVerbs):
         except KeyError:
             raise ItemNotFoundError(
                 f"no item {str(id_)!r} in {self.output_dir} ({len(self)} items; "
-                "`gulp2 ls` lists them)"
+                "`gulp2 ls` lists them)",
+                str(id_),
             ) from None
 
     def _load_label_dict(self) -> Any:

@@ -100,11 +100,27 @@ class GulpLookupError(GulpError, LookupError):
 
 
 class ItemNotFoundError(GulpLookupError, KeyError):
-    """No item has this id."""
+    """No item has this id.
+
+    Parameters
+    ----------
+    message : str
+        What to say.
+    id_ : str, optional
+        The id, where it is one. It is the argument that a ``KeyError`` has.
+    """
+
+    def __init__(self, message: str = "", id_: str | None = None) -> None:
+        super().__init__(message if id_ is None else id_)
+        self._message = message
 
     def __str__(self) -> str:
         """Give the message itself, where ``KeyError`` gives its repr."""
-        return str(self.args[0]) if self.args else ""
+        return self._message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep both on the way to another process."""
+        return type(self), (self._message, self.args[0]), self.__dict__
 
 
 class FrameIndexError(GulpLookupError, IndexError):
@@ -176,6 +192,12 @@ class IngestSettingError(IngestError, ValueError, AssertionError):
 
 class StorageError(GulpError, OSError):
     """The storage refused: no space, no permission, an I/O error."""
+
+    def __str__(self) -> str:
+        """Leave an error number out that is none."""
+        if self.errno is None and self.strerror and not self.filename:
+            return str(self.strerror)
+        return super().__str__()
 
 
 class ReadRangeError(StorageError):

@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import os
+import pickle
 import shutil
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
@@ -380,3 +381,13 @@ def test_a_directory_says_what_it_is(folder):
     assert repr(GulpDirectory(str(folder))) == (
         f"GulpDirectory({str(folder)!r}, 4 items in 2 chunks)"
     )
+
+
+def test_an_unknown_id_is_the_argument_of_its_error(tmp_path):
+    directory = make_gulp_directory(tmp_path, num_items=2)
+    with pytest.raises(KeyError) as caught:
+        directory[99]
+    assert caught.value.args == ("99",)
+    assert str(caught.value).startswith("no item '99' in ")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.args, str(again)) == (caught.value.args, str(caught.value))

@@ -60,7 +60,7 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         frame_rate: FrameRate | None = None,
     ) -> None:
         self.json_file = json_file
-        self.json_storage = self._database(json_file)
+        self.json_storage = self.read_json(json_file)
         self.folder = folder
         self.frame_size = int(frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
@@ -70,14 +70,33 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
             random.shuffle(self.vid_storage)
 
     def read_json(self, json_file: StrPath) -> Any:
-        """Read the whole JSON file.
+        """Read the records out of the JSON file.
 
         Parameters
         ----------
         json_file : str or path object
             The file.
+
+        Returns
+        -------
+        dict
+            Record by id: what stands under ``database``.
+
+        Raises
+        ------
+        SourceReadError
+            It is no annotation file of ActivityNet.
         """
-        return read_json_file(json_file)
+        content = read_json_file(json_file)
+        database = content.get("database") if isinstance(content, dict) else None
+        if not isinstance(database, dict) or not all(
+            isinstance(record, dict) for record in database.values()
+        ):
+            raise SourceReadError(
+                f"{os.fspath(json_file)!r} has no key 'database' with an object of id "
+                "to record. Give ActivityNet's annotation file."
+            )
+        return database
 
     def set_video_storage(self, phase: str = "training") -> None:
         """List the videos of a phase in ``vid_storage``, as sorted file names.
@@ -146,18 +165,6 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
     def item_source(self, position: int) -> str:
         """Give the path of the video."""
         return str(Path(self.folder, self.vid_storage[position]))
-
-    def _database(self, json_file: StrPath) -> dict[str, dict[str, Any]]:
-        content = self.read_json(json_file)
-        database = content.get("database") if isinstance(content, dict) else None
-        if not isinstance(database, dict) or not all(
-            isinstance(record, dict) for record in database.values()
-        ):
-            raise SourceReadError(
-                f"{os.fspath(json_file)!r} has no key 'database' with an object of id "
-                "to record. Give ActivityNet's annotation file."
-            )
-        return database
 
 
 def _id_of(name: str) -> str:

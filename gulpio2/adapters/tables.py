@@ -308,7 +308,8 @@ def _open_text(path: StrPath) -> Iterator[TextIO]:
         ) from cause
     except (OSError, EOFError, zlib.error) as cause:
         raise SourceReadError(
-            f"{name!r} cannot be read ({cause}). Give the path of an existing file."
+            f"{name!r} cannot be read ({cause}). Give the path of a file that can"
+            f"{', and is what its ending says' if name.endswith('.gz') else ''}."
         ) from cause
 
 

@@ -46,9 +46,14 @@ class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):
         for position, row in enumerate(rows):
             for key in ("id", self._label_key):
                 if key not in row:
+                    advice = (
+                        "Every item needs one."
+                        if key == "id"
+                        else "Add it, or give label_name the right name."
+                    )
                     raise SourceReadError(
                         f"{os.fspath(table)!r}: item {position + 1} has no {key!r}; it "
-                        f"has {list(row)}. Add it, or give label_name the right name."
+                        f"has {list(row)}. {advice}"
                     )
             if not isinstance(row["id"], Hashable) or row["id"] in (None, ""):
                 raise SourceReadError(

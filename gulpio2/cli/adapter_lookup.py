@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,9 @@ def find_adapter(name: str) -> type:
     Raises
     ------
     click.UsageError
-        There is none; the message names what is close. An error inside of the user's
-        own module comes through as it is.
+        There is none; the message names what is close.
+    click.ClickException
+        The user's own module has an error in it; the message says where.
     """
     if name in BUILT_IN:
         module = importlib.import_module("gulpio2.adapters")
@@ -67,10 +69,12 @@ def find_adapter(name: str) -> type:
             f"No adapter {name!r}. {hint}Built in are {', '.join(BUILT_IN)}; your own "
             "is module:Class or file.py:Class."
         )
-    if place.endswith(".py"):
-        module = _import_file(place)
-    else:
-        module = import_here(place)
+    try:
+        module = _import_file(place) if place.endswith(".py") else import_here(place)
+    except click.ClickException:
+        raise
+    except Exception as error:
+        raise click.ClickException(_told(place, error)) from error
     found = getattr(module, class_name, None)
     if not inspect.isclass(found):
         raise click.UsageError(_no_class(module, place, class_name))
@@ -148,6 +152,19 @@ def _import_file(place: str) -> ModuleType:
 def _is_file_of(module: ModuleType, path: Path) -> bool:
     file = getattr(module, "__file__", None)
     return file is not None and Path(file).resolve() == path
+
+
+def _told(place: str, error: Exception) -> str:
+    """Tell of an error in the user's module, from there on."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = {__file__, importlib.__file__}
+    own = [
+        frame
+        for frame in frames
+        if frame.filename not in ours and not frame.filename.startswith("<frozen")
+    ]
+    lines = [*traceback.format_list(own), *traceback.format_exception_only(error)]
+    return f"{place} cannot be imported:\n{''.join(lines).rstrip()}"
 
 
 def _no_name(module: ModuleType, place: str) -> str:

@@ -82,7 +82,8 @@ def ingest() -> None:
     added to what is there.
 
     An item that cannot be read is reported and left out, the rest is stored, and the
-    exit status is 1. OUTPUT/failures.jsonl lists such items.
+    exit status is 1. OUTPUT/failures.jsonl lists those of
+    the last ingest.
     """
 
 

@@ -278,6 +278,8 @@ def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
         )
     except click.UsageError as error:
         _REGISTER_ADAPTER.fail(error.message)
+    except click.ClickException as error:
+        sys.exit(f"gulp2_register_adapter: {error.message}")
     except StorageError as error:
         sys.exit(f"gulp2_register_adapter: {escape(error.strerror or error)}")
     print(text, end="")

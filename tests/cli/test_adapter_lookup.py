@@ -84,7 +84,7 @@ def test_a_file_without_an_adapter_says_so(tmp_path):
 
 def test_a_module_that_lacks_something_itself_says_so(tmp_path):
     (tmp_path / "needy.py").write_text("import no_such_thing_at_all\n")
-    with pytest.raises(ModuleNotFoundError, match="no_such_thing_at_all"):
+    with pytest.raises(click.ClickException, match="no_such_thing_at_all"):
         find_adapter("needy:X")
 
 
@@ -99,3 +99,24 @@ def test_a_class_that_is_no_adapter_is_refused(tmp_path, monkeypatch, name):
     message = f"'{name}' is no adapter: it has no __len__ and no iter_data"
     with pytest.raises(click.UsageError, match=message):
         find_adapter(name)
+
+
+@pytest.mark.parametrize(
+    ("source", "last"),
+    [
+        ("import nowhere_to_be_found\n", "ModuleNotFoundError"),
+        ("def x(:\n", "SyntaxError"),
+        ("def f():\n    raise RuntimeError('boom')\nf()\n", "RuntimeError: boom"),
+    ],
+)
+def test_an_error_in_the_users_file_is_told_from_there_on(
+    gulp2, tmp_path, source, last
+):
+    (tmp_path / "faulty_adapter.py").write_text(source)
+    place = f"{tmp_path}/faulty_adapter.py:Mine"
+    error = gulp2("ingest", place, "a", "b", status=1).stderr
+    assert "faulty_adapter.py cannot be imported:" in error
+    assert last in error.strip().splitlines()[-1]
+    assert 'faulty_adapter.py", line' in error
+    assert "click" not in error
+    assert "importlib" not in error

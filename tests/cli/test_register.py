@@ -193,6 +193,14 @@ def test_a_file_that_is_not_ours_is_not_replaced(register, tmp_path):
     assert '"second"' in (tmp_path / "their_adapter").read_text()
 
 
+def test_an_error_in_the_adapters_module_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken_module.py").write_text("1 / 0\n")
+    with pytest.raises(SystemExit, match="broken_module cannot be imported") as caught:
+        legacy.gulp2_register_adapter(["broken_module", "Mine"])
+    assert "ZeroDivisionError" in str(caught.value.code)
+
+
 def test_a_folder_of_the_name_is_said_without_a_traceback(tmp_path):
     (tmp_path / "their_module.py").write_text(
         MODULE.format(name="TheirAdapter", parameters="first")
