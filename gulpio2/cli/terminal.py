@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 import click
@@ -100,6 +101,10 @@ class _NoteHandler(logging.Handler):
         """Write one record."""
         try:
             note(f"gulp2: {record.levelname.lower()}: {escape(record.getMessage())}")
+            if record.exc_info:
+                lines = "".join(traceback.format_exception(*record.exc_info))
+                for line in lines.rstrip("\n").split("\n"):
+                    note(escape(line))
         except Exception:  # noqa: BLE001  # as logging.Handler asks for
             self.handleError(record)
 

@@ -286,6 +286,7 @@ class _TaskRun:
 
     def fail(self, item: PlacedItem, error: Exception) -> None:
         """Record an item that was not stored."""
+        _logger.debug("position %d failed", item.position, exc_info=error)
         failure = describe_failure(self.job.adapter, item.position, item.id_, error)
         self.result.failures.append(failure)
         if self.result.first_error is None:

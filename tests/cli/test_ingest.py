@@ -349,6 +349,23 @@ def test_a_setting_that_the_adapter_refuses_is_wrong_usage(gulp2, tmp_path):
     assert "frame_rate is 'foo'; give frames per second" in result.stderr
 
 
+def test_where_an_adapter_failed_is_told_when_everything_is(gulp2, tmp_path):
+    (tmp_path / "failing_adapter.py").write_text(
+        "from gulpio2.testing import FrameAdapter\n\n"
+        "class Failing(FrameAdapter):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(num_items=1)\n\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        raise RuntimeError('boom')\n"
+    )
+    words = ["ingest", f"{tmp_path}/failing_adapter.py:Failing", tmp_path / "out"]
+    error = gulp2(*words, status=1).stderr
+    assert "RuntimeError: boom" in error
+    assert "Traceback" not in error
+    error = gulp2("-vv", *words, "--num-workers", 1, status=1).stderr
+    assert 'failing_adapter.py", line 8, in iter_data' in error
+
+
 def test_nothing_to_resume_is_said(gulp2, tmp_path, images):
     words = ["ingest", "image-folder", images, tmp_path / "out"]
     gulp2(*words)
