@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOLDEN = Path(__file__).parent / "golden"
-CASES = sorted(p.name for p in GOLDEN.iterdir() if p.is_dir() and p.name != "pickled")
+CASES = sorted(p.stem for p in GOLDEN.glob("*.json") if p.stem != "pickled")
 
 
 class Timed:
