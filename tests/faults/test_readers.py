@@ -250,9 +250,9 @@ def test_a_thousand_rounds_of_open_read_close_leave_nothing_behind(folder, index
 def test_ingests_leave_no_file_and_no_thread_open(tmp_path):
     GulpIngestor(FrameAdapter(), tmp_path / "warm", 2, 2).run()
     files = temporary_files()
-    before, _ = state_of_process()
+    before, *_ = state_of_process()
     for number in range(20):
         GulpIngestor(FrameAdapter(), tmp_path / str(number), 2, 1 + number % 2).run()
-    after, _ = state_of_process()
+    after, *_ = state_of_process()
     assert after == before
     assert left_since(files) == set()
