@@ -166,7 +166,14 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
     loader = make_loader(options.data / "train", train=True, options=options)
     torch.manual_seed(options.seed)
     network = make_network().to(options.device)
-    wrapped = nn.parallel.DistributedDataParallel(network) if num_ranks > 1 else network
+    wrapped = network
+    if num_ranks > 1:
+        # In a group of its own: torch keeps the one of a wrapped network until the end,
+        # and a thread of gloo that drops a tensor then ends the process with SIGABRT.
+        # The default group, in which `test` sums, is gone with all of its threads.
+        wrapped = nn.parallel.DistributedDataParallel(
+            network, process_group=dist.new_group()
+        )
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.rate)
     step, lines = 0, []
     if options.resume and checkpoint.exists():
