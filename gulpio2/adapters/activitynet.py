@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import video_frames
-from gulpio2.adapters.tables import read_json_file
+from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import IngestSettingError, SourceReadError
 
 if TYPE_CHECKING:
@@ -89,14 +89,11 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         """
         content = read_json_file(json_file)
         database = content.get("database") if isinstance(content, dict) else None
-        if not isinstance(database, dict) or not all(
-            isinstance(record, dict) for record in database.values()
-        ):
-            raise SourceReadError(
-                f"{os.fspath(json_file)!r} has no key 'database' with an object of id "
-                "to record. Give ActivityNet's annotation file."
-            )
-        return database
+        return records_by_id(
+            database,
+            f"{os.fspath(json_file)!r} has no key 'database' with an object of id to "
+            "record. Give ActivityNet's annotation file.",
+        )
 
     def set_video_storage(self, phase: str = "training") -> None:
         """List the videos of a phase in ``vid_storage``, as sorted file names.

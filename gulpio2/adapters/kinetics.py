@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import video_frames
-from gulpio2.adapters.tables import read_json_file
+from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import SourceReadError
 from gulpio2.media.folders import find_files
 
@@ -165,12 +165,8 @@ class KineticsAdapter(AbstractDatasetAdapter):
         return clip["video"] if clip and self.id_rule == "video" else stem
 
     def _records(self, json_file: StrPath) -> dict[str, dict[str, Any]]:
-        content = self.read_json(json_file)
-        if not isinstance(content, dict) or not all(
-            isinstance(record, dict) for record in content.values()
-        ):
-            raise SourceReadError(
-                f"{os.fspath(json_file)!r} is not an object of YouTube id to record. "
-                "Give Kinetics' annotation file."
-            )
-        return content
+        return records_by_id(
+            self.read_json(json_file),
+            f"{os.fspath(json_file)!r} is not an object of YouTube id to record. Give "
+            "Kinetics' annotation file.",
+        )

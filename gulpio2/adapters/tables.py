@@ -32,6 +32,7 @@ __all__ = [
     "read_delimited",
     "read_json_file",
     "read_table",
+    "records_by_id",
 ]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -219,6 +220,28 @@ def read_json_file(path: StrPath) -> Any:
             raise SourceReadError(
                 f"{os.fspath(path)!r} is no JSON: {cause}."
             ) from cause
+
+
+def records_by_id(content: Any, refusal: str) -> dict[str, dict[str, Any]]:
+    """Give the content of a JSON file that has to be an object of id to record.
+
+    Parameters
+    ----------
+    content : JSON value
+        What is there.
+    refusal : str
+        What to say where it is something else.
+
+    Raises
+    ------
+    SourceReadError
+        It is something else.
+    """
+    if not isinstance(content, dict) or not all(
+        isinstance(record, dict) for record in content.values()
+    ):
+        raise SourceReadError(refusal)
+    return content
 
 
 def read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
