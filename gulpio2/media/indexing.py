@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
 __all__ = ["FramesByIndex"]
 
@@ -17,17 +17,13 @@ class FramesByIndex:
     Every access begins at the first frame again: for a look at one, not for a loop.
     """
 
-    def __iter__(self) -> Iterator[Any]:
-        """Yield each frame; the source's own does."""
-        raise NotImplementedError
+    @overload
+    def __getitem__(self: Iterable[Any], index: int) -> Any: ...
 
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self: Iterable[Any], index: slice) -> list[Any]: ...
 
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self: Iterable[Any], index: int | slice) -> Any:
         """Give a frame, or a list of them, as from a list of all.
 
         Raises
