@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import time
@@ -14,24 +13,15 @@ from typing import TYPE_CHECKING, Any, get_args
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, IngestError, IngestSettingError
-from gulpio2.format.layout import (
-    FAILURES_NAME,
-    JOURNAL_NAME,
-    REMOVALS_NAME,
-    list_chunks,
-)
+from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
 from gulpio2.format.plan import calculate_chunk_slices
+from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
-from gulpio2.ingest.duplicates import Sifted, sift_ids
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.journal import RunJournal
+from gulpio2.ingest.planning import RunPlan, item_ids, plan_run
 from gulpio2.ingest.publishing import Publisher
-from gulpio2.ingest.records import (
-    describe_adapter,
-    failed_positions,
-    write_labels,
-    write_records,
-)
+from gulpio2.ingest.records import describe_adapter, write_labels, write_records
 from gulpio2.ingest.report import IngestReport, tell_with
 from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
@@ -264,13 +254,8 @@ class GulpIngestor:
         resumed: bool,
     ) -> None:
         stored = self._stored_ids(journal.first_number if resumed else None)
-        ids = self._item_ids()
         try:
-            sifted = (
-                Sifted()
-                if ids is None
-                else sift_ids(self.adapter, ids, stored, self.on_duplicate)
-            )
+            plan = self._plan(stored)
         except DuplicateIdError as cause:
             if resumed or JOURNAL_NAME not in store.names():
                 raise
@@ -278,18 +263,14 @@ class GulpIngestor:
                 f"{cause}. A run into this folder was interrupted: resume=True (on the "
                 "command line --resume) goes on with it"
             ) from cause
-        planned = self._tasks(sifted.left_out)
-        if self.shard is not None:
-            planned = self._share(planned, sifted)
-        report.skipped += sifted.skipped
-        report.failures.extend(sifted.failures)
-        self._note_failures(sifted.failures, None)
-        plan = _digest(planned, ids)
+        report.skipped += plan.skipped
+        report.failures.extend(plan.failures)
+        self._note_failures(plan.failures, None)
         if resumed:
-            journal.refuse_other_plan(plan)
+            journal.refuse_other_plan(plan.digest())
         else:
             self._sweep(store, journal)
-            journal.begin(list_chunks(store.names()).next_number, plan)
+            journal.begin(list_chunks(store.names()).next_number, plan.digest())
         write_labels(self.adapter, self.output_folder)
         job = Job(
             self.adapter,
@@ -297,20 +278,20 @@ class GulpIngestor:
             self.encoder,
             self.on_duplicate,
             self.chunk_bytes,
-            stored if ids is None else frozenset(),
+            stored if plan.ids is None else frozenset(),
             resume=resumed,
         )
         publisher = Publisher(
             store,
             journal,
             report,
-            in_order=self.chunk_bytes is not None or ids is None,
-            watch_ids=ids is None,
+            in_order=self.chunk_bytes is not None or plan.ids is None,
+            watch_ids=plan.ids is None,
             on_duplicate=self.on_duplicate,
         )
         finished = publisher.take_up()
         tasks = []
-        for task in planned:
+        for task in plan.tasks:
             if task.index in finished:
                 on_task()
             else:
@@ -377,35 +358,16 @@ class GulpIngestor:
         return dict(json.loads(json.dumps(arguments)))
 
     def _is_complete(self) -> bool:
-        """Tell whether the directory's last run was this one, and left nothing out."""
-        with GulpDirectory(self.output_folder) as directory:
-            runs = directory.manifest.runs
-            missing = self._missing_ids(directory)
-        arguments = self._arguments()
-        return (
-            not missing
-            and bool(runs)
-            and all(
-                arguments[key] == value
-                for key, value in (
-                    ("adapter", runs[-1].adapter),
-                    ("options", runs[-1].options),
-                    ("encoder", runs[-1].encoder),
-                )
-            )
-        )
+        ids = item_ids(self.adapter) if self.shard is None else None
+        return is_complete(self.output_folder, self._arguments(), ids)
 
-    def _missing_ids(self, directory: GulpDirectory) -> bool:
-        """Tell whether ids are neither stored nor known to have failed."""
-        store = self.output_store()
-        ids = self._item_ids()
-        # What was deleted is not missing, and once it is erased has no name.
-        if ids is None or self.shard is not None or REMOVALS_NAME in store.names():
-            return False
-        failed = failed_positions(store)
-        return any(
-            id_ not in directory and position not in failed
-            for position, id_ in enumerate(ids)
+    def _plan(self, stored: frozenset[str]) -> RunPlan:
+        return plan_run(
+            self.adapter,
+            stored,
+            items_per_chunk=self.videos_per_chunk,
+            on_duplicate=self.on_duplicate,
+            shard=self.shard,
         )
 
     def _stored_ids(self, before: int | None) -> frozenset[str]:
@@ -434,32 +396,6 @@ class GulpIngestor:
     def _tell(self, **counts: int) -> None:
         if self.progress is not None:
             self.progress(**counts)
-
-    def _tasks(self, left_out: set[int]) -> list[Task]:
-        """Cut what is to be stored into chunks, as if nothing else were there."""
-        positions = [n for n in range(len(self.adapter)) if n not in left_out]
-        if not positions:
-            return []
-        tasks = []
-        slices = calculate_chunk_slices(self.videos_per_chunk, len(positions))
-        for index, part in enumerate(slices):
-            span = range(positions[part.start], positions[part.stop - 1] + 1)
-            between = frozenset(left_out.intersection(span))
-            tasks.append(Task(index, span.start, span.stop, between))
-        return tasks
-
-    def _share(self, tasks: list[Task], sifted: Sifted) -> list[Task]:
-        """Leave what is in the run's shard; of items left out as well."""
-        if self.shard is None:
-            return tasks
-        positions = self.shard.positions(tasks, len(self.adapter))
-        if self.on_duplicate == "skip":
-            sifted.skipped = len(sifted.left_out.intersection(positions))
-        sifted.failures = [
-            failure for failure in sifted.failures if failure.position in positions
-        ]
-        mine = self.shard.chunks(len(tasks))
-        return [replace(tasks[n], index=k) for k, n in enumerate(mine)]
 
     def _work(
         self,
@@ -539,18 +475,6 @@ class GulpIngestor:
             return in_this_process(job, progress)
         return in_worker_processes(self.num_workers, job, progress, crashed.items)
 
-    def _item_ids(self) -> list[str] | None:
-        tell = getattr(self.adapter, "item_ids", None)
-        ids = tell() if tell is not None else None
-        if ids is None:
-            return None
-        if len(ids) != len(self.adapter):
-            raise IngestError(
-                f"the adapter {type(self.adapter).__name__} lists {len(ids)} ids for "
-                f"{len(self.adapter)} items"
-            )
-        return [str(id_) for id_ in ids]
-
     def _note_failures(
         self, failures: list[ItemFailure], first_error: Exception | None
     ) -> None:
@@ -568,12 +492,6 @@ class GulpIngestor:
         if self._first_error is not None:
             return self._first_error[1]
         return IngestError(str(report.failures[0]))
-
-
-def _digest(tasks: list[Task], ids: list[str] | None) -> str:
-    """Give what is the same only where the same items go into the same chunks."""
-    plan = [(task.start, task.stop, sorted(task.left_out)) for task in tasks]
-    return hashlib.sha256(json.dumps([plan, ids]).encode("ascii")).hexdigest()[:16]
 
 
 def _whole_number(name: str, value: Any) -> int:

@@ -1,0 +1,122 @@
+"""What a run is to store, and in which chunks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import IngestError
+from gulpio2.format.plan import calculate_chunk_slices
+from gulpio2.ingest.duplicates import Sifted, sift_ids
+from gulpio2.ingest.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gulpio2.ingest.report import ItemFailure
+    from gulpio2.ingest.shard import Shard
+    from gulpio2.ingest.task import OnDuplicate
+    from gulpio2.types import Adapter
+
+__all__ = ["RunPlan", "item_ids", "plan_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """The tasks of a run, and what is known of its items before it."""
+
+    tasks: list[Task]
+    ids: list[str] | None
+    """Of all items, by position; None if the adapter does not list them."""
+    skipped: int
+    """Items that are left out, and counted as nothing else."""
+    failures: list[ItemFailure]
+    """Items that are left out, and reported."""
+
+    def digest(self) -> str:
+        """Give what is the same only where the same items go into the same chunks."""
+        spans = [(task.start, task.stop, sorted(task.left_out)) for task in self.tasks]
+        text = json.dumps([spans, self.ids])
+        return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+
+
+def plan_run(
+    adapter: Adapter,
+    stored: Collection[str],
+    *,
+    items_per_chunk: int,
+    on_duplicate: OnDuplicate,
+    shard: Shard | None = None,
+) -> RunPlan:
+    """Cut what is to be stored into chunks, as if nothing else were in the directory.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        What is ingested.
+    stored : collection of str
+        Ids in the directory.
+    items_per_chunk : int
+        Size of a chunk; a task writes one, or several where they are limited by bytes.
+    on_duplicate : {"raise", "skip", "report"}
+        What to do about ids that are taken. An adapter that does not list its ids is
+        not asked; its tasks see to that.
+    shard : Shard, optional
+        Leave what is in this share, of items left out as well.
+
+    Raises
+    ------
+    DuplicateIdError
+        Ids are taken, and `on_duplicate` is "raise".
+    IngestError
+        The adapter lists more or fewer ids than it has items.
+    """
+    ids = item_ids(adapter)
+    sifted = Sifted() if ids is None else sift_ids(adapter, ids, stored, on_duplicate)
+    tasks = _tasks(len(adapter), sifted.left_out, items_per_chunk)
+    if shard is None:
+        return RunPlan(tasks, ids, sifted.skipped, sifted.failures)
+    positions = shard.positions(tasks, len(adapter))
+    skipped = (
+        len(sifted.left_out.intersection(positions)) if on_duplicate == "skip" else 0
+    )
+    failures = [failure for failure in sifted.failures if failure.position in positions]
+    mine = shard.chunks(len(tasks))
+    return RunPlan(
+        [replace(tasks[n], index=k) for k, n in enumerate(mine)], ids, skipped, failures
+    )
+
+
+def item_ids(adapter: Adapter) -> list[str] | None:
+    """List the ids of an adapter by position; None if it does not.
+
+    Raises
+    ------
+    IngestError
+        They are more or fewer than its items.
+    """
+    tell = getattr(adapter, "item_ids", None)
+    ids = tell() if tell is not None else None
+    if ids is None:
+        return None
+    if len(ids) != len(adapter):
+        raise IngestError(
+            f"the adapter {type(adapter).__name__} lists {len(ids)} ids for "
+            f"{len(adapter)} items"
+        )
+    return [str(id_) for id_ in ids]
+
+
+def _tasks(num_items: int, left_out: set[int], items_per_chunk: int) -> list[Task]:
+    positions = [n for n in range(num_items) if n not in left_out]
+    if not positions:
+        return []
+    tasks = []
+    slices = calculate_chunk_slices(items_per_chunk, len(positions))
+    for index, part in enumerate(slices):
+        span = range(positions[part.start], positions[part.stop - 1] + 1)
+        between = frozenset(left_out.intersection(span))
+        tasks.append(Task(index, span.start, span.stop, between))
+    return tasks
