@@ -105,7 +105,8 @@ def merge_directories(
     IngestSettingError
         A part is the target.
     IngestError
-        A part is unfinished, holds deleted items, or numbers its labels otherwise.
+        A part or the target is unfinished; or a part holds deleted items, or numbers
+        its labels otherwise.
     DuplicateIdError
         Two items have the same id. Nothing was written.
     LockedError
@@ -128,6 +129,12 @@ def merge_directories(
         found = [_open_part(stack, Path(path)) for path in parts]
         out.make()
         stack.enter_context(out.lock())
+        if JOURNAL_NAME in out.names():
+            raise IngestError(
+                f"the ingest into {target} was not finished, and would go on where the "
+                "merged chunks are put. Finish it (gulp2 ingest ... --resume) before "
+                "merging"
+            )
         remove_leftovers(out)
         report = MergeReport()
         present = _present_chunks(found, target)

@@ -189,8 +189,9 @@ def test_deleting_again_after_a_crash_half_way_accounts_for_the_bytes_once(tmp_p
     assert check_directory(tmp_path, deep=True).problems == []
 
 
-@pytest.mark.parametrize("ids", [["item0", "item1"], ["item1"]])
-def test_what_is_appended_after_an_interrupted_compaction_is_called_sound(folder, ids):
+@pytest.mark.parametrize("then", [[], ["new"], ["newer"], ["new", "newer"]])
+@pytest.mark.parametrize("ids", [["item0", "item1"], ["item1"], ["item0"]])
+def test_what_comes_after_an_interrupted_compaction_is_called_sound(folder, ids, then):
     delete_items(folder, ids)
     told = set()
     for operation in range(1, 40):
@@ -206,6 +207,9 @@ def test_what_is_appended_after_an_interrupted_compaction_is_called_sound(folder
         chunk = GulpChunk(copy / "data_0.gulp", copy / "meta_0.gmeta")
         with chunk.open("ab"):
             chunk.append("new", {}, make_frames(3, seed=9))
+            chunk.append("newer", {}, make_frames(2, seed=8))
+        if then:
+            delete_items(copy, then)
         problems = check_directory(copy, deep=True).problems
         codes = {problem.code for problem in problems}
         assert codes <= {"partial-file", "unfinished-compaction"}

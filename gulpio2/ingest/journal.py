@@ -38,6 +38,7 @@ class RunJournal:
         self.arguments = dict(arguments)
         self.first_number = 0
         self.finished: list[dict[str, Any]] = []
+        self._ends: list[int] = []
         self._plan: str | None = None
         self._writer: StoreWriter | None = None
 
@@ -90,7 +91,7 @@ class RunJournal:
             )
         self.first_number = lines[0]["first_number"]
         self._plan = lines[0]["plan"]
-        self.finished = lines[1:]
+        self.finished, self._ends = lines[1:], ends
         self._writer = self.store.extend(JOURNAL_NAME)
         self._writer.truncate(ends[-1])
         return True
@@ -119,6 +120,13 @@ class RunJournal:
             raise IngestError("the journal was not begun")
         self._writer.write(dump_line(line))
         self._writer.sync()
+
+    def drop_last(self) -> None:
+        """Take the last task back, of what was taken up: it is to be done again."""
+        if self._writer is None:
+            raise IngestError("the journal was not begun")
+        self.finished.pop()
+        self._writer.truncate(self._ends[len(self.finished)])
 
     def close(self) -> None:
         """Close the file; it stays for a run that resumes."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import bisect
 import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import MetaFileError, StorageError
-from gulpio2.format.checks import Problem, Record, check_ids, check_names
+from gulpio2.format.checks import Problem, check_ids, check_names
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -30,12 +29,12 @@ from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.removal import read_removals
 from gulpio2.sanity.data_files import DataFileCheck
+from gulpio2.sanity.deleted import overwritten
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from gulpio2.format.checks import Record
     from gulpio2.types import Progress, StrPath
 
 __all__ = ["check_directory"]
@@ -221,11 +220,14 @@ class _DirectoryCheck:
             self.findings.progress(num_bytes=size)
             return  # the map is lost, which says nothing about the data
         erased = list(self.removals.erased.get(number, []))
-        records = hidden.records
-        # Nothing is written over deleted frames before they are erased: where something
-        # was, it was appended since.
-        old = list(_not_over(records, found.records))
-        if records and self._is_compacted(name, size, old):
+        intact: list[Record] = []
+        zeroed: list[Record] = []
+        over = overwritten(hidden.records, found.records) if hidden.records else set()
+        for place, record in enumerate(hidden.records):
+            if place not in over:
+                is_zeroed = self._is_zeroed(name, size, record)
+                (zeroed if is_zeroed else intact).append(record)
+        if over or zeroed:
             text = (
                 "has lost the frames of deleted items, and is not noted as compacted: "
                 "that was interrupted. Run `gulp2 compact` again"
@@ -233,31 +235,19 @@ class _DirectoryCheck:
             self.findings.add([Problem("unfinished-compaction", text, name)])
             spans = [
                 (record.loc, min(record.loc + record.length, size))
-                for record in old
+                for record in zeroed
                 if record.loc < size
             ]
             erased = merge_spans([*erased, *spans])
-            records = []
         DataFileCheck(self.store, name, size, self.findings).run(
-            [*found.records, *records], erased
+            [*found.records, *intact], erased
         )
 
-    def _is_compacted(self, name: str, size: int, deleted: list[Record]) -> bool:
-        """Tell whether frames are erased, by their first bytes."""
+    def _is_zeroed(self, name: str, size: int, deleted: Record) -> bool:
+        """Tell whether a frame is erased, by its first bytes."""
         try:
-            return all(
-                record.loc >= size
-                or not any(self.store.read_at(name, record.loc, min(2, record.length)))
-                for record in deleted
+            return deleted.loc >= size or not any(
+                self.store.read_at(name, deleted.loc, min(2, deleted.length))
             )
         except OSError:  # said where the file is looked at
             return False
-
-
-def _not_over(deleted: list[Record], present: list[Record]) -> Iterator[Record]:
-    """Give the deleted records that share no byte with those that are there."""
-    spans = merge_spans((each.loc, each.loc + each.length) for each in present)
-    for record in deleted:
-        at = bisect.bisect(spans, (record.loc + record.length,)) - 1
-        if at < 0 or spans[at][1] <= record.loc:
-            yield record

@@ -1,0 +1,146 @@
+"""Resuming where files have come or gone since the run was interrupted."""
+
+import os
+
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import IngestError
+from gulpio2.merge import merge_directories
+from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing.faults import content, in_child, kill_at_operation
+
+
+def ingest(folder, *, resume=False, **options):
+    adapter = FrameAdapter(num_items=6, num_frames=2, list_ids="chunk_bytes" in options)
+    return GulpIngestor(adapter, folder, 2, 1, resume=resume, **options)
+
+
+def kill(folder, moment, run):
+    """Have a run end at an operation; tell whether it got there."""
+
+    def killed():
+        kill_at_operation(moment)
+        run(folder).run()
+
+    return os.WIFSIGNALED(in_child(killed))
+
+
+def refusal(folder, **options):
+    """Resume, and give what is said against it; nothing if all is well."""
+    try:
+        ingest(folder, resume=True, **options).run()
+    except IngestError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(params=["one chunk a task", "chunks by bytes"])
+def options(request):
+    return {} if request.param == "one chunk a task" else {"chunk_bytes": 1500}
+
+
+def test_what_was_cleared_away_is_made_again_or_told(tmp_path, options):
+    # As somebody does on a full disk.
+    ingest(tmp_path / "whole", **options).run()
+    whole = content(tmp_path / "whole")
+    endings = set()
+    for moment in range(1, 400):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        if not kill(folder, moment, lambda folder: ingest(folder, **options)):
+            break
+        for path in folder.glob("*.partial"):
+            path.unlink()
+        before = content(folder)
+        if told := refusal(folder, **options):
+            # Chunks of a task whose first ones are there already.
+            assert "which the interrupted run had stored. Put it back" in told
+            assert content(folder) == before
+            endings.add("told")
+        else:
+            assert content(folder) == whole
+            endings.add("made again")
+    assert moment > 50
+    assert endings == ({"told", "made again"} if options else {"made again"})
+
+
+def others(folder):
+    """Make another run into the same folder."""
+    return GulpIngestor(Others(num_items=3, list_ids=False), folder, 1, 1)
+
+
+class Others(FrameAdapter):
+    """Items with other names."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": f"other{item['id']}"}
+
+
+def test_a_run_killed_while_it_clears_another_away_leaves_that_one_to_be_resumed(
+    tmp_path,
+):
+    ingest(tmp_path / "whole").run()
+    whole = content(tmp_path / "whole")
+    resumed = 0
+    for moment in range(30, 90, 6):
+        for later in range(1, 40):
+            folder = tmp_path / f"{moment}-{later}"
+            assert kill(folder, moment, ingest)
+            journal = content(folder)["ingest.journal"]
+            present = set(GulpDirectory(folder).chunk_lookup)
+            if not kill(folder, later, others):
+                break
+            if content(folder).get("ingest.journal") != journal:
+                break  # the other run is the one to be resumed
+            assert set(GulpDirectory(folder).chunk_lookup) == present
+            ingest(folder, resume=True).run()
+            assert content(folder) == whole
+            resumed += 1
+    assert resumed > 50
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """Make a directory whose ingest was killed when it had one chunk of three."""
+    folder = tmp_path / "interrupted"
+    assert kill(folder, 60, ingest)
+    assert 0 < len(GulpDirectory(folder)) < 6
+    return folder
+
+
+def test_a_chunk_that_was_written_meanwhile_is_not_written_over(interrupted):
+    (chunk,) = GulpDirectory(interrupted).new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append("mine", {}, make_frames(2))
+    before = content(interrupted)
+    with pytest.raises(IngestError, match="something else has written chunk 2, where"):
+        ingest(interrupted, resume=True).run()
+    assert content(interrupted) == before
+    report = GulpIngestor(
+        FrameAdapter(num_items=6, num_frames=2), interrupted, 2, 1, on_duplicate="skip"
+    ).run()
+    assert report.items + report.skipped == 6
+    assert set(GulpDirectory(interrupted).chunk_lookup) == {
+        "mine",
+        *(f"item{number}" for number in range(6)),
+    }
+
+
+def test_nothing_is_merged_into_an_unfinished_directory(interrupted, tmp_path):
+    others(tmp_path / "part").run()
+    before = content(interrupted)
+    with pytest.raises(IngestError, match="interrupted was not finished, and would go"):
+        merge_directories([tmp_path / "part"], interrupted)
+    assert content(interrupted) == before
+    ingest(interrupted, resume=True).run()
+    assert merge_directories([tmp_path / "part"], interrupted).items == 3
+
+
+def test_a_chunk_of_the_run_that_is_gone_is_told(interrupted):
+    (interrupted / "data_0.gulp").unlink()
+    (interrupted / "meta_0.gmeta").unlink()
+    missing = r"data_0\.gulp \(and 1 more\) is missing, which the interrupted run had"
+    with pytest.raises(IngestError, match=missing):
+        ingest(interrupted, resume=True).run()
