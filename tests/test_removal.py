@@ -219,6 +219,34 @@ def test_what_comes_after_an_interrupted_compaction_is_called_sound(folder, ids,
     assert "unfinished-compaction" in told
 
 
+@pytest.mark.parametrize("then", [None, "append"])
+def test_an_interrupted_compaction_may_end_a_file_before_noted_holes(folder, then):
+    delete_items(folder, ["item0"])
+    compact_directory(folder)
+    delete_items(folder, ["item1"])
+    told = set()
+    for operation in range(1, 40):
+        copy = folder.parent / str(operation)
+        shutil.copytree(folder, copy)
+
+        def killed(copy=copy, operation=operation):
+            kill_at_operation(operation)
+            compact_directory(copy)
+
+        if os.WIFEXITED(in_child(killed)):
+            break
+        if then == "append":
+            chunk = GulpChunk(copy / "data_0.gulp", copy / "meta_0.gmeta")
+            with chunk.open("ab"):
+                chunk.append("new", {}, make_frames(3, seed=9))
+        codes = {problem.code for problem in check_directory(copy, deep=True).problems}
+        assert codes <= {"partial-file", "unfinished-compaction"}
+        told |= codes
+        compact_directory(copy)
+        assert check_directory(copy, deep=True).problems == []
+    assert "unfinished-compaction" in told
+
+
 def test_a_chunk_behind_a_link_is_not_compacted(folder, tmp_path):
     elsewhere = tmp_path / "elsewhere.gulp"
     (folder / "data_1.gulp").rename(elsewhere)

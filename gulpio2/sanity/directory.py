@@ -26,6 +26,7 @@ from gulpio2.format.map_checks import (
     check_map,
 )
 from gulpio2.format.removals import Removals, merge_spans
+from gulpio2.format.salvage import gaps_between
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.removal import read_removals
 from gulpio2.sanity.data_files import DataFileCheck
@@ -233,12 +234,10 @@ class _DirectoryCheck:
                 "that was interrupted. Run `gulp2 compact` again"
             )
             self.findings.add([Problem("unfinished-compaction", text, name)])
-            spans = [
-                (record.loc, min(record.loc + record.length, size))
-                for record in zeroed
-                if record.loc < size
-            ]
-            erased = merge_spans([*erased, *spans])
+            # It left holes where nothing is now, whatever was noted before.
+            holes = merge_spans([*erased, *map(_span, zeroed)])
+            filled = map(_span, [*found.records, *intact])
+            erased = gaps_between([*filled, *gaps_between(holes, size)], size)
         DataFileCheck(self.store, name, size, self.findings).run(
             [*found.records, *intact], erased
         )
@@ -251,3 +250,7 @@ class _DirectoryCheck:
             )
         except OSError:  # said where the file is looked at
             return False
+
+
+def _span(record: Record) -> tuple[int, int]:
+    return record.loc, record.loc + record.length
