@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
+from gulpio2.errors import IngestError
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.local import new_token
 
@@ -46,7 +47,23 @@ class StagedChunk:
         names : collection of str
             What is in the store: a file that is not there any more has been renamed
             by a run that was interrupted.
+
+        Raises
+        ------
+        IngestError
+            There is another chunk of that name already.
         """
+        if self.meta in names and (there := _content(store, meta_name)) is not None:
+            if there != store.read(self.meta):
+                raise IngestError(
+                    f"{store.path(meta_name)} is there, and is not what this run would "
+                    "store: something else has written it since the run was "
+                    "interrupted. Run without resuming: what is there stays, and ids "
+                    "that are there can be skipped (on_duplicate='skip', on the "
+                    "command line --on-duplicate skip)"
+                )
+            self.discard(store)  # done before, by a run whose journal was damaged
+            return
         for partial, name in ((self.data, data_name), (self.meta, meta_name)):
             if partial in names:
                 store.rename(partial, name)
@@ -56,6 +73,13 @@ class StagedChunk:
         """Remove both files."""
         store.remove(self.data)
         store.remove(self.meta)
+
+
+def _content(store: Store, name: str) -> bytes | None:
+    try:
+        return store.read(name)
+    except FileNotFoundError:
+        return None
 
 
 class ChunkSession:

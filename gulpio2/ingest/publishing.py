@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import DuplicateIdError, IngestError
-from gulpio2.format.layout import data_name, list_chunks, meta_name
+from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.staging import StagedChunk
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
 
 __all__ = ["Publisher"]
-
-# Chunks named in a message; the rest is counted.
-_NAMED = 3
 
 
 class Publisher:
@@ -143,7 +140,7 @@ class Publisher:
         Raises
         ------
         IngestError
-            Chunks that it had stored are missing, or others have their numbers.
+            Chunks that it had stored are missing, or others have taken their numbers.
         """
         names = set(self.store.names())
         self._compare(names)
@@ -154,26 +151,25 @@ class Publisher:
                 self.report.resumed += ids if isinstance(ids, int) else len(ids)
         return {line["task"] for line in self.journal.finished}
 
-    def _compare(self, names: Collection[str]) -> None:
+    def _compare(self, names: set[str]) -> None:
         """Compare the journal with what is there, before anything is renamed.
 
         A run ends at most between the last line and the names of that task's chunks. If
         their files were removed since, which they may be until a map of them is in
         place, that task is done again.
         """
-        ours: set[int] = set()
         lost: list[str] = []
         for line in tuple(self.journal.finished):
             missing = []
             for part in line["parts"]:
-                ours.add(part["number"])
-                wanted = meta_name(part["number"])
-                if part["meta"] in names and wanted in names:
-                    self._refuse([part["number"]])
-                if part["data"] not in names and data_name(part["number"]) not in names:
-                    missing.append(data_name(part["number"]))
-                if part["meta"] not in names and wanted not in names:
-                    missing.append(wanted)
+                number = part["number"]
+                pairs = (
+                    (part["data"], data_name(number)),
+                    (part["meta"], meta_name(number)),
+                )
+                missing += [
+                    name for staged, name in pairs if not {staged, name} & names
+                ]
             is_begun = any(meta_name(part["number"]) in names for part in line["parts"])
             if missing and not is_begun and line is self.journal.finished[-1]:
                 self.journal.drop_last()
@@ -187,21 +183,6 @@ class Publisher:
                 "run without resuming: ids that are there can be skipped "
                 "(on_duplicate='skip', on the command line --on-duplicate skip)"
             )
-        listing = list_chunks(names)
-        there = {*listing.chunks, *listing.data_only, *listing.meta_only}
-        if others := {n for n in there - ours if n >= self.first_number}:
-            self._refuse(sorted(others))
-
-    def _refuse(self, numbers: list[int]) -> NoReturn:
-        """Refuse to write over chunks of others."""
-        chunks = ", ".join(map(str, numbers[:_NAMED]))
-        more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
-        raise IngestError(
-            f"since the run into {self.store.path('')} was interrupted, something else "
-            f"has written chunk {chunks}{more}, where it would go on. Run without "
-            "resuming: what is there stays, and ids that are there can be skipped "
-            "(on_duplicate='skip', on the command line --on-duplicate skip)"
-        )
 
     def _publish(self, line: Mapping[str, Any], names: Collection[str]) -> None:
         """Give chunks their names, those that have not got them yet."""

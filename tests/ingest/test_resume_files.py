@@ -115,9 +115,13 @@ def test_a_chunk_that_was_written_meanwhile_is_not_written_over(interrupted):
     with chunk.open("wb"):
         chunk.append("mine", {}, make_frames(2))
     before = content(interrupted)
-    with pytest.raises(IngestError, match="something else has written chunk 2, where"):
-        ingest(interrupted, resume=True).run()
-    assert content(interrupted) == before
+    for _ in range(2):
+        with pytest.raises(IngestError, match=r"meta_2\.gmeta is there, and is not wh"):
+            ingest(interrupted, resume=True).run()
+        after = content(interrupted)
+        assert {name: after[name] for name in before if "journal" not in name} == {
+            name: data for name, data in before.items() if "journal" not in name
+        }
     report = GulpIngestor(
         FrameAdapter(num_items=6, num_frames=2), interrupted, 2, 1, on_duplicate="skip"
     ).run()
