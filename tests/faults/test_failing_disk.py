@@ -379,7 +379,10 @@ def test_a_disk_that_breaks_while_it_is_written_to_stops_the_run(
         run = gulp2(disk / "out", *options, adapter_folder=tmp_path)
         try:
             there = [wait.with_name("wait.there"), disk / "out" / "meta_0.gmeta"]
-            while not all(path.exists() for path in there):
+            # Its name is on the disk once its journal is gone, and not before.
+            while not all(path.exists() for path in there) or any(
+                (disk / "out").glob("chunk_0.journal.*")
+            ):
                 assert run.poll() is None, run.communicate()
                 time.sleep(0.01)
             harm(disk)
