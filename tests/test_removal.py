@@ -189,10 +189,8 @@ def test_deleting_again_after_a_crash_half_way_accounts_for_the_bytes_once(tmp_p
     assert check_directory(tmp_path, deep=True).problems == []
 
 
-@pytest.mark.parametrize("then", [[], ["new"], ["newer"], ["new", "newer"]])
-@pytest.mark.parametrize("ids", [["item0", "item1"], ["item1"], ["item0"]])
-def test_what_comes_after_an_interrupted_compaction_is_called_sound(folder, ids, then):
-    delete_items(folder, ids)
+def after_killed_compactions(folder, then):
+    """Kill a compaction at each operation, do something, and look what is said."""
     told = set()
     for operation in range(1, 40):
         copy = folder.parent / str(operation)
@@ -204,47 +202,42 @@ def test_what_comes_after_an_interrupted_compaction_is_called_sound(folder, ids,
 
         if os.WIFEXITED(in_child(killed)):
             break
-        chunk = GulpChunk(copy / "data_0.gulp", copy / "meta_0.gmeta")
-        with chunk.open("ab"):
-            chunk.append("new", {}, make_frames(3, seed=9))
-            chunk.append("newer", {}, make_frames(2, seed=8))
-        if then:
-            delete_items(copy, then)
-        problems = check_directory(copy, deep=True).problems
-        codes = {problem.code for problem in problems}
-        assert codes <= {"partial-file", "unfinished-compaction"}
-        told |= codes
-        compact_directory(copy)
-        assert check_directory(copy, deep=True).problems == []
-    assert "unfinished-compaction" in told
-
-
-@pytest.mark.parametrize("then", [None, "append"])
-def test_an_interrupted_compaction_may_end_a_file_before_noted_holes(folder, then):
-    delete_items(folder, ["item0"])
-    compact_directory(folder)
-    delete_items(folder, ["item1"])
-    told = set()
-    for operation in range(1, 40):
-        copy = folder.parent / str(operation)
-        shutil.copytree(folder, copy)
-
-        def killed(copy=copy, operation=operation):
-            kill_at_operation(operation)
-            compact_directory(copy)
-
-        if os.WIFEXITED(in_child(killed)):
-            break
-        if then == "append":
-            chunk = GulpChunk(copy / "data_0.gulp", copy / "meta_0.gmeta")
-            with chunk.open("ab"):
-                chunk.append("new", {}, make_frames(3, seed=9))
+        then(copy)
         codes = {problem.code for problem in check_directory(copy, deep=True).problems}
         assert codes <= {"partial-file", "unfinished-compaction"}
         told |= codes
         compact_directory(copy)
         assert check_directory(copy, deep=True).problems == []
     assert "unfinished-compaction" in told
+
+
+def append_two(folder):
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("ab"):
+        chunk.append("new", {}, make_frames(3, seed=9))
+        chunk.append("newer", {}, make_frames(2, seed=8))
+
+
+@pytest.mark.parametrize("deleted", [[], ["new"], ["newer"], ["new", "newer"]])
+@pytest.mark.parametrize("ids", [["item0", "item1"], ["item1"], ["item0"]])
+def test_what_comes_after_an_interrupted_compaction_is_called_sound(
+    folder, ids, deleted
+):
+    def append_and_delete(copy):
+        append_two(copy)
+        if deleted:
+            delete_items(copy, deleted)
+
+    delete_items(folder, ids)
+    after_killed_compactions(folder, append_and_delete)
+
+
+@pytest.mark.parametrize("then", [lambda _folder: None, append_two])
+def test_an_interrupted_compaction_may_end_a_file_before_noted_holes(folder, then):
+    delete_items(folder, ["item0"])
+    compact_directory(folder)
+    delete_items(folder, ["item1"])
+    after_killed_compactions(folder, then)
 
 
 def test_a_chunk_behind_a_link_is_not_compacted(folder, tmp_path):
