@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkSession", "StagedChunk"]
 
+BLOCK = 1 << 20
+"""Bytes that are compared at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
@@ -51,19 +54,16 @@ class StagedChunk:
         Raises
         ------
         IngestError
-            There is another chunk of that name already.
+            There is another chunk of that name already, or what may be left of one: a
+            data file whose map was lost.
         """
         if self.meta in names and (there := _content(store, meta_name)) is not None:
             if there != store.read(self.meta):
-                raise IngestError(
-                    f"{store.path(meta_name)} is there, and is not what this run would "
-                    "store: something else has written it since the run was "
-                    "interrupted. Run without resuming: what is there stays, and ids "
-                    "that are there can be skipped (on_duplicate='skip', on the "
-                    "command line --on-duplicate skip)"
-                )
+                raise _is_another(store.path(meta_name))
             self.discard(store)  # done before, by a run whose journal was damaged
             return
+        if self.data in names and not _is_free_or_same(store, data_name, self.data):
+            raise _is_another(store.path(data_name))
         for partial, name in ((self.data, data_name), (self.meta, meta_name)):
             if partial in names:
                 store.rename(partial, name)
@@ -80,6 +80,30 @@ def _content(store: Store, name: str) -> bytes | None:
         return store.read(name)
     except FileNotFoundError:
         return None
+
+
+def _is_free_or_same(store: Store, name: str, other: str) -> bool:
+    """Tell whether a file of this name is missing, or has the bytes of the other."""
+    try:
+        size = store.size(name)
+    except FileNotFoundError:
+        return True
+    if size != store.size(other):
+        return False
+    for start in range(0, size, BLOCK):
+        length = min(BLOCK, size - start)
+        if store.read_at(name, start, length) != store.read_at(other, start, length):
+            return False
+    return True
+
+
+def _is_another(path: str) -> IngestError:
+    return IngestError(
+        f"{path} is there, and is not what this run would store: something else has "
+        "written it since the run was interrupted. Run without resuming: what is there "
+        "stays, and ids that are there can be skipped (on_duplicate='skip', on the "
+        "command line --on-duplicate skip)"
+    )
 
 
 class ChunkSession:

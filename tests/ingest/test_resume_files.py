@@ -132,6 +132,33 @@ def test_a_chunk_that_was_written_meanwhile_is_not_written_over(interrupted):
     }
 
 
+@pytest.mark.parametrize("length", [400, None])
+def test_a_data_file_without_map_is_not_written_over(interrupted, length):
+    # It may be all that is left of a chunk.
+    ingest(interrupted.parent / "whole").run()
+    data = interrupted / "data_2.gulp"
+    size = (interrupted.parent / "whole" / data.name).stat().st_size
+    data.write_bytes(b"\x07" * (length or size))
+    before = data.read_bytes()
+    for _ in range(2):
+        with pytest.raises(IngestError, match=r"data_2\.gulp is there, and is not wh"):
+            ingest(interrupted, resume=True).run()
+        assert data.read_bytes() == before
+    report = ingest(interrupted, on_duplicate="skip").run()
+    assert (report.items, report.skipped) == (2, 4)
+    assert data.read_bytes() == before
+    assert len(GulpDirectory(interrupted)) == 6
+
+
+def test_a_data_file_of_the_run_itself_is_no_other(interrupted):
+    # The run that renamed it was killed before its map, and lost its journal's end.
+    whole = interrupted.parent / "whole"
+    ingest(whole).run()
+    (interrupted / "data_2.gulp").write_bytes((whole / "data_2.gulp").read_bytes())
+    ingest(interrupted, resume=True).run()
+    assert content(interrupted) == content(whole)
+
+
 def test_nothing_is_merged_into_an_unfinished_directory(interrupted, tmp_path):
     others(tmp_path / "part").run()
     before = content(interrupted)
