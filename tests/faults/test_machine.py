@@ -14,7 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.errors import IngestError
 from gulpio2.format.layout import list_chunks, meta_name
+from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
@@ -23,6 +25,8 @@ from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import in_child, kill_at_operation
 
+REFUSED = 17
+"""Exit status of a process whose work was refused, as it may be."""
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 
 
@@ -68,6 +72,8 @@ class Directory(RuleBasedStateMachine):
         self.items: set[str] = set()
         self.next = 0
         self.interrupted: Any = None
+        self.has_others = False  # chunks beside those of the interrupted run
+        self.parts: dict[Path, set[str]] = {}
 
     def new_items(self, count):
         numbers = list(range(self.next, self.next + count))
@@ -109,14 +115,72 @@ class Directory(RuleBasedStateMachine):
         elif f'"numbers": {adapter.numbers}' in journal.read_text():
             self.interrupted = adapter
             self.visible = present & ids
+            self.has_others = False
 
     @precondition(lambda self: self.interrupted is not None)
-    @rule()
-    def resume(self):
-        GulpIngestor(self.interrupted, self.folder, 2, 1, resume=True).run()
+    @rule(killed_at=st.none() | st.integers(1, 40))
+    def resume(self, killed_at):
+        ids = set(self.interrupted.item_ids())
         missing = self.visible - self.items  # deleted in between
-        self.items |= set(self.interrupted.item_ids()) - missing
-        self.interrupted = None
+        others = self.present() - ids
+
+        def work():
+            GulpIngestor(self.interrupted, self.folder, 2, 1, resume=True).run()
+
+        is_whole = self.change(work, killed_at, may_refuse=self.is_taken_number)
+        present = self.present()
+        assert others | (self.items & ids) <= present <= others | (ids - missing)
+        if is_whole:
+            assert present == others | (ids - missing)
+        self.items = present
+        self.visible |= present & ids
+        if not (self.folder / "ingest.journal").exists():
+            self.interrupted = None
+
+    def is_taken_number(self, error):
+        """Tell whether resuming may be refused so: another chunk has its number."""
+        return "is there, and is not what" in str(error) and self.has_others
+
+    @rule(count=st.integers(1, 2), killed_at=st.none() | st.integers(1, 12))
+    def write_a_chunk(self, count, killed_at):
+        adapter = self.new_items(count)
+
+        def write():
+            self.folder.mkdir(exist_ok=True)
+            with GulpDirectory(self.folder) as directory:
+                (chunk,) = directory.new_chunks(1)
+            with chunk.open("wb"):
+                for item in adapter.iter_data():
+                    chunk.append(item["id"], item["meta"], item["frames"])
+
+        self.has_others = True
+        is_whole = self.change(write, killed_at)
+        self.came(set(adapter.item_ids()), is_whole=is_whole)
+
+    @precondition(lambda self: self.folder.exists())
+    @rule(count=st.integers(1, 3), killed_at=st.none() | st.integers(1, 25))
+    def merge(self, count, killed_at):
+        part = self.root / f"part{len(self.parts)}"
+        adapter = self.new_items(count)
+        GulpIngestor(adapter, part, 2, 1).run()
+        ids = set(adapter.item_ids())
+        self.parts[part] = ids
+
+        def is_unfinished(error):
+            is_there = (self.folder / "ingest.journal").exists()
+            return "was not finished" in str(error) and is_there
+
+        is_whole = self.change(
+            lambda: merge_directories([part], self.folder), killed_at, is_unfinished
+        )
+        self.came(ids, is_whole=is_whole)
+
+    def came(self, ids, *, is_whole):
+        """Take notice of what there is after items were added, or not quite."""
+        present = self.present()
+        assert self.items <= present <= self.items | ids
+        assert not is_whole or ids <= present
+        self.items = present
 
     @precondition(lambda self: self.items)
     @rule(data=st.data(), count=st.integers(1, 2))
@@ -147,18 +211,29 @@ class Directory(RuleBasedStateMachine):
     def compact(self, killed_at):
         self.change(lambda: compact_directory(self.folder), killed_at)
 
-    def change(self, work, killed_at):
-        """Do something, here or in a process that is killed on the way."""
+    def change(self, work, killed_at, may_refuse=lambda error: False):
+        """Do something, here or in a process that is killed; tell whether all of it."""
+
+        def done():
+            try:
+                work()
+            except IngestError as error:
+                if not may_refuse(error):
+                    raise
+                return False
+            return True
+
         if killed_at is None:
-            work()
-            return
+            return done()
 
         def killed():
             kill_at_operation(killed_at)
-            work()
+            if not done():
+                os._exit(REFUSED)
 
         status = in_child(killed)
-        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) in {0, REFUSED}
+        return status == 0
 
     @precondition(lambda self: self.items)
     @rule()
@@ -181,6 +256,10 @@ class Directory(RuleBasedStateMachine):
     @precondition(lambda self: self.items)
     @rule()
     def check(self):
+        for part, ids in self.parts.items():  # may share data files with the directory
+            assert check_directory(part, deep=True).problems == []
+            with GulpDirectory(part) as directory:
+                assert set(directory.chunk_lookup) == ids
         problems = check_directory(self.folder, deep=True).problems
         # A kill on the way may concern deleted items, and leave files behind.
         concerned = {problem.item for problem in problems}
