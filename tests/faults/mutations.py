@@ -217,6 +217,20 @@ MUTATIONS = [
         KILL,
     ),
     Mutation(
+        "resume over a chunk that another has written",
+        "staging.py",
+        "            if there != store.read(self.meta):\n",
+        "            if False:\n",
+        "tests/ingest/test_resume_files.py -k written_over",
+    ),
+    Mutation(
+        "resume over a data file without a map",
+        "staging.py",
+        "        if self.data in names and not _is_free_or_same(",
+        "        if False and not _is_free_or_same(",
+        "tests/ingest/test_resume_files.py -k written_over",
+    ),
+    Mutation(
         "do not cut off an item that failed",
         "appending.py",
         "            self._writer.truncate(position)\n",
