@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.storage.base import Store
 
-__all__ = ["ChunkSession", "StagedChunk"]
+__all__ = ["ChunkSession", "StagedChunk", "taken_number"]
 
 BLOCK = 1 << 20
 """Bytes that are compared at a time."""
@@ -59,11 +59,11 @@ class StagedChunk:
         """
         if self.meta in names and (there := _content(store, meta_name)) is not None:
             if there != store.read(self.meta):
-                raise _is_another(store.path(meta_name))
+                raise taken_number(store.path(meta_name))
             self.discard(store)  # done before, by a run whose journal was damaged
             return
         if self.data in names and not _is_free_or_same(store, data_name, self.data):
-            raise _is_another(store.path(data_name))
+            raise taken_number(store.path(data_name))
         for partial, name in ((self.data, data_name), (self.meta, meta_name)):
             if partial in names:
                 store.rename(partial, name)
@@ -97,7 +97,8 @@ def _is_free_or_same(store: Store, name: str, other: str) -> bool:
     return True
 
 
-def _is_another(path: str) -> IngestError:
+def taken_number(path: str) -> IngestError:
+    """Say that a file has the name that a chunk of an interrupted run is to get."""
     return IngestError(
         f"{path} is there, and is not what this run would store: something else has "
         "written it since the run was interrupted. Run without resuming: what is there "

@@ -26,6 +26,7 @@ from gulpio2.ingest.report import IngestReport, tell_with
 from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
+from gulpio2.storage.leftovers import remove_leftovers, remove_partials
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ class GulpIngestor:
         if resumed:
             journal.refuse_other_plan(plan.digest())
         else:
-            self._sweep(store, journal)
+            self._abandon(store, journal)
             journal.begin(list_chunks(store.names()).next_number, plan.digest())
         write_labels(self.adapter, self.output_folder)
         job = Job(
@@ -289,7 +290,7 @@ class GulpIngestor:
             watch_ids=plan.ids is None,
             on_duplicate=self.on_duplicate,
         )
-        finished = publisher.take_up()
+        finished = publisher.take_up(plan)
         tasks = []
         for task in plan.tasks:
             if task.index in finished:
@@ -322,7 +323,7 @@ class GulpIngestor:
             report,
             always=self.shard is not None,
         )
-        self._sweep(store, journal)
+        self._finish(store, journal)
         refresh_index(self.output_folder)
 
     def _folder_for_workers(self) -> str:
@@ -381,17 +382,22 @@ class GulpIngestor:
             )
 
     @staticmethod
-    def _sweep(store: Store, journal: RunJournal) -> None:
-        """Remove what writers left that are dead, for the lock is ours.
+    def _abandon(store: Store, journal: RunJournal) -> None:
+        """Remove what an interrupted run has left, for another takes its place.
 
-        The journal goes last: as long as it is there, what is left can be resumed.
+        The journal goes first: it promises that the other files are there.
         """
-        names = store.names()
-        for name in list_chunks(names).partials:
-            store.remove(name)
-        if JOURNAL_NAME in names:
-            store.sync_names()  # or the disk may keep the others and lose the journal
+        if JOURNAL_NAME in store.names():
             journal.remove()
+            store.sync_names()
+        remove_leftovers(store)
+
+    @staticmethod
+    def _finish(store: Store, journal: RunJournal) -> None:
+        """Remove what this run needed: the journal last, so that nothing is left."""
+        remove_partials(store)
+        store.sync_names()  # or the disk may keep the others and lose the journal
+        journal.remove()
 
     def _tell(self, **counts: int) -> None:
         if self.progress is not None:

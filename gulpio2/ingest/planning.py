@@ -35,6 +35,13 @@ class RunPlan:
     failures: list[ItemFailure]
     """Items that are left out, and reported."""
 
+    def ids_of(self, task: int) -> list[str]:
+        """List the ids that a task is to store; none if there is no such task."""
+        if self.ids is None:
+            return []
+        tasks = [each for each in self.tasks if each.index == task]
+        return [self.ids[n] for each in tasks for n in each.positions()]
+
     def digest(self) -> str:
         """Give what is the same only where the same items go into the same chunks."""
         spans = [(task.start, task.stop, sorted(task.left_out)) for task in self.tasks]

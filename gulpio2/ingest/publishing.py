@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import DuplicateIdError, IngestError
+from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
+from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.report import ItemFailure
-from gulpio2.staging import StagedChunk
+from gulpio2.staging import StagedChunk, taken_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from gulpio2.ingest.journal import RunJournal
+    from gulpio2.ingest.planning import RunPlan
     from gulpio2.ingest.report import IngestReport
     from gulpio2.ingest.task import OnDuplicate, Task, TaskResult
     from gulpio2.storage.base import Store
@@ -129,8 +132,13 @@ class Publisher:
         self._publish(line, fresh)
         self.store.remove(result.journal)
 
-    def take_up(self) -> set[int]:
+    def take_up(self, plan: RunPlan) -> set[int]:
         """Bring what an interrupted run had finished to its end.
+
+        Parameters
+        ----------
+        plan : RunPlan
+            The run's.
 
         Returns
         -------
@@ -143,7 +151,7 @@ class Publisher:
             Chunks that it had stored are missing, or others have taken their numbers.
         """
         names = set(self.store.names())
-        self._compare(names)
+        self._compare(names, plan)
         for line in self.journal.finished:
             self._publish(line, names)
             for part in line["parts"]:
@@ -151,14 +159,22 @@ class Publisher:
                 self.report.resumed += ids if isinstance(ids, int) else len(ids)
         return {line["task"] for line in self.journal.finished}
 
-    def _compare(self, names: set[str]) -> None:
+    def _compare(self, names: set[str], plan: RunPlan) -> None:
         """Compare the journal with what is there, before anything is renamed.
 
         A run ends at most between the last line and the names of that task's chunks. If
         their files were removed since, which they may be until a map of them is in
-        place, that task is done again.
+        place, that task is done again; another's chunk may have its number then.
         """
         lost: list[str] = []
+        for line in self.journal.finished[-1:]:
+            for part in line["parts"]:
+                name = meta_name(part["number"])
+                if part["meta"] not in names and name in names:
+                    ids = part["ids"]
+                    if isinstance(ids, int):
+                        ids = plan.ids_of(line["task"])
+                    self._refuse_chunk_of_others(name, ids)
         for line in tuple(self.journal.finished):
             missing = []
             for part in line["parts"]:
@@ -183,6 +199,17 @@ class Publisher:
                 "run without resuming: ids that are there can be skipped "
                 "(on_duplicate='skip', on the command line --on-duplicate skip)"
             )
+
+    def _refuse_chunk_of_others(self, name: str, ids: Collection[str]) -> None:
+        """Refuse a map that holds other items than these, and none of these.
+
+        Ours may have been appended to since, and ours deleted.
+        """
+        where = self.store.path(name)
+        with contextlib.suppress(MetaFileError):  # which is for a check to tell
+            there = load_gmeta(self.store.read(name), where=where)
+            if there and there.keys().isdisjoint(ids):
+                raise taken_number(where)
 
     def _publish(self, line: Mapping[str, Any], names: Collection[str]) -> None:
         """Give chunks their names, those that have not got them yet."""

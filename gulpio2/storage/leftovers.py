@@ -9,7 +9,7 @@ from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 if TYPE_CHECKING:
     from gulpio2.storage.base import Store
 
-__all__ = ["remove_leftovers"]
+__all__ = ["remove_leftovers", "remove_partials"]
 
 
 def remove_leftovers(store: Store) -> None:
@@ -17,8 +17,11 @@ def remove_leftovers(store: Store) -> None:
 
     Nothing is removed that an interrupted ingest can be resumed with.
     """
-    names = store.names()
-    if JOURNAL_NAME in names:
-        return
-    for name in list_chunks(names).partials:
+    if JOURNAL_NAME not in store.names():
+        remove_partials(store)
+
+
+def remove_partials(store: Store) -> None:
+    """Remove all unfinished files; to be called by who holds the store's lock."""
+    for name in list_chunks(store.names()).partials:
         store.remove(name)

@@ -65,6 +65,12 @@ def test_what_was_cleared_away_is_made_again_or_told(tmp_path, options):
     assert endings == ({"told", "made again"} if options else {"made again"})
 
 
+def chunk_files(files):
+    return {
+        name: data for name, data in files.items() if name.endswith(("gulp", "gmeta"))
+    }
+
+
 def others(folder):
     """Make another run into the same folder."""
     return GulpIngestor(Others(num_items=3, list_ids=False), folder, 1, 1)
@@ -78,27 +84,34 @@ class Others(FrameAdapter):
             yield {**item, "id": f"other{item['id']}"}
 
 
-def test_a_run_killed_while_it_clears_another_away_leaves_that_one_to_be_resumed(
+def test_a_run_killed_while_it_clears_another_away_leaves_all_of_it_or_no_journal(
     tmp_path,
 ):
+    # A journal without the files that it speaks of was taken for a run that had done
+    # its work, where a chunk of others had come to the number of one that was not.
     ingest(tmp_path / "whole").run()
     whole = content(tmp_path / "whole")
-    resumed = 0
+    endings = set()
     for moment in range(30, 90, 6):
         for later in range(1, 40):
             folder = tmp_path / f"{moment}-{later}"
             assert kill(folder, moment, ingest)
-            journal = content(folder)["ingest.journal"]
-            present = set(GulpDirectory(folder).chunk_lookup)
+            before = content(folder)
             if not kill(folder, later, others):
                 break
-            if content(folder).get("ingest.journal") != journal:
-                break  # the other run is the one to be resumed
-            assert set(GulpDirectory(folder).chunk_lookup) == present
-            ingest(folder, resume=True).run()
-            assert content(folder) == whole
-            resumed += 1
-    assert resumed > 50
+            after = content(folder)
+            if after == before:
+                ingest(folder, resume=True).run()
+                assert content(folder) == whole
+                endings.add("resumed")
+            elif "ingest.journal" not in after:
+                assert chunk_files(after) == chunk_files(before)
+                endings.add("abandoned")
+            else:
+                assert after["ingest.journal"] != before["ingest.journal"]
+                endings.add("begun")
+                break
+    assert endings == {"resumed", "abandoned", "begun"}
 
 
 @pytest.fixture
@@ -130,6 +143,28 @@ def test_a_chunk_that_was_written_meanwhile_is_not_written_over(interrupted):
         "mine",
         *(f"item{number}" for number in range(6)),
     }
+
+
+def test_a_chunk_that_came_when_ours_was_cleared_away_is_not_taken_for_ours(
+    tmp_path, options
+):
+    told = 0
+    for moment in range(1, 400):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        if not kill(folder, moment, lambda folder: ingest(folder, **options)):
+            break
+        for path in folder.glob("*.partial"):
+            path.unlink()
+        (chunk,) = GulpDirectory(folder).new_chunks(1)
+        with chunk.open("wb"):
+            chunk.append("mine", {}, make_frames(2))
+        if refusal(folder, **options):
+            told += 1
+        else:
+            assert len(GulpDirectory(folder)) == 7
+        assert "mine" in GulpDirectory(folder).chunk_lookup
+    assert told > 30
 
 
 @pytest.mark.parametrize("length", [400, None])
