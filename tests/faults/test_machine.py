@@ -42,12 +42,16 @@ def stored(number):
 class Items(FrameAdapter):
     """Items of these numbers."""
 
-    def __init__(self, numbers):
-        super().__init__(num_items=len(numbers))
+    def __init__(self, numbers, *, list_ids=True):
+        super().__init__(num_items=len(numbers), list_ids=list_ids)
         self.numbers = numbers
 
-    def item_ids(self):
+    @property
+    def ids(self):
         return [f"item{number}" for number in self.numbers]
+
+    def item_ids(self):
+        return self.ids if self.list_ids else None
 
     def iter_data(self, slice_element=None):
         for number in self.numbers[slice_element or slice(None)]:
@@ -75,10 +79,10 @@ class Directory(RuleBasedStateMachine):
         self.has_others = False  # chunks beside those of the interrupted run
         self.parts: dict[Path, set[str]] = {}
 
-    def new_items(self, count):
+    def new_items(self, count, *, list_ids=True):
         numbers = list(range(self.next, self.next + count))
         self.next += count
-        return Items(numbers)
+        return Items(numbers, list_ids=list_ids)
 
     def present(self):
         with GulpDirectory(self.folder) as directory:
@@ -88,19 +92,26 @@ class Directory(RuleBasedStateMachine):
     def ingest(self, count, per_chunk):
         adapter = self.new_items(count)
         GulpIngestor(adapter, self.folder, per_chunk, 1).run()
-        self.items |= set(adapter.item_ids())
+        self.items |= set(adapter.ids)
         self.interrupted = None  # its files were swept
 
-    @rule(count=st.integers(1, 5), moment=st.integers(1, 60))
-    def ingest_and_be_killed(self, count, moment):
-        adapter = self.new_items(count)
+    @rule(
+        count=st.integers(1, 5),
+        moment=st.integers(1, 60),
+        list_ids=st.booleans(),
+        chunk_bytes=st.sampled_from([None, 2500]),
+    )
+    def ingest_and_be_killed(self, count, moment, list_ids, chunk_bytes):
+        # Each way numbers its chunks, and tells what is there already, in its own way.
+        adapter = self.new_items(count, list_ids=list_ids)
+        options = {"chunk_bytes": chunk_bytes}
 
         def killed():
             kill_at_operation(moment)
-            GulpIngestor(adapter, self.folder, 2, 1).run()
+            GulpIngestor(adapter, self.folder, 2, 1, **options).run()
 
         status = in_child(killed)
-        ids = set(adapter.item_ids())
+        ids = set(adapter.ids)
         if os.WIFEXITED(status):
             assert os.WEXITSTATUS(status) == 0
             self.items |= ids
@@ -113,19 +124,21 @@ class Directory(RuleBasedStateMachine):
         if not journal.exists():
             self.interrupted = None
         elif f'"numbers": {adapter.numbers}' in journal.read_text():
-            self.interrupted = adapter
+            self.interrupted, self.options = adapter, options
             self.visible = present & ids
             self.has_others = False
 
     @precondition(lambda self: self.interrupted is not None)
     @rule(killed_at=st.none() | st.integers(1, 40))
     def resume(self, killed_at):
-        ids = set(self.interrupted.item_ids())
+        ids = set(self.interrupted.ids)
         missing = self.visible - self.items  # deleted in between
         others = self.present() - ids
 
         def work():
-            GulpIngestor(self.interrupted, self.folder, 2, 1, resume=True).run()
+            GulpIngestor(
+                self.interrupted, self.folder, 2, 1, resume=True, **self.options
+            ).run()
 
         is_whole = self.change(work, killed_at, may_refuse=self.is_taken_number)
         present = self.present()
@@ -155,7 +168,7 @@ class Directory(RuleBasedStateMachine):
 
         self.has_others = True
         is_whole = self.change(write, killed_at)
-        self.came(set(adapter.item_ids()), is_whole=is_whole)
+        self.came(set(adapter.ids), is_whole=is_whole)
 
     @precondition(lambda self: self.folder.exists())
     @rule(count=st.integers(1, 3), killed_at=st.none() | st.integers(1, 25))
@@ -163,7 +176,7 @@ class Directory(RuleBasedStateMachine):
         part = self.root / f"part{len(self.parts)}"
         adapter = self.new_items(count)
         GulpIngestor(adapter, part, 2, 1).run()
-        ids = set(adapter.item_ids())
+        ids = set(adapter.ids)
         self.parts[part] = ids
 
         def is_unfinished(error):
