@@ -134,8 +134,8 @@ MUTATIONS = [
     Mutation(
         "forget the folder between the last two removals of an ingest",
         "ingest/ingestor.py",
-        "            store.sync_names()  # or the disk",
-        "            # or the disk",
+        "        store.sync_names()  # or the disk",
+        "        # or the disk",
         "tests/faults/test_power_states.py -k resuming",
     ),
     Mutation(
@@ -222,6 +222,13 @@ MUTATIONS = [
         "            if there != store.read(self.meta):\n",
         "            if False:\n",
         "tests/ingest/test_resume_files.py -k written_over",
+    ),
+    Mutation(
+        "clear an abandoned run's files away before its journal",
+        "ingest/ingestor.py",
+        "            journal.remove()\n            store.sync_names()\n",
+        "            remove_partials(store)\n            journal.remove()\n",
+        "tests/ingest/test_resume_files.py -k clears_another",
     ),
     Mutation(
         "resume over a data file without a map",
