@@ -144,7 +144,13 @@ class TaskJournal:
                 writer = self.store.extend(name, alone=True)
             except LockedError:
                 continue
-            record, end = self._replay(self.store.read(name), start)
+            try:
+                record, end = self._replay(self.store.read(name), start)
+            except BaseException:
+                writer.close()
+                if self.name:
+                    self._writer.close()
+                raise
             if self.name and record.next_position <= self.record.next_position:
                 writer.close()
                 continue
@@ -211,10 +217,13 @@ class TaskJournal:
     def _apply_items(self, record: TaskRecord, items: Sequence[Any]) -> bool:
         """Add the items of a line, all of them or, if one is not whole, none."""
         part = record.open_part
-        if part is None or not all(
-            self._is_whole(part, item["id"], item["entry"]) for item in items
-        ):
+        if part is None:
             return False
+        begin = part.size
+        for item in items:
+            if not self._is_whole(part, begin, item["id"], item["entry"]):
+                return False
+            begin = _end(item["entry"]["frame_info"])
         for item in items:
             infos = item["entry"]["frame_info"]
             part.meta_dict[item["id"]] = item["entry"]
@@ -232,15 +241,21 @@ class TaskJournal:
             raise ValueError(f"{position!r} is not what comes after what was done")
         return position + 1
 
-    def _is_whole(self, part: OpenPart, id_: str, entry: Mapping[str, Any]) -> bool:
-        """Tell whether every frame of an item is in the data file as it was written."""
+    def _is_whole(
+        self, part: OpenPart, begin: int, id_: str, entry: Mapping[str, Any]
+    ) -> bool:
+        """Tell whether the frames of an item lie from here on as they were written."""
         if validate_entry(entry):
             return False
         extras = load_extras(entry, where=f"item {id_!r}")
         infos = entry["frame_info"]
         if not infos or len(extras.crc32) != len(infos):
             return False
-        begin, end = infos[0][0], _end(infos)
+        end = begin
+        for loc, _, length in infos:
+            if loc != end:  # frames are written one after another
+                return False
+            end += length
         if self.store.size(part.partial) < end:
             return False
         data = memoryview(self.store.read_at(part.partial, begin, end - begin))

@@ -157,8 +157,8 @@ class _Interrupted:
         self.put(self.meta, b"{}")
         crc32 = crc32_of(bytes(8))
 
-        def item(number: int) -> dict[str, Any]:
-            infos = [[16 * number, 0, 8], [16 * number + 8, 0, 8]]
+        def item(number: int, place: int) -> dict[str, Any]:
+            infos = [[16 * place, 0, 8], [16 * place + 8, 0, 8]]
             extras = dump_extras(crc32=[crc32, crc32])
             entry = {"frame_info": infos, "meta_data": [{}], "gulp2": extras}
             return {"at": number, "id": f"item{number}", "entry": entry}
@@ -168,12 +168,12 @@ class _Interrupted:
         staged = {"data": self.data, "meta": self.meta}
         self.of_task: list[Any] = [
             {"data": self.data},
-            {"items": [item(0), item(1)]},
+            {"items": [item(0, 0), item(1, 1)]},
             {"at": 2, "skipped": "y"},
             {"at": 3, "failed": failure},
             {"staged": staged},
             {"data": self.data},
-            {"items": [item(4)]},
+            {"items": [item(4, 0)]},
         ]
         part = {**staged, "number": 7, "ids": ["a"], "frames": 2, "num_bytes": 16}
         task = {"task": 0, "skipped": 0, "not_given": 0, "failures": [failure]}

@@ -23,9 +23,10 @@ FAILED = {
 }
 
 
-def entry(number, crc32=ZEROS):
-    """Give the entry of an item of two frames of eight zeros."""
-    infos = [[16 * number, 0, 8], [16 * number + 8, 0, 8]]
+def entry(number, place, *, crc32=ZEROS, second=8, lengths=(8, 8)):
+    """Give the entry of an item of two frames of eight zeros, at a place in a file."""
+    begin = 16 * place
+    infos = [[begin, 0, lengths[0]], [begin + second, 0, lengths[1]]]
     extras = dump_extras(crc32=[crc32, crc32])
     return {"frame_info": infos, "meta_data": [{"n": number}], "gulp2": extras}
 
@@ -38,14 +39,14 @@ def journal_file(tmp_path):
     journal = TaskJournal(open_store(tmp_path), 0, 0, 100, resume=False)
     journal.write({"data": DATA})
     for number in range(2):
-        journal.add_item(number, f"item{number}", json.dumps(entry(number)))
+        journal.add_item(number, f"item{number}", json.dumps(entry(number, number)))
     journal.write_items()
     journal.write_items()  # nothing is left
     journal.write({"at": 2, "skipped": "y"})
     journal.write({"at": 3, "failed": FAILED})
     journal.write({"staged": STAGED})
     journal.write({"data": DATA})
-    journal.add_item(4, "item4", json.dumps(entry(4)))
+    journal.add_item(4, "item4", json.dumps(entry(4, 0)))
     journal.write_items()
     journal.close()
     return tmp_path / journal.name
@@ -71,23 +72,29 @@ def test_what_was_written_is_read(journal_file):
     (part,) = record.parts
     assert (part.ids, part.frames, part.num_bytes) == (("item0", "item1"), 4, 32)
     assert record.open_part is not None
-    assert dict(record.open_part.meta_dict) == {"item4": entry(4)}
-    assert (record.open_part.size, record.open_part.frames) == (80, 2)
+    assert dict(record.open_part.meta_dict) == {"item4": entry(4, 0)}
+    assert (record.open_part.size, record.open_part.frames) == (16, 2)
 
 
-def item(number, id_="x", **changes):
-    return {"at": number, "id": id_, "entry": {**entry(number % 5), **changes}}
+def item(number, place=1, **changes):
+    return {"at": number, "id": "x", "entry": entry(number, place, **changes)}
 
 
 UNTRUE = {
-    "an item with other bytes": {"items": [{**item(9), "entry": entry(3, crc32=5)}]},
+    "an item with other bytes": {"items": [item(7, crc32=5)]},
     "one good item and one that lies past the end": {
-        "items": [item(7), {**item(8), "entry": entry(7)}]
+        "items": [item(7), item(8, 2, lengths=(8, 80))]
     },
+    "an item whose frames lie the other way round": {"items": [item(7, second=-8)]},
+    "an item whose frames lie far apart": {"items": [item(7, second=24)]},
+    "one good item and one after a gap": {"items": [item(7), item(8, 3)]},
+    "an item where another is": {"items": [item(7, 0)]},
     "an item that was done before": {"items": [item(4)]},
-    "one good item and one that was done before": {"items": [item(7), item(4)]},
+    "one good item and one that was done before": {"items": [item(7), item(4, 2)]},
     "a position that is none": {"items": [{**item(7), "at": 7.5}]},
-    "checksums that are none": {"items": [item(7, gulp2={"crc32": "?"})]},
+    "checksums that are none": {
+        "items": [{**item(7), "entry": {**entry(7, 1), "gulp2": {"crc32": "?"}}}]
+    },
     "items that are none": {"items": 7},
     "a failure without a position": {"failed": FAILED},
     "a failure that is none": {"at": 7, "failed": {}},
@@ -95,6 +102,13 @@ UNTRUE = {
     "nothing that is known": {"at": 7},
     "no object": [7],
 }
+
+
+def test_items_that_lie_one_after_another_are_taken(journal_file):
+    # What the cases of UNTRUE take for good.
+    sound = journal_file.read_bytes()
+    journal_file.write_bytes(sound + dump_line({"items": [item(7), item(8, 2)]}))
+    assert resumed(journal_file).next_position == 9
 
 
 @pytest.mark.parametrize("what", UNTRUE)
