@@ -34,6 +34,8 @@ INPUT_SECONDS = 5
 # Inputs that Hypothesis draws before it begins again with another seed, since it keeps
 # in memory what it has drawn.
 ROUND = 2000
+# Files that a process may have open: one that an input leaves open is soon found.
+OPEN_FILES = 256
 
 
 class Feeding:
@@ -50,6 +52,8 @@ class Feeding:
         used = resource.getrusage(resource.RUSAGE_SELF)
         end = int(used.ru_utime + used.ru_stime + seconds + 120)
         resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, limit))
         warnings.simplefilter("ignore")  # of the grammar, for many conditions
         signal.signal(signal.SIGPROF, self._look)
         signal.setitimer(signal.ITIMER_PROF, INPUT_SECONDS, INPUT_SECONDS)
