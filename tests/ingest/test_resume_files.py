@@ -40,18 +40,25 @@ def options(request):
     return {} if request.param == "one chunk a task" else {"chunk_bytes": 1500}
 
 
-def test_what_was_cleared_away_is_made_again_or_told(tmp_path, options):
+def cleared_away(root, options):
+    """Kill runs at each operation, and clear away what is unfinished."""
     # As somebody does on a full disk.
-    ingest(tmp_path / "whole", **options).run()
-    whole = content(tmp_path / "whole")
-    endings = set()
     for moment in range(1, 400):
-        folder = tmp_path / str(moment)
+        folder = root / str(moment)
         folder.mkdir()
         if not kill(folder, moment, lambda folder: ingest(folder, **options)):
             break
         for path in folder.glob("*.partial"):
             path.unlink()
+        yield folder
+    assert moment > 50
+
+
+def test_what_was_cleared_away_is_made_again_or_told(tmp_path, options):
+    ingest(tmp_path / "whole", **options).run()
+    whole = content(tmp_path / "whole")
+    endings = set()
+    for folder in cleared_away(tmp_path, options):
         before = content(folder)
         if told := refusal(folder, **options):
             # Chunks of a task whose first ones are there already.
@@ -61,7 +68,6 @@ def test_what_was_cleared_away_is_made_again_or_told(tmp_path, options):
         else:
             assert content(folder) == whole
             endings.add("made again")
-    assert moment > 50
     assert endings == ({"told", "made again"} if options else {"made again"})
 
 
@@ -149,13 +155,7 @@ def test_a_chunk_that_came_when_ours_was_cleared_away_is_not_taken_for_ours(
     tmp_path, options
 ):
     told = 0
-    for moment in range(1, 400):
-        folder = tmp_path / str(moment)
-        folder.mkdir()
-        if not kill(folder, moment, lambda folder: ingest(folder, **options)):
-            break
-        for path in folder.glob("*.partial"):
-            path.unlink()
+    for folder in cleared_away(tmp_path, options):
         (chunk,) = GulpDirectory(folder).new_chunks(1)
         with chunk.open("wb"):
             chunk.append("mine", {}, make_frames(2))
