@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
+from gulpio2.errors import DuplicateIdError, IngestError
 from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.report import ItemFailure
@@ -206,10 +205,9 @@ class Publisher:
         Ours may have been appended to since, and ours deleted.
         """
         where = self.store.path(name)
-        with contextlib.suppress(MetaFileError):  # which is for a check to tell
-            there = load_gmeta(self.store.read(name), where=where)
-            if there and there.keys().isdisjoint(ids):
-                raise taken_number(where)
+        there = load_gmeta(self.store.read(name), where=where)
+        if there and there.keys().isdisjoint(ids):
+            raise taken_number(where)
 
     def _publish(self, line: Mapping[str, Any], names: Collection[str]) -> None:
         """Give chunks their names, those that have not got them yet."""

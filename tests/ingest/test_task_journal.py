@@ -1,15 +1,18 @@
 """The journal of a task: what it says is taken as far as it is true."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from gulpio2.errors import StorageError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import dump_extras
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.ingest.task_journal import TaskJournal
 from gulpio2.storage.local import open_store
 
+OPEN_FILES = Path("/proc/self/fd")
 DATA = "chunk_0.gulp.a.partial"
 STAGED = {"data": DATA, "meta": "chunk_0.gmeta.b.partial"}
 # The checksum of a frame.
@@ -119,6 +122,19 @@ def test_a_line_that_is_not_true_ends_it(journal_file, what):
     journal_file.write_bytes(sound + dump_line(UNTRUE[what]) + after)
     assert resumed(journal_file) == expected
     assert journal_file.read_bytes() == sound
+
+
+def test_a_disk_that_refuses_leaves_no_journal_open(journal_file):
+    data = journal_file.parent / DATA
+    data.unlink()
+    data.mkdir()  # as a file that cannot be read
+    first = journal_file.with_name("chunk_0.journal.-.partial")  # by name
+    first.write_bytes(dump_line({"at": 0, "skipped": "y"}))
+    before = len(list(OPEN_FILES.iterdir()))
+    for _ in range(3):
+        with pytest.raises(StorageError, match="not a regular file"):
+            resumed(journal_file)
+    assert len(list(OPEN_FILES.iterdir())) == before
 
 
 def test_a_staged_chunk_that_is_gone_is_done_again_from_its_beginning(journal_file):
