@@ -97,13 +97,16 @@ def _is_free_or_same(store: Store, name: str, other: str) -> bool:
     return True
 
 
-def taken_number(path: str) -> IngestError:
+def taken_number(
+    path: str,
+    reason: str = "is not what this run would store: something else has written it "
+    "since the run was interrupted",
+) -> IngestError:
     """Say that a file has the name that a chunk of an interrupted run is to get."""
     return IngestError(
-        f"{path} is there, and is not what this run would store: something else has "
-        "written it since the run was interrupted. Run without resuming: what is there "
-        "stays, and ids that are there can be skipped (on_duplicate='skip', on the "
-        "command line --on-duplicate skip)"
+        f"{path} is there, and {reason}. Run without resuming: what is there stays, "
+        "and ids that are there can be skipped (on_duplicate='skip', on the command "
+        "line --on-duplicate skip)"
     )
 
 

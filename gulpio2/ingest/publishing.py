@@ -202,12 +202,18 @@ class Publisher:
     def _refuse_chunk_of_others(self, name: str, ids: Collection[str]) -> None:
         """Refuse a map that holds other items than these, and none of these.
 
-        Ours may have been appended to since, and ours deleted.
+        Ours may have been appended to since, and items of ours deleted. Where all of
+        them were, both, nothing tells it from another's.
         """
         where = self.store.path(name)
         there = load_gmeta(self.store.read(name), where=where)
         if there and there.keys().isdisjoint(ids):
-            raise taken_number(where)
+            raise taken_number(
+                where,
+                "holds none of the items that this run has stored in it: something "
+                "else has written it since the run was interrupted, or they were all "
+                "deleted and others appended",
+            )
 
     def _publish(self, line: Mapping[str, Any], names: Collection[str]) -> None:
         """Give chunks their names, those that have not got them yet."""

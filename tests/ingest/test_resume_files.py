@@ -1,12 +1,14 @@
 """Resuming where files have come or gone since the run was interrupted."""
 
 import os
+import shutil
 
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import IngestError
 from gulpio2.merge import merge_directories
+from gulpio2.removal import delete_items
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
@@ -165,6 +167,26 @@ def test_a_chunk_that_came_when_ours_was_cleared_away_is_not_taken_for_ours(
             assert len(GulpDirectory(folder)) == 7
         assert "mine" in GulpDirectory(folder).chunk_lookup
     assert told > 30
+
+
+def test_a_chunk_of_the_run_whose_items_were_all_deleted_is_ours_until_appended_to(
+    interrupted,
+):
+    number = max(GulpDirectory(interrupted).chunk_lookup.values())
+    chunk = GulpDirectory(interrupted).chunk_objs_lookup[number]
+    ours = list(chunk.meta_dict)
+    delete_items(interrupted, ours)
+    twin = interrupted.parent / "twin"
+    shutil.copytree(interrupted, twin)
+    ingest(twin, resume=True).run()
+    assert len(GulpDirectory(twin)) == 6 - len(ours)
+    with chunk.open("ab"):
+        chunk.append("mine", {}, make_frames(2))
+    before = content(interrupted)
+    told = rf"meta_{number}\.gmeta is there, and holds none of the items that this run"
+    with pytest.raises(IngestError, match=told):
+        ingest(interrupted, resume=True).run()
+    assert content(interrupted) == before
 
 
 @pytest.mark.parametrize("length", [400, None])
