@@ -72,6 +72,10 @@ class Feeding:
         """Tell whether the time is."""
         return self.seconds() >= self._seconds
 
+    def end(self) -> None:
+        """Look no more: Python lets go of its handlers before the process ends."""
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
     def _look(self, *_args: object) -> None:
         if self.count and self._looked == self.count:
             # Here and now: who looks for a smaller input would wait for each of them.
@@ -200,6 +204,7 @@ def feed(name: str, seconds: float) -> bool:
             traceback.print_exc()
             print(f"{name}: FOUND by {feeding.last!r}", flush=True)  # noqa: T201
             is_well = False
+    feeding.end()
     say(name, feeding)
     return is_well
 
