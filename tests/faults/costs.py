@@ -106,13 +106,13 @@ def journal_share(adapter: FrameAdapter, folder: Path) -> float:
     return clock.seconds() / whole
 
 
-def journal_shares(adapter: FrameAdapter, folder: Path, rounds: int = 5) -> list[float]:
-    """Measure it in a few runs, each begun when the disk has nothing else to write.
+def journal_shares(adapter: FrameAdapter, folder: Path) -> list[float]:
+    """Measure it in five runs, each begun when the disk has nothing else to write.
 
     The first sync of a run would otherwise wait for what others have left unwritten.
     """
     shares = []
-    for turn in range(rounds):
+    for turn in range(5):
         os.sync()
         shares.append(journal_share(adapter, folder / str(turn)))
     return sorted(shares)
