@@ -31,11 +31,12 @@ def force_full_init(method: Method) -> Method:
 
     @functools.wraps(method)
     def initialised(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(self, "full_init"):
-            raise AttributeError(
-                f"{type(self).__name__} has no full_init, which {method.__name__} needs"
-            )
         if not getattr(self, "_fully_initialized", False):
+            if not hasattr(self, "full_init"):
+                raise AttributeError(
+                    f"{type(self).__name__} has no full_init, which "
+                    f"{method.__name__} needs"
+                )
             warn_lazy(self, method.__name__)
             self.full_init()
             self._fully_initialized = True

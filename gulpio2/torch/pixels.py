@@ -65,7 +65,7 @@ class PixelMaker:
             height, width = reader.read_clip(id_, [0]).shape[1:3]
         else:
             block, places = next(blocks)
-            header = read_header(bytes(block[places.starts[0] : places.stops[0]]))
+            header = read_header(_first_jpeg(block, places))
             height, width = header.height, header.width
         return (height, width, self._channels)
 
@@ -226,23 +226,31 @@ class _Work:
         shape = targets[0].shape
         if self._decoder is None:
             self.row = places.rows[0]
-            first = bytes(memoryview(block)[places.starts[0] : places.stops[0]])
+            first = _first_jpeg(block, places)
             self._decoder, self._mirrored = self._maker.decoder(first, shape, self._rng)
-        decode, clock = self._decoder.decode, self._clock
+        decode, clock, base = self._decoder.decode, self._clock, places.offset
+        frames = zip(places.rows, places.spans, strict=True)
         if self._decoder.shape == shape and not self._mirrored:
-            for self.row, begin, end in zip(*places, strict=True):
-                decode(block, begin, end, targets[self.row])
+            for self.row, (offset, length) in frames:
+                begin = offset - base
+                decode(block, begin, begin + length, targets[self.row])
             clock.decode += perf_counter() - start
             return
         frame = self._maker.memory("frame", self._decoder.shape)
-        for self.row, begin, end in zip(*places, strict=True):
-            decode(block, begin, end, frame)
+        for self.row, (offset, length) in frames:
+            decode(block, offset - base, offset - base + length, frame)
             decoded = perf_counter()
             self._maker.resize(frame, targets[self.row], mirrored=self._mirrored)
             resized = perf_counter()
             clock.decode += decoded - start
             clock.transform += resized - decoded
             start = resized
+
+
+def _first_jpeg(block: Any, places: Places) -> bytes:
+    offset, length = places.spans[0]
+    start = offset - places.offset
+    return bytes(memoryview(block)[start : start + length])
 
 
 def _scale_for(height: int, width: int, shape: tuple[int, ...]) -> int:

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 from gulpio2.order import Purpose, derive_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
 __all__ = ["SampleIndex", "index_like", "sample_rng", "seeded", "substitute_index"]
 
@@ -89,6 +92,24 @@ def substitute_index(original: SampleIndex, attempt: int, length: int) -> Sample
     )
 
 
+class _Scattered(ISeedSequence):
+    """A seed that is mixed already, as numpy's generators want it: in many words.
+
+    numpy's own `SeedSequence` mixes again what `gulpio2.order.derive_seed` has mixed,
+    which takes longer than all else that is done to choose the frames of a clip.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def generate_state(
+        self, n_words: int, dtype: npt.DTypeLike = np.uint32
+    ) -> npt.NDArray[Any]:
+        """Give as many words, each a seed of its own of this one."""
+        words = [derive_seed(self._seed, number) for number in range(n_words)]
+        return np.array(words, np.uint64).astype(dtype, copy=False)
+
+
 def sample_rng(index: int) -> np.random.Generator:
     """Give the generator from which the frames of a sample are chosen.
 
@@ -104,7 +125,8 @@ def sample_rng(index: int) -> np.random.Generator:
         A new one.
     """
     if isinstance(index, SampleIndex):
-        return np.random.default_rng(index.seed)
+        words: Any = _Scattered(index.seed)  # of numpy's interface, not of its types
+        return np.random.Generator(np.random.PCG64(words))
     drawn = np.random.randint(0, 2**31, size=4)  # noqa: NPY002  what workers seed
     return np.random.default_rng(drawn)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import CorruptFrameError
-from gulpio2.format.plan import plan_reads
+from gulpio2.format.plan import cover_neighbours, plan_reads
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
@@ -25,14 +25,16 @@ _OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
 
 
 class Places(NamedTuple):
-    """Where the frames of a block are; one of each per frame."""
+    """One read, and where the frames in it are."""
 
+    offset: int
+    """First byte in the data file."""
+    length: int
+    """Bytes to read."""
     rows: Sequence[int]
-    """Rows in the sample."""
-    starts: Sequence[int]
-    """First byte in the block."""
-    stops: Sequence[int]
-    """The byte after its last."""
+    """Row in the sample, of each frame."""
+    spans: Sequence[tuple[int, int]]
+    """Offset in the data file and length of the JPEG, of each frame."""
 
 
 class StoredClip(NamedTuple):
@@ -40,8 +42,8 @@ class StoredClip(NamedTuple):
 
     item: StoredItem
     """The item."""
-    reads: list[tuple[int, int, Places]]
-    """Offset and length of each read, and the frames in it."""
+    reads: list[Places]
+    """What is to be read of the data file."""
 
 
 class _Memory(threading.local):
@@ -89,16 +91,14 @@ def locate_clip(
     if item.verify or item.decoder is not jpeg_bytes_to_img:
         return None
     spans = item.record.spans(indices)
+    if (whole := cover_neighbours(spans)) is not None:
+        return StoredClip(item, [Places(*whole, rows, spans)])
     reads, found = [], 0
-    for base, length, members in plan_reads(spans):
-        own = [spans[member] for member in members]
-        places = Places(
-            [rows[member] for member in members],
-            [offset - base for offset, _ in own],
-            [offset - base + num_bytes for offset, num_bytes in own],
-        )
-        reads.append((base, length, places))
-        found += len(own)
+    for offset, length, members in plan_reads(spans):
+        own_rows = [rows[member] for member in members]
+        own_spans = [spans[member] for member in members]
+        reads.append(Places(offset, length, own_rows, own_spans))
+        found += len(members)
     if found < len(spans):
         empty = next(k for k, span in enumerate(spans) if span[1] == 0)
         raise CorruptFrameError(
@@ -145,7 +145,7 @@ def read_blocks(
     clock.storage += perf_counter() - start
     clock.num_bytes += sum(map(len, jpegs))
     return (
-        (jpeg, Places((rows[position],), (0,), (len(jpeg),)))
+        (jpeg, Places(0, len(jpeg), (rows[position],), ((0, len(jpeg)),)))
         for position, jpeg in enumerate(jpegs)
     )
 
@@ -155,9 +155,9 @@ def _blocks(
 ) -> Iterator[tuple[bytes | bytearray, Places]]:
     # Decoded out of the block that was read, and that one read into memory which is
     # in the caches: a copy of each JPEG takes as long as reading it.
-    for offset, length, places in located.reads:
+    for places in located.reads:
         start = perf_counter()
-        block = located.item.read_into(offset, length, _MEMORY.block)
+        block = located.item.read_into(places.offset, places.length, _MEMORY.block)
         clock.storage += perf_counter() - start
-        clock.num_bytes += sum(places.stops) - sum(places.starts)
+        clock.num_bytes += places.length
         yield block, places
