@@ -7,17 +7,23 @@ into it, since the system has to give it page by page.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.plan import plan_reads
+from gulpio2.format.plan import cover_neighbours, plan_reads
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.threads import ask_for_help, work_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    Targets = Sequence[Any] | npt.NDArray[Any]
 
 __all__ = ["Block", "FrameRequest", "Job", "plan_blocks", "verify_crc32"]
 
@@ -30,8 +36,8 @@ _STEP = 256 * 1024
 _MAX_KEPT = 4 * 1024 * 1024
 _MAX_KEPT_COUNT = 2
 
-# Bytes. A read of more than this, with gaps between the frames, is made in parts, by
-# several threads at once.
+# Bytes. A read of more than this, with large gaps between the frames, is made in parts,
+# by several threads at once.
 _SPLIT_BYTES = 256 * 1024
 
 
@@ -49,7 +55,8 @@ class _Kept(threading.local):
 _kept = _Kept()
 
 
-class FrameRequest(NamedTuple):
+@dataclass(slots=True, eq=False)
+class FrameRequest:
     """Records of one data file, in the order in which their frames are wanted."""
 
     read_at: Callable[[int, int], bytes]
@@ -110,8 +117,18 @@ class Block:
     def load(self) -> bytes | bytearray:
         """Read the bytes if nobody has; not after all frames are finished."""
         with self._lock:
-            if self.data is None:
-                self.data = self._read()
+            if self.data is not None:
+                return self.data
+            request, length = self.request, self.length
+            if request.read_into is None or length > _MAX_KEPT:
+                self.data = request.read_at(self.offset, length)
+                return self.data
+            kept = self._home = _kept.memory
+            memory = kept.pop() if kept else None
+            if memory is None or len(memory) < length:
+                memory = bytearray(-(-length // _STEP) * _STEP)
+            self._memory = memory
+            self.data = request.read_into(self.offset, length, memory)
             return self.data
 
     def finish(self, num_frames: int) -> None:
@@ -124,20 +141,6 @@ class Block:
         # To the thread that read into it, which reads again, and not to this one.
         if memory is not None and len(self._home) < _MAX_KEPT_COUNT:
             self._home.append(memory)
-
-    def _read(self) -> bytes | bytearray:
-        request, length = self.request, self.length
-        if request.read_into is None or length > _MAX_KEPT:
-            return request.read_at(self.offset, length)
-        kept = self._home = _kept.memory
-        try:
-            memory = kept.pop()
-        except IndexError:
-            memory = None
-        if memory is None or len(memory) < length:
-            memory = bytearray(-(-length // _STEP) * _STEP)
-        self._memory = memory
-        return request.read_into(self.offset, length, memory)
 
 
 def plan_blocks(
@@ -162,6 +165,8 @@ def plan_blocks(
         A record is empty.
     """
     spans = request.spans
+    if not skip and (whole := cover_neighbours(spans)) is not None:
+        return [Block(request, *whole, range(len(spans)), first)]
     blocks: list[Block] = []
     planned = 0
     reads = plan_reads(spans)
@@ -222,12 +227,12 @@ class Job:
         self._gate: threading.Lock
         self._others: Iterator[Block]
         self._decode: Callable[[bytes | bytearray, int, int, Any], object]
-        self._targets: Sequence[Any]
+        self._targets: Targets
 
     def run(
         self,
         threads: int,
-        prepare: Callable[[Block], tuple[Any, Sequence[Any]]],
+        prepare: Callable[[Block], tuple[Any, Targets]],
     ) -> None:
         """Do all of it.
 
@@ -254,13 +259,13 @@ class Job:
             threads = min(threads, num_frames, num_bytes // _SHARE_BYTES)
         if threads < 2:
             self._prepare(prepare)
-            self._work(blocks)
+            for block in blocks:
+                self._drain(block)
         elif len(blocks) == 1:
             # There is nothing to begin with before it is read: woken earlier, another
             # thread would fall asleep again.
             self._prepare(prepare)
-            self._others = iter(())
-            work_together(self._help, threads - 1)
+            work_together(partial(self._drain, blocks[0]), threads - 1)
         else:
             self._others = islice(blocks, 1, None)
             self._gate = threading.Lock()
@@ -275,11 +280,11 @@ class Job:
         if self.failures:
             raise min(self.failures, key=_position)[1]
 
-    def _prepare(self, prepare: Callable[[Block], tuple[Any, Sequence[Any]]]) -> None:
+    def _prepare(self, prepare: Callable[[Block], tuple[Any, Targets]]) -> None:
         self._decode, self._targets = prepare(self.blocks[0])
         self._is_open = True
 
-    def _begin(self, prepare: Callable[[Block], tuple[Any, Sequence[Any]]]) -> None:
+    def _begin(self, prepare: Callable[[Block], tuple[Any, Targets]]) -> None:
         """Prepare, let the others begin, and work; they read ahead meanwhile."""
         try:
             self._prepare(prepare)
@@ -321,7 +326,8 @@ class Job:
             return
         position = first + place
         try:
-            data, num_frames = block.load(), 0
+            # The bytes stay while a frame of them is not finished, and ours is not.
+            data, num_frames = block.data or block.load(), 0
             if not self._is_open:
                 with self._gate:
                     pass

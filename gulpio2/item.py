@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -84,7 +85,8 @@ class ItemRecord(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+# These two are not frozen, which would make them slow to make, for each clip.
+@dataclass(slots=True, eq=False)
 class EntryRecord:
     """An entry of a map that is in memory."""
 
@@ -114,11 +116,10 @@ class EntryRecord:
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
         infos = self.entry["frame_info"]
-        if isinstance(infos, FrameSpans) and not infos.changed:
+        if type(infos) is FrameSpans and not infos.changed:
             return infos.jpeg_spans(indices)
-        return [
-            (info[0], info[2] - info[1]) for info in map(infos.__getitem__, indices)
-        ]
+        chosen = map(infos.__getitem__, indices)
+        return [(loc, length - pad) for loc, pad, length in chosen]
 
     def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
         """Give the checksum of each of these frames; None where there are none."""
@@ -137,7 +138,7 @@ def record_of(meta_dict: Mapping[str, Any], id_: str) -> ItemRecord | None:
     return EntryRecord(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class StoredItem:
     """An item and the way to its bytes. Opens nothing before frames are read."""
 
@@ -243,19 +244,20 @@ class StoredItem:
                 [self.request(indices)],
                 out,
                 options=options,
-                threads=self.num_threads,
+                threads=self.threads or default_threads(),
                 batched=False,
             )
         return read_clips([(self, indices)], out, options, batched=False)
 
     def request(self, indices: Sequence[int]) -> FrameRequest:
         """Name the records of these frames."""
+        handles = self.handles
         return FrameRequest(
             self.read_at,
             self.record.spans(indices),
             lambda position: self._place(indices[position]),
             self.record.crc32(indices, self._where) if self.verify else None,
-            self.read_into,
+            partial(handles.read_into, str(self.data_path)) if handles else None,
             isinstance(indices, range),
         )
 
@@ -268,8 +270,7 @@ class StoredItem:
         """
         if self.handles is None:
             return self.read_at(offset, length)
-        self.handles.read_into(str(self.data_path), offset, length, memory)
-        return memory
+        return self.handles.read_into(str(self.data_path), offset, length, memory)
 
     @property
     def num_threads(self) -> int:

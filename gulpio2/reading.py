@@ -39,7 +39,7 @@ def _repeats(request: FrameRequest) -> dict[int, int]:
     """Find frames that come again: position to that of the first."""
     again: dict[int, int] = {}
     spans = request.spans
-    if request.distinct or len(set(spans)) == len(spans):
+    if len(set(spans)) == len(spans):
         return again
     first: dict[tuple[int, int], int] = {}
     for position, span in enumerate(spans):
@@ -100,7 +100,7 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
     CorruptFrameError
         A frame cannot be decoded; the message gives its place.
     """
-    repeats = _repeats(request)
+    repeats = {} if request.distinct else _repeats(request)
     blocks = plan_blocks(request, 0, repeats, threads)
     if not blocks:
         return []
@@ -168,21 +168,20 @@ def read_arrays(
     copies: list[tuple[int, int]] = []
     for number, request in enumerate(requests):
         first = number * num_frames
-        repeats = _repeats(request)
+        repeats = {} if request.distinct else _repeats(request)
         blocks += plan_blocks(request, first, repeats, threads)
         if repeats:
             copies += [(first + again, first + at) for again, at in repeats.items()]
     array: Any = None
-    frames: list[npt.NDArray[np.uint8]] = []
+    frames: Any = None  # the same memory, without an axis for the requests
 
-    def prepare(block: Block) -> tuple[Any, list[npt.NDArray[np.uint8]]]:
-        nonlocal array
+    def prepare(block: Block) -> tuple[Any, npt.NDArray[np.uint8]]:
+        nonlocal array, frames
         decoder = _decoder_of(block, options)
         lead = (len(requests), num_frames) if batched else (num_frames,)
         shape = (*lead, *decoder.shape)
         array = np.empty(shape, np.uint8) if out is None else writable_array(out, shape)
-        # A list: taking a frame out of an array costs three times as much.
-        frames.extend(array.reshape(-1, *decoder.shape) if batched else array)
+        frames = array.reshape(-1, *decoder.shape) if batched else array
         return decoder.decode, frames
 
     Job(blocks).run(threads, prepare)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 
 import pytest
@@ -110,7 +111,9 @@ def test_memory_is_used_again_and_never_by_two_at_once(threads, monkeypatch):
 
 def test_bytes_are_taken_as_they_come_where_nothing_reads_into_memory():
     data = bytes(range(100))
-    request = request_of((4, 6), (20, 8), data=data)._replace(read_into=None)
+    request = dataclasses.replace(
+        request_of((4, 6), (20, 8), data=data), read_into=None
+    )
     assert run_job(request, 1) == [data[4:10], data[20:28]]
 
 

@@ -84,11 +84,9 @@ def decode_options(
     scale: int, min_size: int | None, crop: Sequence[int] | None, colorspace: Colorspace
 ) -> DecodeOptions:
     """Give options, the same object for the same values."""
-    if scale == 1 and min_size is None and crop is None and colorspace == "source":
-        return AS_STORED
     return _options(scale, min_size, None if crop is None else tuple(crop), colorspace)
 
 
 _options = lru_cache(maxsize=64)(DecodeOptions)
-AS_STORED = DecodeOptions()
+AS_STORED = decode_options(1, None, None, "source")
 """Whole frames as they are stored."""

@@ -10,7 +10,7 @@ from gulpio2.errors import IngestSettingError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Read", "calculate_chunk_slices", "plan_reads"]
+__all__ = ["Read", "calculate_chunk_slices", "cover_neighbours", "plan_reads"]
 
 # Bytes. Reading over a gap this large costs less than a read of its own: a warm read
 # moves some 10 GB/s, and with what is done about each one takes ten microseconds. Every
@@ -60,8 +60,8 @@ def plan_reads(
     >>> [(read.offset, read.length) for read in plan_reads([(0, 8), (8, 4)])]
     [(0, 12)]
     """
-    if (read := _in_one(spans, max_gap, max_read)) is not None:
-        return [read]
+    if (whole := cover_neighbours(spans, max_gap, max_read)) is not None:
+        return [Read(*whole, range(len(spans)))]
     if (reads := _in_order(spans, max_gap, max_read)) is not None:
         return reads
     order = sorted(range(len(spans)), key=lambda index: spans[index])
@@ -85,21 +85,32 @@ def plan_reads(
     return reads
 
 
-def _in_one(
-    spans: Sequence[tuple[int, int]], max_gap: int, max_read: int
-) -> Read | None:
+def cover_neighbours(
+    spans: Sequence[tuple[int, int]],
+    max_gap: int = DEFAULT_MAX_GAP,
+    max_read: int = DEFAULT_MAX_READ,
+) -> tuple[int, int] | None:
     """Cover neighbours, the common case, without a step of Python for each.
 
-    None where there are gaps that are larger in all than one may be, and where spans
-    lie on one another.
+    Parameters
+    ----------
+    spans, max_gap, max_read
+        As in `plan_reads`.
+
+    Returns
+    -------
+    tuple of int or None
+        Offset and length of one read that holds all. None where there are gaps that
+        are larger in all than one may be, where spans lie on one another, and where
+        one is empty.
     """
     if not spans:
         return None
     offsets, lengths = zip(*spans, strict=True)
     start, num_bytes = min(offsets), sum(lengths)
-    length = max(map(add, offsets, lengths)) - start
+    length: int = max(map(add, offsets, lengths)) - start
     if num_bytes <= length <= min(num_bytes + max_gap, max_read) and 0 not in lengths:
-        return Read(start, length, range(len(spans)))
+        return start, length
     return None
 
 

@@ -101,7 +101,9 @@ class HandlePool:
         """
         return _read(self._handle(path), path, offset, length)
 
-    def read_into(self, path: str, offset: int, length: int, memory: bytearray) -> None:
+    def read_into(
+        self, path: str, offset: int, length: int, memory: bytearray
+    ) -> bytearray:
         """Read exactly `length` bytes from `offset` into memory that is used again.
 
         Parameters
@@ -112,6 +114,11 @@ class HandlePool:
             Which bytes.
         memory : bytearray
             They are put at its beginning; it is made longer where it is too short.
+
+        Returns
+        -------
+        bytearray
+            `memory`.
 
         Raises
         ------
@@ -124,10 +131,12 @@ class HandlePool:
         is in no cache of the processor.
         """
         handle = self._handle(path)
-        _require_range(handle, path, offset, length)
+        if offset + length > handle.size:
+            _require_range(handle, path, offset, length)
         if len(memory) < length:
             memory.extend(bytes(length - len(memory)))
         _read_into(handle.fd, path, offset, memoryview(memory)[:length])
+        return memory
 
     def _handle(self, path: str) -> _Handle:
         with self._lock:
@@ -180,10 +189,10 @@ def _require_range(handle: _Handle, path: str, offset: int, length: int) -> None
 
 
 def _read_into(fd: int, path: str, offset: int, memory: memoryview) -> None:
-    done = 0
     try:
+        done = os.preadv(fd, (memory,), offset)
         while done < len(memory):
-            more = os.preadv(fd, [memory[done:]], offset + done)
+            more = os.preadv(fd, (memory[done:],), offset + done)
             if not more:
                 raise _range_error(path, offset + done, offset, len(memory))
             done += more
