@@ -14,7 +14,7 @@ import json
 import sys
 import threading
 import time
-from itertools import count, pairwise
+from itertools import count, cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,9 +184,10 @@ class Limit(Reader):
             # Both are made before the clock starts: only the codec is in the loop.
             slots = list(memory)
             jpegs = [[self.jpegs[n][k] for k in indices] for n, indices in chosen]
+            places = cycle(range(0, len(slots), len(jpegs[0])))
             jobs = [
-                list(zip(clip, slots * len(clip), strict=False))[thread::threads]
-                for clip in jpegs
+                list(zip(clip, slots[place:], strict=False))[thread::threads]
+                for clip, place in zip(jpegs, places, strict=False)
             ]
             decode, now, frames = simplejpeg.decode_jpeg, time.perf_counter, 0
             height, width = least
