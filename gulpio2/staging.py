@@ -180,11 +180,6 @@ class ChunkSession:
         self.tell = self._appender.tell
         self.flush = self._appender.flush
 
-    @property
-    def unwritten_bytes(self) -> int:
-        """Count the bytes that were gathered and wait to be written."""
-        return self._appender.unwritten_bytes
-
     def commit(
         self,
         put_map: Callable[[bytes], None],

@@ -1,7 +1,8 @@
 """The checksum of the format: the CRC-32 of ISO 3309, as PNG and zlib have it.
 
-zlib-ng computes it at the speed of memory, ten times as fast as `zlib`, so that verified
-reads cost next to nothing. Where it is not to be had, `zlib` gives the same numbers.
+zlib-ng computes it at the speed of memory, ten times as fast as `zlib`, so that
+verified reads cost next to nothing. Where it is not to be had, `zlib` gives the same
+numbers.
 """
 
 from __future__ import annotations

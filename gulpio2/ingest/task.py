@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 
 OnDuplicate = Literal["raise", "skip", "report"]
 
-# Items that are smaller are written together, and share a line in the journal.
+# Bytes. Items that are smaller share a line in the journal.
 _GATHERED_BYTES = 1 << 17
 # Seconds after which they are written in any case: no more work is lost if the process
 # is killed.
@@ -169,6 +169,9 @@ class _TaskRun:
         # The item that was stored last. It goes into the journal when the adapter has
         # gone on to the next one, since until then it may change the metadata.
         self._unwritten: tuple[int, str] | None = None
+        # Bytes of the open chunk when the journal's lines were written, and when they
+        # are to be written again.
+        self._num_noted = 0
         self._write_at = 0.0
         # What an interrupted run had stored, until the adapter gives something else.
         self._known: frozenset[str] = frozenset()
@@ -337,6 +340,7 @@ class _TaskRun:
                 frame_encoder=self.encoder,
                 gather=True,
             )
+            self._num_noted = self.session.tell()
             if resume is None:
                 self.journal.write({"data": self.session.partial})
         return self.session
@@ -358,7 +362,7 @@ class _TaskRun:
             return
         self.journal.add_item(position, id_, entry)
         if (
-            self.session.unwritten_bytes >= _GATHERED_BYTES
+            self.session.tell() - self._num_noted >= _GATHERED_BYTES
             or time.monotonic() >= self._write_at
         ):
             self._write_entries()
@@ -369,6 +373,7 @@ class _TaskRun:
             return
         self.session.flush()
         self.journal.write_items()
+        self._num_noted = self.session.tell()
         self._write_at = time.monotonic() + _GATHERED_SECONDS
 
     def _is_taken(self, id_: str) -> bool:
