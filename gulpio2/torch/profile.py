@@ -59,7 +59,7 @@ class LoaderProfile:
     num_frames: int
     """Frames decoded for them; one that comes twice in a clip is decoded once."""
     num_bytes: int
-    """Bytes of JPEG read."""
+    """Bytes read: JPEGs, and what lies between those that come with one read."""
     seconds: float
     """On the wall, from asking for the first batch to now, pauses left out."""
     storage_seconds: float

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
+from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from gulpio2.order import Purpose, derive_seed
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["SampleIndex", "index_like", "sample_rng", "seeded", "substitute_index"]
 
 Index = TypeVar("Index", bound=int)
+
+# In the place of the number of a word; there are never so many.
+_CHILDREN = -1
 
 
 class SampleIndex(int):
@@ -92,7 +95,7 @@ def substitute_index(original: SampleIndex, attempt: int, length: int) -> Sample
     )
 
 
-class _Scattered(ISeedSequence):
+class _Scattered(ISpawnableSeedSequence):
     """A seed that is mixed already, as numpy's generators want it: in many words.
 
     numpy's own `SeedSequence` mixes again what `gulpio2.order.derive_seed` has mixed,
@@ -101,6 +104,7 @@ class _Scattered(ISeedSequence):
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
+        self._num_children = 0
 
     def generate_state(
         self, n_words: int, dtype: npt.DTypeLike = np.uint32
@@ -108,6 +112,15 @@ class _Scattered(ISeedSequence):
         """Give as many words, each a seed of its own of this one."""
         words = [derive_seed(self._seed, number) for number in range(n_words)]
         return np.array(words, np.uint64).astype(dtype, copy=False)
+
+    def spawn(self, n_children: int) -> list[_Scattered]:
+        """Give further ones, for a sampler that wants generators of its own."""
+        first = self._num_children
+        self._num_children += n_children
+        return [
+            _Scattered(derive_seed(self._seed, _CHILDREN, number))
+            for number in range(first, self._num_children)
+        ]
 
 
 def sample_rng(index: int) -> np.random.Generator:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 
 from gulpio2.torch import SampleIndex
@@ -46,3 +49,15 @@ def test_an_int_without_a_place_takes_numpy_s_global_state():
     np.random.seed(5)  # noqa: NPY002
     assert sample_rng(3).integers(1 << 30, size=4).tolist() == first
     assert sample_rng(3).integers(1 << 30, size=4).tolist() != first
+
+
+def test_a_sampler_may_spawn_generators_and_copy_its_own():
+    rng = sample_rng(index_of(7))
+    children = [*rng.spawn(2), *rng.spawn(1)]
+    again = sample_rng(index_of(7)).spawn(3)
+    drawn = [child.integers(1 << 30, size=4).tolist() for child in children]
+    assert drawn == [child.integers(1 << 30, size=4).tolist() for child in again]
+    copies = [pickle.loads(pickle.dumps(rng)), copy.deepcopy(rng)]
+    numbers = rng.integers(1 << 30, size=4).tolist()
+    assert len({*map(tuple, drawn), tuple(numbers)}) == 4
+    assert [c.integers(1 << 30, size=4).tolist() for c in copies] == [numbers] * 2
