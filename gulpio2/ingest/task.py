@@ -169,10 +169,8 @@ class _TaskRun:
         # The item that was stored last. It goes into the journal when the adapter has
         # gone on to the next one, since until then it may change the metadata.
         self._unwritten: tuple[int, str] | None = None
-        # Bytes of the open chunk when the journal's lines were written, and when they
-        # are to be written again.
-        self._num_noted = 0
-        self._write_at = 0.0
+        # Bytes of the open chunk whose items are in the journal, and when to go on.
+        self._num_noted, self._write_at = 0, 0.0
         # What an interrupted run had stored, until the adapter gives something else.
         self._known: frozenset[str] = frozenset()
         self.journal = TaskJournal(

@@ -325,7 +325,9 @@ def test_a_disk_that_is_really_full_stops_the_run_and_it_is_gone_on_with(
         assert "--resume" in messages
         assert "Traceback" not in messages
         kept = assert_what_is_there_is_right(disk / "out", tmp_path / "whole")
-        assert 0 < kept < 12
+        # Of two workers each can fill the disk before the other's chunk is whole.
+        least = 1 if workers == "1" else 0
+        assert least <= kept < 12
         larger = f"remount,size={size * 3}"
         subprocess.run(["mount", "-o", larger, str(disk)], check=True)
         run = gulp2(disk / "out", "--resume", *options, adapter_folder=tmp_path)
