@@ -244,14 +244,14 @@ class StoredItem:
                 [self.request(indices)],
                 out,
                 options=options,
-                threads=self.threads or default_threads(),
+                threads=self.num_threads,
                 batched=False,
             )
         return read_clips([(self, indices)], out, options, batched=False)
 
     def request(self, indices: Sequence[int]) -> FrameRequest:
         """Name the records of these frames."""
-        handles = self.handles
+        handles = self.handles  # asked directly: a call less than `read_into`, per read
         return FrameRequest(
             self.read_at,
             self.record.spans(indices),

@@ -131,7 +131,7 @@ class HandlePool:
         is in no cache of the processor.
         """
         handle = self._handle(path)
-        if offset + length > handle.size:
+        if offset + length > handle.size:  # mostly known: two calls less for a clip
             _require_range(handle, path, offset, length)
         if len(memory) < length:
             memory.extend(bytes(length - len(memory)))
