@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
+from gulpio2.torch.ahead import ReadAhead
 from gulpio2.torch.pixels import PixelMaker
 from gulpio2.torch.plan import Sample, place_of, plan_sample
 from gulpio2.torch.seeding import substitute_index
@@ -65,6 +65,7 @@ class SampleMaker:
         self._damaged: set[tuple[int, int]] = set()
         self._pixels = PixelMaker(view, colorspace)
         self._random_view = view is not None
+        self._ahead = ReadAhead()
 
     def sample_shape(self, draw: Draw) -> tuple[int, ...]:
         """Give the shape that a sample has in a batch; reads one frame at most.
@@ -77,8 +78,12 @@ class SampleMaker:
         plan = self._plan(*find_sample(self.dataset, place_of(draw)))
         return (*plan.shape, *self._pixels.frame_shape(plan.reader, plan.id_))
 
-    def plan(self, draws: Sequence[Draw]) -> list[Plan | None]:
-        """Find out all that can be known of samples before their frames are read.
+    def begin(self) -> None:
+        """Let nothing be read ahead for an iteration that was left before its end."""
+        self._ahead.begin()
+
+    def plan(self, draws: Sequence[Draw], clock: Clock) -> list[Plan | None]:
+        """Find out all that can be known of samples, and read them as far as may be.
 
         Of many at once: what decoding has put out of the processor's caches comes back
         with the first, and that one takes five times as long as the others.
@@ -87,13 +92,21 @@ class SampleMaker:
         ----------
         draws : sequence of Draw
             The samples.
+        clock : Clock
+            Of this thread.
 
         Returns
         -------
         list of Plan or None
             None where something is wrong with a sample, which `make` then says.
         """
-        return [self._try_to_plan(draw) for draw in draws]
+        plans, goes_on = [], True
+        for draw in draws:
+            plan = self._try_to_plan(draw)
+            if goes_on and plan is not None and plan.located is not None:
+                goes_on = self._ahead.read(plan.located, clock)
+            plans.append(plan)
+        return plans
 
     def _try_to_plan(self, draw: Draw) -> Plan | None:
         try:
@@ -160,7 +173,7 @@ class SampleMaker:
                 else:
                     if index is asked:
                         return sample
-                    return dataclasses.replace(sample, substituted=True)
+                    return sample._replace(substituted=True)
             self._note(draw, leaf, index, error)
             if self.on_corrupt == "skip":
                 return None

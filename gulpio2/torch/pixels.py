@@ -16,7 +16,7 @@ from gulpio2.torch.profile import Clock
 from gulpio2.torch.stored import locate_clip, read_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gulpio2.torch.plan import Plan
     from gulpio2.torch.stored import Places
@@ -65,7 +65,8 @@ class PixelMaker:
             height, width = reader.read_clip(id_, [0]).shape[1:3]
         else:
             block, places = next(blocks)
-            header = read_header(_first_jpeg(block, places))
+            start, stop = _first_span(places)
+            header = read_header(memoryview(block)[start:stop])
             height, width = header.height, header.width
         return (height, width, self._channels)
 
@@ -117,22 +118,30 @@ class PixelMaker:
             ) from cause
 
     def decoder(
-        self, first: bytes, shape: tuple[int, ...], rng: np.random.Generator | None
+        self,
+        block: bytes | bytearray,
+        places: Places,
+        shape: tuple[int, ...],
+        rng: np.random.Generator | None,
     ) -> tuple[FrameDecoder, bool]:
         """Give what decodes the frames of an item, and whether to mirror them.
 
         Parameters
         ----------
-        first : bytes
-            The JPEG of one of them.
+        block : bytes
+            What was read of its frames.
+        places : Places
+            Where they are in it.
         shape : tuple of int
             Of a frame in the batch.
         rng : numpy.random.Generator or None
             From which the view chooses its region.
         """
-        whole = decoder_for(first, 0, len(first), self._options)
+        start, stop = _first_span(places)
+        whole = decoder_for(block, start, stop, self._options)
         if self.view is None:
-            _require_size(whole.shape, shape)
+            if whole.shape != shape:
+                _require_size(whole.shape, shape)
             return whole, False
         header = whole.header
         region = self.view.choose(header.height, header.width, rng)
@@ -145,7 +154,7 @@ class PixelMaker:
         options = DecodeOptions(
             scale=scale, crop=crop, colorspace=self._options.colorspace
         )
-        return FrameDecoder(first, options), region.mirrored
+        return FrameDecoder(bytes(block[start:stop]), options), region.mirrored
 
     def _show(
         self,
@@ -226,18 +235,17 @@ class _Work:
         shape = targets[0].shape
         if self._decoder is None:
             self.row = places.rows[0]
-            first = _first_jpeg(block, places)
-            self._decoder, self._mirrored = self._maker.decoder(first, shape, self._rng)
-        decode, clock, base = self._decoder.decode, self._clock, places.offset
-        frames = zip(places.rows, places.spans, strict=True)
+            self._decoder, self._mirrored = self._maker.decoder(
+                block, places, shape, self._rng
+            )
+        clock = self._clock
         if self._decoder.shape == shape and not self._mirrored:
-            for self.row, (offset, length) in frames:
-                begin = offset - base
-                decode(block, begin, begin + length, targets[self.row])
+            self._decoder.decode_each(block, self._frames(places))
             clock.decode += perf_counter() - start
             return
+        decode, base = self._decoder.decode, places.offset
         frame = self._maker.memory("frame", self._decoder.shape)
-        for self.row, (offset, length) in frames:
+        for self.row, (offset, length) in zip(places.rows, places.spans, strict=True):
             decode(block, offset - base, offset - base + length, frame)
             decoded = perf_counter()
             self._maker.resize(frame, targets[self.row], mirrored=self._mirrored)
@@ -246,11 +254,19 @@ class _Work:
             clock.transform += resized - decoded
             start = resized
 
+    def _frames(self, places: Places) -> Iterator[tuple[int, int, Rows]]:
+        """Give where the JPEG of each frame is in its block, and the frame's place."""
+        targets, base = self._targets, places.offset
+        for self.row, (offset, length) in zip(places.rows, places.spans, strict=True):
+            start = offset - base
+            yield start, start + length, targets[self.row]
 
-def _first_jpeg(block: Any, places: Places) -> bytes:
+
+def _first_span(places: Places) -> tuple[int, int]:
+    """Give where the JPEG of the first frame begins and ends in its block."""
     offset, length = places.spans[0]
     start = offset - places.offset
-    return bytes(memoryview(block)[start : start + length])
+    return start, start + length
 
 
 def _scale_for(height: int, width: int, shape: tuple[int, ...]) -> int:

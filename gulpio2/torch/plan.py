@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Sample", "place_of", "plan_sample"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """What a batch has of a sample beside its frames."""
 
     info: dict[str, Any]

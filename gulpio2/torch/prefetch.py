@@ -90,6 +90,7 @@ class Prefetcher:
     ) -> None:
         self._batches = batches
         self._maker = maker
+        maker.begin()
         self._free = deque(slots)
         self._jobs: deque[Job] = deque()
         self._open: Job | None = None
@@ -200,7 +201,7 @@ class Prefetcher:
         if taken is None:
             return False
         job, row = taken
-        if 2 * row >= len(job.draws):
+        if 2 * row >= len(job.draws) and not self._planned:
             self._plan_ahead(clock)
         try:
             job.slot.wait_until_copied()
@@ -252,7 +253,7 @@ class Prefetcher:
         failure, left = None, _NUM_PLANNED
         try:
             while left > 0 and (draws := next(self._batches, None)) is not None:
-                planned.append(Job(draws, self._maker.plan(draws)))
+                planned.append(Job(draws, self._maker.plan(draws, clock)))
                 left -= len(draws)
         except BaseException as error:  # noqa: BLE001  # raised where it is missed
             failure = error

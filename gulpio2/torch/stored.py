@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gulpio2.item import StoredItem
+    from gulpio2.torch.ahead import ReadAhead
     from gulpio2.torch.profile import Clock
 
 __all__ = ["Places", "StoredClip", "locate_clip", "read_blocks"]
@@ -37,13 +39,35 @@ class Places(NamedTuple):
     """Offset in the data file and length of the JPEG, of each frame."""
 
 
-class StoredClip(NamedTuple):
+@dataclass(slots=True, eq=False)
+class StoredClip:
     """Where the stored bytes of some frames of an item are."""
 
     item: StoredItem
     """The item."""
     reads: list[Places]
     """What is to be read of the data file."""
+    blocks: list[bytes | bytearray] = field(default_factory=list)
+    """What was read of it already, from the first on."""
+    ahead: ReadAhead | None = None
+    """Whose memory they lie in."""
+
+    def read_next(self, memory: bytearray, clock: Clock) -> bytes | bytearray:
+        """Read the first block that is not there."""
+        start = perf_counter()
+        places = self.reads[len(self.blocks)]
+        block = self.item.read_into(places.offset, places.length, memory)
+        self.blocks.append(block)
+        clock.storage += perf_counter() - start
+        clock.num_bytes += places.length
+        return block
+
+    def drop(self, num_ahead: int) -> None:
+        """Forget the blocks, and give back the memory of those read ahead."""
+        blocks, self.blocks = self.blocks[:num_ahead], []
+        for block in blocks:
+            if self.ahead is not None and isinstance(block, bytearray):
+                self.ahead.give_back(block)
 
 
 class _Memory(threading.local):
@@ -155,9 +179,12 @@ def _blocks(
 ) -> Iterator[tuple[bytes | bytearray, Places]]:
     # Decoded out of the block that was read, and that one read into memory which is
     # in the caches: a copy of each JPEG takes as long as reading it.
-    for places in located.reads:
-        start = perf_counter()
-        block = located.item.read_into(places.offset, places.length, _MEMORY.block)
-        clock.storage += perf_counter() - start
-        clock.num_bytes += places.length
-        yield block, places
+    ready = len(located.blocks)
+    try:
+        for number, places in enumerate(located.reads):
+            if number < ready:
+                yield located.blocks[number], places
+            else:
+                yield located.read_next(_MEMORY.block, clock), places
+    finally:
+        located.drop(ready)

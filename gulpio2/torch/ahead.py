@@ -1,0 +1,96 @@
+"""Reading the stored bytes of samples before it is their turn."""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import GulpError
+
+if TYPE_CHECKING:
+    from gulpio2.torch.profile import Clock
+    from gulpio2.torch.stored import StoredClip
+
+__all__ = ["ReadAhead"]
+
+# Bytes that lie ready at most: thirty clips of 340x256, and still in the caches that
+# the processor's cores share.
+_MAX_BYTES = 16 << 20
+# Bytes. Memory is set aside in such steps.
+_STEP = 1 << 16
+# Seconds for each megabyte, and for a read. Bytes that come more slowly come from a
+# disk, or over a network: that is waited for by all threads at once, each for its own.
+_SLOW_MEGABYTE, _SLOW_READ = 0.002, 0.001
+
+
+class ReadAhead:
+    """Blocks of samples that were just planned, read by who plans.
+
+    A thread that plans holds the interpreter's lock, and all others wait that come out
+    of the codec meanwhile. Reading lets them in, after each sample. It is also done in
+    half the time where it is done for many in a row: after a decode nothing of its code
+    is in the processor's caches.
+
+    Parameters
+    ----------
+    max_bytes : int, optional
+        Of memory that holds blocks.
+    """
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = self._num_left = max_bytes
+        self._lock = threading.Lock()
+        self._spare: list[bytearray] = []
+
+    def begin(self) -> None:
+        """Begin anew: what is read and was not used will not be given back."""
+        self._num_left = self._max_bytes
+
+    def read(self, clip: StoredClip, clock: Clock) -> bool:
+        """Read the blocks of a clip, as many as there is memory for.
+
+        Parameters
+        ----------
+        clip : StoredClip
+            It has them afterwards, see `StoredClip.blocks`.
+        clock : Clock
+            Of this thread.
+
+        Returns
+        -------
+        bool
+            Whether to go on with the next clip: there is memory, and storage is fast.
+        """
+        clip.ahead = self
+        for _, length, _, _ in clip.reads[len(clip.blocks) :]:
+            memory = self._take(length)
+            if memory is None:
+                return False
+            start = perf_counter()
+            try:
+                clip.read_next(memory, clock)
+            except (GulpError, OSError):  # told when it is the sample's turn
+                self.give_back(memory)
+                return False
+            seconds = perf_counter() - start
+            if seconds > _SLOW_READ + _SLOW_MEGABYTE * length / 1e6:
+                return False
+        return True
+
+    def _take(self, length: int) -> bytearray | None:
+        with self._lock:
+            memory = self._spare.pop() if self._spare else None
+            size = len(memory) if memory is not None else 0
+            if size < length:
+                memory, size = None, -(-length // _STEP) * _STEP
+            if size > self._num_left:
+                return None
+            self._num_left -= size
+        return bytearray(size) if memory is None else memory
+
+    def give_back(self, memory: bytearray) -> None:
+        """Take memory that is not needed any more."""
+        with self._lock:
+            self._num_left = min(self._num_left + len(memory), self._max_bytes)
+            self._spare.append(memory)
