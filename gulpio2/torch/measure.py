@@ -175,15 +175,14 @@ def decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> floa
             (
                 decoder,
                 jpeg,
-                len(jpeg),
-                memory[decoder.shape][place % _NUM_MEMORY_FRAMES],
+                ((0, len(jpeg), memory[decoder.shape][place % _NUM_MEMORY_FRAMES]),),
             )
             for place, (decoder, jpeg) in enumerate(zip(decoders, own, strict=True))
         ]
         begin.wait()
         stop = perf_counter() + seconds
-        for decoder, jpeg, length, frame in itertools.cycle(work):
-            decoder.decode(jpeg, 0, length, frame)
+        for decoder, jpeg, frames in itertools.cycle(work):
+            decoder.decode_each(jpeg, frames)
             counts[number] += 1
             if perf_counter() > stop:
                 break
