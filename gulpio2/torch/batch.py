@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,39 +15,84 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from gulpio2.order import Draw
+    from gulpio2.torch.plan import Sample
     from gulpio2.torch.prefetch import Job
 
 __all__ = ["Batch", "make_batch"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Samples of one step; unpacks as ``clips, targets = batch``."""
+    """Samples of one step; unpacks as ``clips, targets = batch``.
 
-    clips: Any
-    """``(B, T, H, W, C)``, or ``(B, T, C, H, W)`` where the loader says so, uint8,
-    [0, 255], RGB; without T for single frames, ``(B, clips, T, ...)`` for several
-    clips an item. It is the loader's memory: valid for as long as `GulpLoader` says."""
-    targets: Any
-    """Stacked, or a list where they cannot be; None without targets."""
-    infos: list[dict[str, Any]]
-    """What the dataset knows of each sample."""
-    frame_indices: Any
-    """``(B, T)`` int64: the frames, by their index in the item."""
-    valid: Any
-    """``(B, T)`` bool: whether the wanted frame was there, see `ClipIndices`."""
-    indices: npt.NDArray[np.int64]
-    """``(B,)``: the samples that the order asked for."""
-    positions: npt.NDArray[np.int64]
-    """``(B,)``: their places in the epoch; past its end for padding."""
-    seeds: npt.NDArray[np.uint64]
-    """``(B,)``: for what else is random about each, the same after a resume."""
-    epoch: int
-    """From 0."""
-    num_skipped: int
-    """Damaged samples that were left out of it."""
-    num_substituted: int
-    """Samples in it that stand in for damaged ones."""
+    Attributes
+    ----------
+    clips : torch.Tensor or numpy.ndarray
+        ``(B, T, H, W, C)``, or ``(B, T, C, H, W)`` where the loader says so, uint8,
+        [0, 255], RGB; without T for single frames, ``(B, clips, T, ...)`` for several
+        clips an item. It is the loader's memory: valid for as long as `GulpLoader`
+        says.
+    targets
+        Stacked, or a list where they cannot be; None without targets.
+    epoch : int
+        From 0.
+    num_skipped : int
+        Damaged samples that were left out of it.
+    num_substituted : int
+        Samples in it that stand in for damaged ones.
+    """
+
+    # What most trainers never ask for is made when it is asked for: the loader's
+    # threads want the processor for something else.
+
+    def __init__(
+        self, clips: Any, targets: Any, made: list[tuple[Draw, Sample]], job: Job
+    ) -> None:
+        self.clips = clips
+        self.targets = targets
+        self.epoch = job.draws[0].epoch
+        self.num_skipped = len(job.draws) - len(made)
+        self.num_substituted = sum([sample.substituted for _, sample in made])
+        self._made = made
+        self._as_tensors = job.slot.tensor is not None
+
+    @cached_property
+    def infos(self) -> list[dict[str, Any]]:
+        """What the dataset knows of each sample."""
+        return [sample.info for _, sample in self._made]
+
+    @cached_property
+    def frame_indices(self) -> Any:
+        """``(B, T)`` int64: the frames, by their index in the item."""
+        chosen = [sample.chosen.indices for _, sample in self._made]
+        return self._stacked(chosen, np.int64)
+
+    @cached_property
+    def valid(self) -> Any:
+        """``(B, T)`` bool: whether the wanted frame was there, see `ClipIndices`."""
+        valid = [sample.chosen.valid for _, sample in self._made]
+        return self._stacked(valid, np.bool_)
+
+    @cached_property
+    def indices(self) -> npt.NDArray[np.int64]:
+        """``(B,)``: the samples that the order asked for."""
+        return np.array([draw.index for draw, _ in self._made], np.int64)
+
+    @cached_property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """``(B,)``: their places in the epoch; past its end for padding."""
+        return np.array([draw.position for draw, _ in self._made], np.int64)
+
+    @cached_property
+    def seeds(self) -> npt.NDArray[np.uint64]:
+        """``(B,)``: for what else is random about each, the same after a resume."""
+        return np.array([draw.seed for draw, _ in self._made], np.uint64)
+
+    def _stacked(self, parts: list[npt.NDArray[Any]], kind: type) -> Any:
+        stacked = np.stack(parts) if parts else np.empty(0, kind)
+        if self._as_tensors:
+            return require("torch", extra="torch").from_numpy(stacked)
+        return stacked
 
     def __iter__(self) -> Iterator[Any]:
         """Give clips and targets."""
@@ -55,7 +100,7 @@ class Batch:
 
     def __len__(self) -> int:
         """Count the samples."""
-        return len(self.positions)
+        return len(self._made)
 
     def __repr__(self) -> str:
         """Show shape and place, never the pixels."""
@@ -79,45 +124,16 @@ def make_batch(job: Job, *, channels_first: bool, has_targets: bool) -> Batch:
         Whether the datasets have targets.
     """
     array, tensor = job.slot.array, job.slot.tensor
-    made = [
-        (row, draw, sample)
-        for row, (draw, sample) in enumerate(zip(job.draws, job.samples, strict=True))
-        if sample is not None
-    ]
-    for place, (row, _, _) in enumerate(made):
-        if place != row:  # one before it was left out
-            array[place] = array[row]
+    made: list[tuple[Draw, Sample]] = []
+    for row, sample in enumerate(job.samples):
+        if sample is not None:
+            if len(made) != row:  # one before it was left out
+                array[len(made)] = array[row]
+            made.append((job.draws[row], sample))
     clips: Any = (array if tensor is None else tensor)[: len(made)]
-    samples = [sample for _, _, sample in made]
-    inner = samples[0].chosen.indices.shape if samples else ()
-    chosen = np.empty((len(samples), *inner), np.int64)
-    valid = np.empty((len(samples), *inner), np.bool_)
-    for place, sample in enumerate(samples):
-        chosen[place], valid[place] = sample.chosen.indices, sample.chosen.valid
-    targets: Any = [sample.target for sample in samples] if has_targets else None
-    if tensor is not None:
-        torch = require("torch", extra="torch")
-        if channels_first:
-            clips = clips.movedim(-1, -3)
-        if targets:
-            targets = default_collate(targets)
-        frame_indices, valid_mask = torch.from_numpy(chosen), torch.from_numpy(valid)
-    else:
-        if channels_first:
-            clips = np.moveaxis(clips, -1, -3)
-        if targets:
-            targets = array_collate(targets)
-        frame_indices, valid_mask = chosen, valid
-    return Batch(
-        clips=clips,
-        targets=targets,
-        infos=[sample.info for sample in samples],
-        frame_indices=frame_indices,
-        valid=valid_mask,
-        indices=np.array([draw.index for _, draw, _ in made], np.int64),
-        positions=np.array([draw.position for _, draw, _ in made], np.int64),
-        seeds=np.array([draw.seed for _, draw, _ in made], np.uint64),
-        epoch=job.draws[0].epoch,
-        num_skipped=len(job.draws) - len(made),
-        num_substituted=sum(sample.substituted for sample in samples),
-    )
+    targets: Any = [sample.target for _, sample in made] if has_targets else None
+    if channels_first:
+        clips = np.moveaxis(clips, -1, -3) if tensor is None else clips.movedim(-1, -3)
+    if targets:
+        targets = (array_collate if tensor is None else default_collate)(targets)
+    return Batch(clips, targets, made, job)
