@@ -16,7 +16,7 @@ __all__ = ["Purpose", "derive_seed", "derive_seeds", "mix64"]
 _MASK = (1 << 64) - 1
 # The increment and the two multipliers of splitmix64: Steele, Lea and Flood, "Fast
 # splittable pseudorandom number generators", OOPSLA 2014.
-_GOLDEN = 0x9E3779B97F4A7C15
+GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 
@@ -63,7 +63,7 @@ def derive_seed(*parts: int) -> int:
     """
     seed = 0
     for part in parts:
-        seed = mix64((seed ^ (operator.index(part) & _MASK)) + _GOLDEN)
+        seed = mix64((seed ^ (operator.index(part) & _MASK)) + GOLDEN)
     return seed
 
 
@@ -85,7 +85,7 @@ def derive_seeds(base: int, parts: npt.NDArray[np.uint64]) -> npt.NDArray[np.uin
     numpy.ndarray of uint64
         Of the shape of `parts`.
     """
-    value = (parts ^ np.uint64(base)) + np.uint64(_GOLDEN)
+    value = (parts ^ np.uint64(base)) + np.uint64(GOLDEN)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(_FIRST)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(_SECOND)
     return value ^ (value >> np.uint64(31))

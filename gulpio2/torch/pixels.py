@@ -13,7 +13,7 @@ from gulpio2.codecs.decode import DecodeOptions, FrameDecoder, decoder_for
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.torch.profile import Clock
-from gulpio2.torch.stored import locate_clip, read_blocks
+from gulpio2.torch.stored import read_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,14 +59,11 @@ class PixelMaker:
         """
         if self.view is not None:
             return (*self.view.shape, self._channels)
-        located = locate_clip(reader, id_, [0], [0])
-        blocks = read_blocks(reader, id_, [0], [0], located, Clock())
-        if blocks is None:
+        jpegs = read_each(reader, id_, [0], [0], Clock())
+        if jpegs is None:
             height, width = reader.read_clip(id_, [0]).shape[1:3]
         else:
-            block, places = next(blocks)
-            start, stop = _first_span(places)
-            header = read_header(memoryview(block)[start:stop])
+            header = read_header(next(jpegs)[0])
             height, width = header.height, header.width
         return (height, width, self._channels)
 
@@ -90,18 +87,24 @@ class PixelMaker:
             The frames are not of the size that is needed.
         """
         reader, id_, indices, rows = plan.reader, plan.id_, plan.indices, plan.rows
-        blocks = read_blocks(reader, id_, indices, rows, plan.located, clock)
-        if blocks is None:
-            start = perf_counter()
-            frames = reader.read_clip(id_, indices)
-            clock.decode += perf_counter() - start  # with its storage: not told apart
-            places = [targets[row] for row in rows]
-            self._show(frames, places, plan.rng, clock, f"item {id_!r}")
-            return
+        located, jpegs = plan.located, None
+        if located is None:
+            jpegs = read_each(reader, id_, indices, rows, clock)
+            if jpegs is None:
+                start = perf_counter()
+                frames = reader.read_clip(id_, indices)
+                clock.decode += perf_counter() - start  # with storage: not told apart
+                places = [targets[row] for row in rows]
+                self._show(frames, places, plan.rng, clock, f"item {id_!r}")
+                return
         work = _Work(self, targets, plan.rng, clock)
         try:
-            for block, parts in blocks:
-                work.decode(block, parts)
+            if located is not None:
+                for number, part in enumerate(located.reads):
+                    work.decode(located.block(number, clock), part)
+            else:
+                for jpeg, part in jpegs or ():
+                    work.decode(jpeg, part)
         except CorruptFrameError as cause:
             raise CorruptFrameError(
                 f"item {id_!r} of {reader!r}, frame {indices[rows.index(work.row)]}: "
@@ -116,6 +119,9 @@ class PixelMaker:
                 f"item {id_!r} of {reader!r}: {cause}; the frames of an item in a "
                 "batch must be of one size"
             ) from cause
+        finally:
+            if located is not None:
+                located.drop()
 
     def decoder(
         self,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from gulpio2.order import Purpose, derive_seed
+from gulpio2.order.seeds import GOLDEN, mix64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +111,9 @@ class _Scattered(ISpawnableSeedSequence):
         self, n_words: int, dtype: npt.DTypeLike = np.uint32
     ) -> npt.NDArray[Any]:
         """Give as many words, each a seed of its own of this one."""
-        words = [derive_seed(self._seed, number) for number in range(n_words)]
+        # As derive_seed(self._seed, number), whose first part is the same for all.
+        base = derive_seed(self._seed)
+        words = [mix64((base ^ number) + GOLDEN) for number in range(n_words)]
         return np.array(words, np.uint64).astype(dtype, copy=False)
 
     def spawn(self, n_children: int) -> list[_Scattered]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.ahead import ReadAhead
     from gulpio2.torch.profile import Clock
 
-__all__ = ["Places", "StoredClip", "locate_clip", "read_blocks"]
+__all__ = ["Places", "StoredClip", "locate_clip", "read_each"]
 
 # What reads as this package's directories do.
 _OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
@@ -52,19 +52,30 @@ class StoredClip:
     ahead: ReadAhead | None = None
     """Whose memory they lie in."""
 
-    def read_next(self, memory: bytearray, clock: Clock) -> bytes | bytearray:
-        """Read the first block that is not there."""
+    def read_next(self, memory: bytearray, clock: Clock) -> None:
+        """Read ahead the first block that is not there."""
+        number = len(self.blocks)
+        self.blocks.append(self._read(number, memory, clock))
+
+    def block(self, number: int, clock: Clock) -> bytes | bytearray:
+        """Give a block, which is to be used before the next one is asked for."""
+        if number < len(self.blocks):
+            return self.blocks[number]
+        # Frames are decoded out of the block that was read, and that one read into
+        # memory which is in the caches: a copy of each takes as long as reading it.
+        return self._read(number, _MEMORY.block, clock)
+
+    def _read(self, number: int, memory: bytearray, clock: Clock) -> bytes | bytearray:
         start = perf_counter()
-        places = self.reads[len(self.blocks)]
+        places = self.reads[number]
         block = self.item.read_into(places.offset, places.length, memory)
-        self.blocks.append(block)
         clock.storage += perf_counter() - start
         clock.num_bytes += places.length
         return block
 
-    def drop(self, num_ahead: int) -> None:
-        """Forget the blocks, and give back the memory of those read ahead."""
-        blocks, self.blocks = self.blocks[:num_ahead], []
+    def drop(self) -> None:
+        """Forget what was read ahead, and give back its memory."""
+        blocks, self.blocks = self.blocks, []
         for block in blocks:
             if self.ahead is not None and isinstance(block, bytearray):
                 self.ahead.give_back(block)
@@ -131,34 +142,23 @@ def locate_clip(
     return StoredClip(item, reads)
 
 
-def read_blocks(
-    reader: Any,
-    id_: str,
-    indices: Sequence[int],
-    rows: Sequence[int],
-    located: StoredClip | None,
-    clock: Clock,
-) -> Iterator[tuple[bytes | bytearray, Places]] | None:
-    """Read the stored bytes of frames, block by block.
+def read_each(
+    reader: Any, id_: str, indices: Sequence[int], rows: Sequence[int], clock: Clock
+) -> Iterator[tuple[bytes, Places]] | None:
+    """Read the stored bytes of frames where `locate_clip` did not find them.
 
     Parameters
     ----------
     reader, id_, indices, rows
         As in `locate_clip`.
-    located : StoredClip or None
-        What that gave.
     clock : Clock
         Of this thread.
 
     Returns
     -------
     iterator or None
-        Blocks with the places of the frames in them. A block is to be used before the
-        next one is asked for: its memory is used again. None where the reader gives
-        frames only.
+        A block for each frame, with its place. None where the reader gives frames only.
     """
-    if located is not None:
-        return _blocks(located, clock)
     decoder = getattr(reader, "jpeg_decoder", jpeg_bytes_to_img)
     if isinstance(reader, GulpView):
         decoder = reader.item(id_).decoder
@@ -172,19 +172,3 @@ def read_blocks(
         (jpeg, Places(0, len(jpeg), (rows[position],), ((0, len(jpeg)),)))
         for position, jpeg in enumerate(jpegs)
     )
-
-
-def _blocks(
-    located: StoredClip, clock: Clock
-) -> Iterator[tuple[bytes | bytearray, Places]]:
-    # Decoded out of the block that was read, and that one read into memory which is
-    # in the caches: a copy of each JPEG takes as long as reading it.
-    ready = len(located.blocks)
-    try:
-        for number, places in enumerate(located.reads):
-            if number < ready:
-                yield located.blocks[number], places
-            else:
-                yield located.read_next(_MEMORY.block, clock), places
-    finally:
-        located.drop(ready)

@@ -9,7 +9,7 @@ from gulpio2.errors import StorageError
 from gulpio2.torch import ahead as ahead_module
 from gulpio2.torch.ahead import ReadAhead
 from gulpio2.torch.profile import Clock
-from gulpio2.torch.stored import StoredClip, locate_clip, read_blocks
+from gulpio2.torch.stored import StoredClip, locate_clip
 
 KB = 1024
 
@@ -27,15 +27,15 @@ def clip_of(directory: GulpDirectory, number: int, frames: range) -> StoredClip:
     return clip
 
 
-def jpegs_of(directory: GulpDirectory, number: int, clip: StoredClip) -> list[bytes]:
+def jpegs_of(clip: StoredClip) -> list[bytes]:
     """Read a clip as a loader does, and take its frames out of the blocks."""
-    blocks = read_blocks(directory, f"clip{number}", [], [], clip, Clock())
-    assert blocks is not None
-    return [
-        bytes(block[offset - places.offset :][:length])
-        for block, places in blocks
-        for offset, length in places.spans
-    ]
+    found = []
+    for number, places in enumerate(clip.reads):
+        block = clip.block(number, Clock())
+        for offset, length in places.spans:
+            found.append(bytes(block[offset - places.offset :][:length]))
+    clip.drop()
+    return found
 
 
 def test_what_was_read_ahead_is_what_is_stored(directory):
@@ -47,9 +47,9 @@ def test_what_was_read_ahead_is_what_is_stored(directory):
     assert num_bytes == sum(read.length for clip in clips for read in clip.reads)
     for number, clip in enumerate(clips):
         stored = directory.read_jpegs(f"clip{number}", range(2, 7))
-        assert jpegs_of(directory, number, clip) == stored
+        assert jpegs_of(clip) == stored
         assert not clip.blocks
-        assert jpegs_of(directory, number, clip) == stored  # read in its turn
+        assert jpegs_of(clip) == stored  # read in its turn
     assert clock.num_bytes == num_bytes
 
 
@@ -59,7 +59,7 @@ def test_memory_is_bounded_and_used_again(directory):
     assert [ahead.read(clip, Clock()) for clip in clips[:3]] == [True, True, False]
     assert [len(clip.blocks) for clip in clips[:3]] == [1, 1, 0]
     memory = clips[0].blocks[0]
-    jpegs_of(directory, 0, clips[0])
+    jpegs_of(clips[0])
     assert ahead.read(clips[3], Clock())
     assert clips[3].blocks[0] is memory
     ahead.begin()  # what the others hold is forgotten
@@ -67,24 +67,20 @@ def test_memory_is_bounded_and_used_again(directory):
     assert [ahead.read(clip, Clock()) for clip in others] == [True, True, False]
 
 
-def test_a_clip_that_is_left_in_the_middle_gives_its_memory_back(directory):
-    far = clip_of(directory, 0, range(8))
+def test_a_clip_of_several_reads_gives_all_its_memory_back(directory):
+    whole = clip_of(directory, 0, range(8))
     parts = [
         read._replace(length=span[1], offset=span[0], rows=(row,), spans=(span,))
-        for read in far.reads
+        for read in whole.reads
         for row, span in zip(read.rows, read.spans, strict=True)
     ]
-    clip = StoredClip(far.item, parts)
     ahead = ReadAhead(8 * 64 * KB)
-    assert ahead.read(clip, Clock())
-    blocks = read_blocks(directory, "clip0", [], [], clip, Clock())
-    assert blocks is not None
-    next(blocks)
-    del blocks
-    assert not clip.blocks
-    other = StoredClip(far.item, parts)
-    assert ahead.read(other, Clock())
-    assert len(other.blocks) == 8
+    for _ in range(3):
+        clip = StoredClip(whole.item, parts)
+        assert ahead.read(clip, Clock())
+        assert len(clip.blocks) == 8
+        assert jpegs_of(clip) == directory.read_jpegs("clip0")
+        assert not clip.blocks
 
 
 def test_slow_storage_is_left_to_all_threads(directory, monkeypatch):
@@ -92,7 +88,7 @@ def test_slow_storage_is_left_to_all_threads(directory, monkeypatch):
     clip = clip_of(directory, 0, range(8))
     assert not ReadAhead().read(clip, Clock())
     assert len(clip.blocks) == 1  # what came is used
-    assert jpegs_of(directory, 0, clip) == directory.read_jpegs("clip0")
+    assert jpegs_of(clip) == directory.read_jpegs("clip0")
 
 
 def test_what_cannot_be_read_is_told_in_its_turn(directory, monkeypatch):
@@ -106,7 +102,7 @@ def test_what_cannot_be_read_is_told_in_its_turn(directory, monkeypatch):
     ahead = ReadAhead(64 * KB)
     assert not ahead.read(clip, Clock())
     with pytest.raises(StorageError, match="no answer"):
-        jpegs_of(directory, 0, clip)
+        jpegs_of(clip)
     monkeypatch.setattr(type(clip.item), "read_into", read_into)
     assert ahead.read(clip, Clock())  # the memory was given back
-    assert jpegs_of(directory, 0, clip) == directory.read_jpegs("clip0")
+    assert jpegs_of(clip) == directory.read_jpegs("clip0")
