@@ -48,6 +48,8 @@ class PixelMaker:
         self._options = DecodeOptions(colorspace=colorspace)
         self._channels = 3 if colorspace == "rgb" else 1
         self._scratch = threading.local()
+        # What decoded the sample before, as most of those are alike; without a view.
+        self.last: FrameDecoder | None = None
 
     def frame_shape(self, reader: Any, id_: str) -> tuple[int, int, int]:
         """Give the shape that a frame of this item has in a batch.
@@ -148,6 +150,7 @@ class PixelMaker:
         if self.view is None:
             if whole.shape != shape:
                 _require_size(whole.shape, shape)
+            self.last = whole
             return whole, False
         header = whole.header
         region = self.view.choose(header.height, header.width, rng)
@@ -241,9 +244,17 @@ class _Work:
         shape = targets[0].shape
         if self._decoder is None:
             self.row = places.rows[0]
-            self._decoder, self._mirrored = self._maker.decoder(
-                block, places, shape, self._rng
-            )
+            last = self._maker.last
+            if (
+                last is not None
+                and last.shape == shape
+                and last.fits(block, places.spans[0][0] - places.offset)
+            ):
+                self._decoder = last
+            else:
+                self._decoder, self._mirrored = self._maker.decoder(
+                    block, places, shape, self._rng
+                )
         clock = self._clock
         if self._decoder.shape == shape and not self._mirrored:
             self._decoder.decode_each(block, self._frames(places))

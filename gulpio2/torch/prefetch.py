@@ -143,8 +143,8 @@ class Prefetcher:
                 "iterate over it anew"
             )
         if not self._threads:
-            while not self._is_ready() and self._work_once(self.clocks[0]):
-                pass
+            while not self._is_ready() and (taken := self._take(self.clocks[0])):
+                self._make(*taken, self.clocks[0])
         with self._lock:
             self._ready.wait_for(self._is_ready)
             if self._stopped:
@@ -192,15 +192,12 @@ class Prefetcher:
     # --- in the threads ----------------------------------------------------------
 
     def _serve(self, clock: Clock) -> None:
-        while self._work_once(clock):
-            pass
+        """Make samples until there is nothing left to do."""
+        while (taken := self._take(clock)) is not None:
+            self._make(*taken, clock)
 
-    def _work_once(self, clock: Clock) -> bool:
-        """Make one sample; False when there is nothing left to do."""
-        taken = self._take(clock)
-        if taken is None:
-            return False
-        job, row = taken
+    def _make(self, job: Job, row: int, clock: Clock) -> None:
+        """Make one sample."""
         if 2 * row >= len(job.draws) and not self._planned:
             self._plan_ahead(clock)
         try:
@@ -214,7 +211,6 @@ class Prefetcher:
             job.num_left -= 1
             if job.num_left == 0:
                 self._ready.notify_all()
-        return True
 
     def _take(self, clock: Clock) -> tuple[Job, int] | None:
         """Take the next sample, waiting for memory where there is none."""
