@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Targets = Sequence[Any] | npt.NDArray[Any]
+    # Decodes frames of a block's bytes, each from start to stop into its target.
+    Decode = Callable[[bytes | bytearray, Iterable[tuple[int, int, Any]]], object]
 
 __all__ = ["Block", "FrameRequest", "Job", "plan_blocks", "verify_crc32"]
 
@@ -226,13 +228,13 @@ class Job:
         self._is_open = False
         self._gate: threading.Lock
         self._others: Iterator[Block]
-        self._decode: Callable[[bytes | bytearray, int, int, Any], object]
+        self._decode: Decode
         self._targets: Targets
 
     def run(
         self,
         threads: int,
-        prepare: Callable[[Block], tuple[Any, Targets]],
+        prepare: Callable[[Block], tuple[Decode, Targets]],
     ) -> None:
         """Do all of it.
 
@@ -241,8 +243,7 @@ class Job:
         threads : int
             How many may work at the same time, at most.
         prepare : callable
-            Gives, of the first block, what decodes a frame (called with the bytes of
-            a block, start, stop, and the frame's target), and the targets by the
+            Gives, of the first block, what decodes frames, and their targets by the
             frames' positions in the job. The other threads are on their way by then.
 
         Raises
@@ -280,11 +281,11 @@ class Job:
         if self.failures:
             raise min(self.failures, key=_position)[1]
 
-    def _prepare(self, prepare: Callable[[Block], tuple[Any, Targets]]) -> None:
+    def _prepare(self, prepare: Callable[[Block], tuple[Decode, Targets]]) -> None:
         self._decode, self._targets = prepare(self.blocks[0])
         self._is_open = True
 
-    def _begin(self, prepare: Callable[[Block], tuple[Any, Targets]]) -> None:
+    def _begin(self, prepare: Callable[[Block], tuple[Decode, Targets]]) -> None:
         """Prepare, let the others begin, and work; they read ahead meanwhile."""
         try:
             self._prepare(prepare)
@@ -314,58 +315,67 @@ class Job:
 
     def _drain(self, block: Block) -> None:
         """Decode frames of a block until all are taken."""
-        # After a frame has been decoded nothing of this code is in the processor's
-        # caches any more, so that each step for a frame costs several times what it
-        # costs in a loop of its own: there are few.
-        failures, shares = self.failures, block.shares
-        first, base = block.first, block.offset
-        spans, crc32 = block.request.spans, block.request.crc32
-        place = next(shares, None)
+        place = next(block.shares, None)
         if place is None:
             block.done = True
             return
-        position = first + place
+        taken = [place]
         try:
             # The bytes stay while a frame of them is not finished, and ours is not.
-            data, num_frames = block.data or block.load(), 0
+            data = block.data or block.load()
             if not self._is_open:
                 with self._gate:
                     pass
-            decode, targets = self._decode, self._targets
-            while place is not None:
-                position = first + place
-                if failures and min(failures, key=_position)[0] < position:
-                    return  # what comes out is the error of the first frame
-                offset, length = spans[place]
-                start = offset - base
-                if crc32 is not None:
-                    verify_crc32(data, start, start + length, crc32[place])
-                decode(data, start, start + length, targets[position])
-                num_frames += 1
-                place = next(shares, None)
-            block.finish(num_frames)
-        except CorruptFrameError as cause:
-            where = block.request.place(position - first)
-            self._fail(position, CorruptFrameError(f"{where}: {cause}"), cause)
-        except ValueError as cause:
-            if isinstance(cause, GulpError):
-                failures.append((position, cause))
-            else:
-                where = block.request.place(position - first)
-                error = FormatError(
-                    f"{where}: {cause}. The frames of a clip must be of one shape; "
-                    "read_frames gives a list of any"
-                )
-                self._fail(position, error, cause)
+            if self._goes_on(block.first + place):
+                self._decode(data, self._frames(block, data, taken))
+                block.finish(len(taken))
         except BaseException as cause:
-            failures.append((position, cause))
+            error = _with_place(cause, block, taken[-1])
+            self.failures.append((block.first + taken[-1], error))
             if not isinstance(cause, Exception):
                 raise
         block.done = True
 
-    def _fail(self, position: int, error: Exception, cause: Exception) -> None:
-        error.__cause__ = cause
-        self.failures.append((position, error))
+    def _frames(
+        self, block: Block, data: bytes | bytearray, taken: list[int]
+    ) -> Iterator[tuple[int, int, Any]]:
+        """Give the frame that was taken, and then take one after the other."""
+        first, base, targets = block.first, block.offset, self._targets
+        spans, crc32 = block.request.spans, block.request.crc32
+        shares, failures, place = block.shares, self.failures, taken[0]
+        while True:
+            offset, length = spans[place]
+            start = offset - base
+            if crc32 is not None:
+                verify_crc32(data, start, start + length, crc32[place])
+            yield start, start + length, targets[first + place]
+            place = next(shares, -1)
+            if place < 0:
+                return
+            taken.append(place)
+            if failures and not self._goes_on(first + place):
+                return
+
+    def _goes_on(self, position: int) -> bool:
+        """Tell whether a frame is wanted: what comes out is the first one's error."""
+        failures = self.failures
+        return not failures or min(failures, key=_position)[0] >= position
+
+
+def _with_place(cause: BaseException, block: Block, place: int) -> BaseException:
+    """Give an error that says at which frame it came; other kinds as they are."""
+    error: BaseException
+    if isinstance(cause, CorruptFrameError):
+        error = CorruptFrameError(f"{block.request.place(place)}: {cause}")
+    elif isinstance(cause, ValueError) and not isinstance(cause, GulpError):
+        error = FormatError(
+            f"{block.request.place(place)}: {cause}. The frames of a clip must be of "
+            "one shape; read_frames gives a list of any"
+        )
+    else:
+        return cause
+    error.__cause__ = cause
+    return error
 
 
 def _position(failure: tuple[int, BaseException]) -> int:

@@ -19,11 +19,11 @@ from gulpio2.errors import CorruptFrameError, FormatError, with_article
 from gulpio2.format.plan import plan_reads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
-    from gulpio2.blocks import Block
+    from gulpio2.blocks import Block, Decode
     from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
 
 __all__ = [
@@ -106,17 +106,20 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
         return []
     frames: list[Any] = [None] * len(request.spans)
 
-    def prepare(block: Block) -> tuple[Any, range]:
+    def prepare(block: Block) -> tuple[Decode, range]:
         decoder = _decoder_of(block, AS_STORED)
         shape = decoder.shape if decoder.shape[2] == 3 else decoder.shape[:2]
 
-        def decode(data: bytes, start: int, stop: int, position: int) -> None:
-            if decoder.fits(data, start):
-                frame = np.empty(shape, np.uint8)
-                decoder.decode(data, start, stop, frame)
-            else:
-                frame = decode_frame(memoryview(data)[start:stop])
-            frames[position] = frame
+        def decode(
+            data: bytes | bytearray, places: Iterable[tuple[int, int, int]]
+        ) -> None:
+            for start, stop, position in places:
+                if decoder.fits(data, start):
+                    frame = np.empty(shape, np.uint8)
+                    decoder.decode(data, start, stop, frame)
+                else:
+                    frame = decode_frame(memoryview(data)[start:stop])
+                frames[position] = frame
 
         return decode, range(len(frames))
 
@@ -175,14 +178,14 @@ def read_arrays(
     array: Any = None
     frames: Any = None  # the same memory, without an axis for the requests
 
-    def prepare(block: Block) -> tuple[Any, npt.NDArray[np.uint8]]:
+    def prepare(block: Block) -> tuple[Decode, npt.NDArray[np.uint8]]:
         nonlocal array, frames
         decoder = _decoder_of(block, options)
         lead = (len(requests), num_frames) if batched else (num_frames,)
         shape = (*lead, *decoder.shape)
         array = np.empty(shape, np.uint8) if out is None else writable_array(out, shape)
         frames = array.reshape(-1, *decoder.shape) if batched else array
-        return decoder.decode, frames
+        return decoder.decode_each, frames
 
     Job(blocks).run(threads, prepare)
     for again, at in copies:

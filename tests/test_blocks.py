@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gulpio2 import blocks
 from gulpio2.blocks import Block, FrameRequest, Job, plan_blocks, verify_crc32
 from gulpio2.errors import CorruptFrameError, FormatError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gulpio2.blocks import Decode
 
 KB = 1024
 
@@ -80,14 +86,17 @@ def run_job(
     """Give what a job makes of a request, whose decoder only copies."""
     found = [b""] * len(request.spans)
 
-    def prepare(block: Block) -> tuple[object, range]:
+    def prepare(block: Block) -> tuple[Decode, range]:
         block.load()
 
-        def decode(data: bytes | bytearray, start: int, stop: int, target: int) -> None:
-            piece = bytes(data[start:stop])
-            if wrong and piece in wrong:
-                raise wrong[piece]
-            found[target] = piece
+        def decode(
+            data: bytes | bytearray, frames: Iterable[tuple[int, int, int]]
+        ) -> None:
+            for start, stop, target in frames:
+                piece = bytes(data[start:stop])
+                if wrong and piece in wrong:
+                    raise wrong[piece]
+                found[target] = piece
 
         return decode, range(len(found))
 
@@ -147,7 +156,7 @@ def test_a_job_that_cannot_be_prepared_ends(threads, monkeypatch):
     request = request_of(*((k * 10, 10) for k in range(8)), data=bytes(100))
     far = request_of(*((k * 100_000, 10) for k in range(8)), data=bytes(800_000))
 
-    def prepare(block: Block) -> tuple[object, range]:
+    def prepare(block: Block) -> tuple[Decode, range]:
         raise FormatError("out does not fit")
 
     for wanted in (request, far):
