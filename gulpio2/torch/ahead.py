@@ -73,6 +73,10 @@ class ReadAhead:
             except (GulpError, OSError):  # told when it is the sample's turn
                 self.give_back(memory)
                 return False
+            if clip.blocks[-1] is not memory:
+                # A storage with memory of its own, which is not bounded here.
+                self.give_back(memory)
+                return False
             seconds = perf_counter() - start
             if seconds > _SLOW_READ + _SLOW_MEGABYTE * length / 1e6:
                 return False
@@ -80,14 +84,15 @@ class ReadAhead:
 
     def _take(self, length: int) -> bytearray | None:
         with self._lock:
-            memory = self._spare.pop() if self._spare else None
-            size = len(memory) if memory is not None else 0
-            if size < length:
-                memory, size = None, -(-length // _STEP) * _STEP
+            spare = self._spare
+            fits = bool(spare) and len(spare[-1]) >= length
+            size = len(spare[-1]) if fits else -(-length // _STEP) * _STEP
             if size > self._num_left:
                 return None
             self._num_left -= size
-        return bytearray(size) if memory is None else memory
+            # One that is too short is dropped; a longer one comes back in its place.
+            memory = spare.pop() if spare else None
+        return memory if fits else bytearray(size)
 
     def give_back(self, memory: bytearray) -> None:
         """Take memory that is not needed any more."""

@@ -83,6 +83,25 @@ def test_a_clip_of_several_reads_gives_all_its_memory_back(directory):
         assert not clip.blocks
 
 
+def test_a_storage_with_memory_of_its_own_is_read_in_turn(directory):
+    clip = clip_of(directory, 0, range(8))
+    clip.item.handles = None  # as of a reader whose bytes come from somewhere else
+    ahead = ReadAhead(64 * KB)
+    for _ in range(3):
+        assert not ahead.read(clip, Clock())
+        assert type(clip.blocks[0]) is bytes  # what came is used
+        assert jpegs_of(clip) == directory.read_jpegs("clip0")
+
+
+def test_longer_clips_take_the_place_of_shorter_ones(directory):
+    clip = clip_of(directory, 0, range(8))
+    ahead = ReadAhead(4 * 64 * KB)
+    ahead.give_back(bytearray(10))
+    assert ahead.read(clip, Clock())
+    assert len(clip.blocks[0]) == 64 * KB
+    assert not ahead._spare
+
+
 def test_slow_storage_is_left_to_all_threads(directory, monkeypatch):
     monkeypatch.setattr(ahead_module, "_SLOW_READ", -1.0)
     clip = clip_of(directory, 0, range(8))
