@@ -49,3 +49,26 @@ def test_what_is_missed_is_named_first_and_marked_in_its_table(report):
     assert "| d | 0.5 | 0.25 to 12,346 | ratio |  |  |" in text
     del found["cases"]["random: a / b"]
     assert "All 1 targets are met." in report.page({"loader": found})
+
+
+def test_the_page_and_the_readme_have_the_figures_that_were_measured(
+    report, repository
+):
+    found = report.figures()
+    page = (repository / "docs" / "performance.md").read_text("utf-8")
+    assert page == report.page(found)
+    readme = (repository / "README.md").read_text("utf-8")
+    cases = found["read"]["cases"]
+    for row, name in (
+        ("the codec alone, bytes in memory", "limit"),
+        ("`read_clips`, eight clips a call", "ours, 8 clips a call"),
+        ("`read_clip`, a call per clip", "ours"),
+        ("GulpIO2 0.0.4, its own files", "original"),
+        ("JPEG files, simplejpeg", "JPEG files, simplejpeg"),
+        ("torchcodec, H.264", "torchcodec"),
+        ("decord, H.264", "decord"),
+    ):
+        patterns = ("random", "uniform", "stride")
+        values = [cases[f"{pattern}: {name}"]["median"] for pattern in patterns]
+        cells = " | ".join(f"{value:,.0f}" for value in values)
+        assert f"| {row} | {cells} |\n" in readme
