@@ -148,8 +148,7 @@ class PixelMaker:
         start, stop = _first_span(places)
         whole = decoder_for(block, start, stop, self._options)
         if self.view is None:
-            if whole.shape != shape:
-                _require_size(whole.shape, shape)
+            _require_size(whole.shape, shape)
             self.last = whole
             return whole, False
         header = whole.header
