@@ -167,8 +167,8 @@ def decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> floa
         first = len(jpegs) * number // num_threads
         own = [*jpegs[first:], *jpegs[:first]]
         decoders = [decoder_for(jpeg, 0, len(jpeg), options) for jpeg in own]
-        memory = {
-            shape: np.zeros((_NUM_MEMORY_FRAMES, *shape), np.uint8)
+        memory = {  # full, and not zeros, which are mapped as they are written to
+            shape: np.full((_NUM_MEMORY_FRAMES, *shape), 1, np.uint8)
             for shape in {decoder.shape for decoder in decoders}
         }
         work = [
