@@ -238,7 +238,7 @@ class BaseDataset:
     @force_full_init
     def __len__(self) -> int:
         """Count the samples, after filtering and selection."""
-        return len(self.data_address if self.serialize_data else self.data_list)
+        return self._num_samples()
 
     @force_full_init
     def get_data_info(self, idx: int) -> dict[str, Any]:
@@ -260,12 +260,18 @@ class BaseDataset:
             There is no such sample; also an ``IndexError``.
         """
         position = sample_position(idx, len(self))
-        if self.serialize_data:
-            data_info = unpack_sample(self.data_bytes, self.data_address, position)
-        else:
-            data_info = copy.deepcopy(self.data_list[position])
+        data_info = self._sample_at(position)
         data_info["sample_idx"] = position
         return data_info
+
+    def _num_samples(self) -> int:
+        return len(self.data_address if self.serialize_data else self.data_list)
+
+    def _sample_at(self, position: int) -> dict[str, Any]:
+        """Make a new copy of what is known of the sample at this position."""
+        if self.serialize_data:
+            return unpack_sample(self.data_bytes, self.data_address, position)
+        return copy.deepcopy(self.data_list[position])
 
     def get_cat_ids(self, idx: int) -> list[int]:
         """Give the categories of a sample; for subclasses to say.

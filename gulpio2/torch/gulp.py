@@ -9,9 +9,8 @@ import numpy as np
 
 from gulpio2.torch.annotations import load_annotations
 from gulpio2.torch.base import BaseDataset
-from gulpio2.torch.lazy import force_full_init
 from gulpio2.torch.registry import register
-from gulpio2.torch.selection import sample_position, select_samples
+from gulpio2.torch.selection import select_samples
 from gulpio2.torch.source import GulpSource
 
 if TYPE_CHECKING:
@@ -142,21 +141,14 @@ class GulpDataset(BaseDataset):
             and own.filter_data is base.filter_data
         )
 
-    @force_full_init
-    def __len__(self) -> int:
-        """Count the samples, after filtering and selection."""
-        return super().__len__() if self._listing is None else len(self._numbers)
+    def _num_samples(self) -> int:
+        return super()._num_samples() if self._listing is None else len(self._numbers)
 
-    @force_full_init
-    def get_data_info(self, idx: int) -> dict[str, Any]:
-        """Give what is known of a sample, as a new dict; see `BaseDataset`."""
+    def _sample_at(self, position: int) -> dict[str, Any]:
         if self._listing is None:
-            return super().get_data_info(idx)
-        position = sample_position(idx, len(self._numbers))
+            return super()._sample_at(position)
         number, id_ = self._listing.find(int(self._numbers[position]))
-        info = self.source.describe_item(number, id_)
-        info["sample_idx"] = position
-        return info
+        return self.source.describe_item(number, id_)
 
     def _take(self, source: BaseDataset, positions: npt.NDArray[np.int64]) -> None:
         if self._listing is None:
