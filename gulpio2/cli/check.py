@@ -12,9 +12,15 @@ from gulpio2.cli.options import directory_argument, json_option, verbosity_optio
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from gulpio2.format.problems import Problem
+
 __all__ = ["check"]
+
+# Frames in a row whose faults take two lines.
+_SHORTEST_RUN = 3
 
 
 @click.command(
@@ -36,7 +42,7 @@ __all__ = ["check"]
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="Findings to print at most; 0 for all of them.",
+    help="Lines of findings to print at most; 0 for all of them.",
 )
 @json_option("the report as JSON")
 @verbosity_options
@@ -45,6 +51,8 @@ def check(
     ctx: click.Context, directory: Path, deep: bool, limit: int, as_json: bool
 ) -> None:
     """Look for damage in a gulp directory: one line for each finding.
+
+    Frames that follow one another and have the same fault take two lines.
 
     The exit status is 0 if nothing is wrong, 1 if something is, and 2 if DIR is no
     directory.
@@ -62,12 +70,26 @@ def check(
     if as_json:
         click.echo(json.dumps(report.to_json()))
     else:
-        shown = report.problems[: limit or None]
-        write_lines(escape(problem) for problem in shown)
-        if more := len(report.problems) - len(shown):
+        lines = list(_lines(report.problems))
+        shown = lines[: limit or None]
+        write_lines(escape(line) for line, _ in shown)
+        if more := sum(count for _, count in lines[len(shown) :]):
             click.echo(f"and {more:,} more: --limit 0 or --json gives all of them")
         if not is_quiet():
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
             click.echo(f"{escape(directory)}: {report}")
     if not report.ok:
         ctx.exit(1)
+
+
+def _lines(problems: Iterable[Problem]) -> Iterator[tuple[str, int]]:
+    """Give lines, and how many problems each is about."""
+    from gulpio2.format.problems import runs_of_frames
+
+    for run in runs_of_frames(problems):
+        if len(run) < _SHORTEST_RUN:
+            yield from ((str(problem), problem.count) for problem in run)
+            continue
+        last = run[-1].frame
+        yield str(run[0]), 1
+        yield run[0].likewise(last or 0), len(run) - 1

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gulpio2.types import JsonValue
 
-__all__ = ["Problem", "Tally"]
+__all__ = ["Problem", "Tally", "runs_of_frames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Problem:
     """Index of the frame in the item."""
     offset: int | None = None
     """First byte concerned, from the start of the file."""
+    count: int = 1
+    """How many of them it stands for, where not all are listed."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Give the problem as JSON values; what does not apply is null."""
@@ -37,31 +39,70 @@ class Problem:
 
     def __str__(self) -> str:
         """Give place, message and code on one line that is safe to print."""
-        place = "this directory" if self.file == "." else _printable(self.file)
-        if self.item is not None:
-            place += f", item {self.item!r}"
+        place = self._place()
         if self.frame is not None:
             place += f", frame {self.frame}"
         if self.offset is not None:
             place += f", byte {self.offset}"
         return f"{place}: {self.message} [{self.code}]"
 
+    def _place(self) -> str:
+        place = "this directory" if self.file == "." else _printable(self.file)
+        return place if self.item is None else f"{place}, item {self.item!r}"
+
+    def likewise(self, last: int) -> str:
+        """Say on a line that the frames after this one, up to `last`, have it too."""
+        frames = f"frames {(self.frame or 0) + 1} to {last}"
+        return f"{self._place()}, {frames}: likewise [{self.code}]"
+
+
+def runs_of_frames(problems: Iterable[Problem]) -> Iterator[Sequence[Problem]]:
+    """Put together what frames of an item that follow one another have in common.
+
+    Yields
+    ------
+    sequence of Problem
+        At least one; of several, each is of the frame after the one before.
+    """
+    run: list[Problem] = []
+    for problem in problems:
+        if run and _continues(run[-1], problem):
+            run.append(problem)
+            continue
+        if run:
+            yield run
+        run = [problem]
+    if run:
+        yield run
+
+
+def _continues(before: Problem, problem: Problem) -> bool:
+    return (
+        before.frame is not None
+        and problem.frame == before.frame + 1
+        and (problem.file, problem.item, problem.code)
+        == (before.file, before.item, before.code)
+    )
+
 
 class Tally:
     """Lets through the first problems of a kind in a file, and counts the rest.
 
     A crafted map makes several problems of a few bytes, and a broken disk one of each
-    frame.
+    frame. The first one of an item is let through even then: which items are damaged
+    is what has to be known.
 
     Parameters
     ----------
     most : int
-        How many of a kind to let through.
+        How many of a kind to let through, and of how many items the first one.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._listed: Counter[tuple[str, str]] = Counter()
+        self._items: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
 
     def admit(self, problems: Iterable[Problem]) -> list[Problem]:
         """Give those that are to be listed."""
@@ -69,16 +110,21 @@ class Tally:
         for problem in problems:
             kind = problem.file, problem.code
             self._counts[kind] += 1
-            if self._counts[kind] <= self._most:
+            items = self._items[kind]
+            is_first = len(items) < self._most and problem.item not in items
+            if is_first:
+                items.add(problem.item)
+            if is_first or self._counts[kind] <= self._most:
+                self._listed[kind] += 1
                 listed.append(problem)
         return listed
 
     def rest(self) -> list[Problem]:
         """Give a problem for each kind of which some were not let through."""
         return [
-            Problem(code, f"and {count - self._most:,} more of these", file)
+            Problem(code, f"and {more:,} more of these", file, count=more)
             for (file, code), count in self._counts.items()
-            if count > self._most
+            if (more := count - self._listed[file, code])
         ]
 
 

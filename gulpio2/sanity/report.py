@@ -39,7 +39,8 @@ class CheckReport:
     frames_without_checksum: int = 0
     """Frames of which not every changed byte can be found."""
     problems: list[Problem] = field(default_factory=list)
-    """Faults, by file. Of one kind in one file the first thousand are listed."""
+    """Faults, by file. Of one kind in one file the first thousand are listed, and the
+    first of each of a thousand items; one more stands for the rest, see its count."""
     notes: list[Problem] = field(default_factory=list)
     """What is worth knowing and no fault."""
 
@@ -65,7 +66,7 @@ class CheckReport:
 
     def __str__(self) -> str:
         """Sum the check up on one line."""
-        count = len(self.problems)
+        count = sum(problem.count for problem in self.problems)
         verdict = f"{count} problem{'s' * (count != 1)}" if count else "no problem"
         return (
             f"{verdict} in {self.frames} frame{'s' * (self.frames != 1)} of "

@@ -26,6 +26,22 @@ def test_each_finding_is_a_line_with_file_item_and_frame(gulp2, gulped):
     assert "2 problems" in lines[-1]
 
 
+def test_frames_lost_in_a_row_take_two_lines_an_item(gulp2, gulped):
+    (gulped / "data_1.gulp").write_bytes(b"")
+    result = gulp2("check", gulped, status=1)
+    lines = result.stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines[1:-1]] == [
+        "data_1.gulp, item 'item2', frame 0, byte 0",
+        "data_1.gulp, item 'item2', frames 1 to 5",
+        lines[3].partition(": ")[0],
+        "data_1.gulp, item 'item3', frames 1 to 5",
+    ]
+    assert lines[3].startswith("data_1.gulp, item 'item3', frame 0, byte ")
+    assert "gulped: 13 problems in 24 frames" in lines[-1]
+    result = gulp2("check", "--limit", "2", gulped, status=1)
+    assert result.stdout.splitlines()[2].startswith("and 11 more: ")
+
+
 def test_a_flipped_bit_is_found_by_the_deep_check_only(gulp2, gulped):
     data = bytearray((gulped / "data_0.gulp").read_bytes())
     data[500] ^= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from gulpio2.format.checks import (
     check_tail,
     undecodable,
 )
+from gulpio2.format.problems import Tally, runs_of_frames
 from gulpio2.format.records import record_of
 from gulpio2.testing import make_frames
 
@@ -69,7 +72,46 @@ def test_a_problem_as_json_has_every_key():
         "item": None,
         "frame": None,
         "offset": None,
+        "count": 1,
     }
+
+
+def test_the_first_problem_of_each_item_is_listed():
+    tally = Tally(3)
+    problems = [
+        Problem("overlap", "x", "data_0.gulp", item, frame)
+        for item in "abcde"
+        for frame in range(4)
+    ]
+    listed = [(problem.item, problem.frame) for problem in tally.admit(problems)]
+    assert listed == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0)]
+    (rest,) = tally.rest()
+    assert (rest.count, rest.message) == (15, "and 15 more of these")
+
+
+def test_what_comes_later_is_counted_with_what_came_before():
+    tally = Tally(1)
+    problem = Problem("overlap", "x", "data_0.gulp", "a", 0)
+    assert tally.admit([problem]) == [problem]
+    assert tally.admit([problem, problem]) == []
+    assert [rest.count for rest in tally.rest()] == [2]
+
+
+def test_runs_are_of_frames_that_follow_one_another_with_the_same_fault():
+    def at(frame, item="a", code="overlap"):
+        return Problem(code, "x", "data_0.gulp", item, frame)
+
+    runs = [
+        [at(3), at(4), at(5)],
+        [at(7)],
+        [at(8, "b")],
+        [at(9, "b", "not-jpeg"), at(10, "b", "not-jpeg")],
+        [Problem("data-too-short", "x", "data_0.gulp")],
+        [Problem("data-too-short", "x", "data_0.gulp")],
+    ]
+    assert list(runs_of_frames(chain.from_iterable(runs))) == runs
+    text = "data_0.gulp, item 'a', frames 4 to 5: likewise [overlap]"
+    assert at(3).likewise(5) == text
 
 
 def test_names_from_the_disk_do_nothing_to_a_terminal():
