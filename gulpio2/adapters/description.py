@@ -24,6 +24,15 @@ _MAX_ELEMENTS = 1000
 _MAX_DEPTH = 20
 _MAX_CHARACTERS = 200
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+# Datasets are handed on, and their manifests with them: names of what opens a door,
+# and the password of a URL.
+_SECRETS = re.compile(
+    r"(^|_)(passw(or)?d|passphrase|secret|token|credentials?|(api|access|private)_?key)"
+    r"(_|$)",
+    re.IGNORECASE,
+)
+_URL_PASSWORD = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)")
+_NOT_RECORDED = "not recorded"
 
 
 def constructor_arguments(
@@ -42,8 +51,9 @@ def constructor_arguments(
     -------
     dict
         Parameter name to JSON value, in the constructor's order. The folder that is
-        written to is left out. Empty where the call does not fit the constructor,
-        which will say so itself.
+        written to is left out; of a password, a token and the like there is only that
+        it was given. Empty where the call does not fit the constructor, which will say
+        so itself.
     """
     if init is object.__init__:
         return {}
@@ -60,10 +70,17 @@ def constructor_arguments(
         else:
             arguments[name] = bound.arguments[name]
     return {
-        name: to_json_value(value)
+        name: _value_of(name, value)
         for name, value in arguments.items()
         if name not in _LEFT_OUT
     }
+
+
+def _value_of(name: str, value: object, depth: int = 0) -> JsonValue:
+    """Give the JSON value of what has this name, unless it is a secret."""
+    if value is not None and _SECRETS.search(name):
+        return _NOT_RECORDED
+    return to_json_value(value, depth)
 
 
 def to_json_value(value: object, depth: int = 0) -> JsonValue:
@@ -74,7 +91,8 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
     value : object
         Anything. Paths become strings, sequences and sets lists, numpy scalars
         Python numbers, classes and functions their dotted names, all else its repr
-        without memory addresses: equal calls must give equal manifests.
+        without memory addresses: equal calls must give equal manifests. Passwords in
+        URLs, and values whose keys name a secret, are left out.
     depth : int, optional
         Containers that it is in; more than 20 are not gone into.
 
@@ -91,7 +109,7 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
-        return str.__str__(value)
+        return _without_password(str.__str__(value))
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     if isinstance(value, Mapping | list | tuple | AbstractSet):
@@ -101,10 +119,15 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return to_json_value(value.item())  # type: ignore[attr-defined]  # ndim
     try:
-        text = _ADDRESS.sub("", repr(value))
+        text = _without_password(_ADDRESS.sub("", repr(value)))
     except Exception:  # noqa: BLE001  # of a foreign class, and only a note
         return f"{type(value).__module__}.{type(value).__qualname__}"
     return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
+
+
+def _without_password(text: str) -> str:
+    """Leave the password out of every URL in a text."""
+    return _URL_PASSWORD.sub(rf"\1({_NOT_RECORDED})", text)
 
 
 def _container_to_json(
@@ -115,7 +138,7 @@ def _container_to_json(
         return f"{type(value).__name__} of {len(value)} elements"
     if isinstance(value, Mapping):
         return {
-            str(key): to_json_value(element, depth + 1)
+            str(key): _value_of(str(key), element, depth + 1)
             for key, element in value.items()
         }
     elements = [to_json_value(element, depth + 1) for element in value]

@@ -85,3 +85,35 @@ def test_no_argument_keeps_an_adapter_from_being_described():
     within.append(within)
     assert json.dumps(to_json_value({"a": within})).count("list of 1 elements") == 1
     assert to_json_value(Unspeakable()) == f"{__name__}.Unspeakable"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["password", "db_password", "api_key", "apikey", "Token", "auth_token", "secret"],
+)
+def test_of_a_secret_there_is_only_that_it_was_given(name):
+    def init(self, **options):
+        pass
+
+    given = constructor_arguments(init, (), {name: "hunter2", "other": {name: "x"}})
+    assert given == {name: "not recorded", "other": {name: "not recorded"}}
+    assert constructor_arguments(init, (), {name: None}) == {name: None}
+
+
+@pytest.mark.parametrize("name", ["num_tokens", "keys", "passes", "tokenizer", "key"])
+def test_names_that_only_resemble_those_of_secrets_are_recorded(name):
+    def init(self, **options):
+        pass
+
+    assert constructor_arguments(init, (), {name: "a"}) == {name: "a"}
+
+
+def test_the_password_of_a_url_is_not_recorded():
+    assert to_json_value("s3://me:hunter2@host/videos?a=b") == (
+        "s3://me:(not recorded)@host/videos?a=b"
+    )
+    assert "hunter2" not in str(to_json_value([{"a": ("ftp://:hunter2@host",)}]))
+    assert "hunter2" not in str(
+        to_json_value(functools.partial(print, "http://me:hunter2@host"))
+    )
+    assert to_json_value("http://host:80/me@home") == "http://host:80/me@home"
