@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
@@ -27,8 +26,6 @@ __all__ = [
     "GulpIngestor",
     "__version__",
 ]
-
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Loaded when first asked for, so that importing the package costs next to nothing.
 _HOME = {

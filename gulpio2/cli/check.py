@@ -77,7 +77,9 @@ def check(
             click.echo(f"and {more:,} more: --limit 0 or --json gives all of them")
         if not is_quiet():
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
-            click.echo(f"{escape(directory)}: {report}")
+            click.echo(f"{escape(directory)}: {report}{'' if deep else ' (--deep)'}")
+            if any(problem.code != "partial-file" for problem in report.problems):
+                click.echo("`gulp2 repair` copies what is undamaged to a new directory")
     if not report.ok:
         ctx.exit(1)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
+import logging
 import os
+import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from gulpio2.ingest.shard import Shard
 
 __all__ = ["ingest"]
+
+_logger = logging.getLogger(__name__)
 
 # Items of a dry run that are listed.
 _FIRST = 5
@@ -257,13 +262,30 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
-    """Make the adapter; a setting that it refuses is a wrong command line."""
-    from gulpio2.errors import IngestSettingError
+    """Make the adapter; a setting that it refuses is a wrong command line.
+
+    What a user's own constructor raises is told on a line, with its place; that of the
+    adapters here would be a defect, and comes through.
+    """
+    from gulpio2.errors import GulpError, IngestError, IngestSettingError
 
     try:
         return make_adapter(cls, given, output)
     except IngestSettingError as cause:
         raise click.UsageError(str(cause)) from cause
+    except GulpError:
+        raise
+    except Exception as cause:
+        if cls.__module__.partition(".")[0] == "gulpio2":
+            raise
+        _logger.debug("making the adapter failed", exc_info=True)
+        frames = traceback.extract_tb(cause.__traceback__)
+        own = [frame for frame in frames if frame.filename == inspect.getfile(cls)]
+        place = (own or frames)[-1]
+        raise IngestError(
+            f"{cls.__name__} cannot be made: {type(cause).__name__}: {cause} "
+            f"({place.filename}:{place.lineno}; -vv shows how it came there)"
+        ) from cause
 
 
 def _shard(

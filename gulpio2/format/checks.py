@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
+    "AGAIN",
     "HEAD_BYTES",
     "Problem",
     "Record",
@@ -38,6 +39,9 @@ __all__ = [
 # Bytes. Where a JPEG's size is declared: behind at most the tables and, in pictures of
 # cameras, metadata, which may be longer; `check_head` then says nothing.
 HEAD_BYTES = 1024
+
+AGAIN = ". `gulp2 delete` the item and ingest it again"
+"""What to do about an item that is damaged, at the end of a message."""
 
 # Problems of one kind that the spans of a file may have before they are counted only.
 _MOST = 500
@@ -83,8 +87,8 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         Problem(
             "data-without-map",
             f"has no {meta_name(number)} and is passed over: it was never committed, "
-            "or the map is lost. Put the map back, or ingest its items again and "
-            "remove this file",
+            "or the map is lost. Put the map back, salvage its frames with `gulp2 "
+            "repair`, or ingest its items again and remove this file",
             data_name(number),
         )
         for number in listing.data_only
@@ -103,7 +107,8 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         Problem(
             "partial-file",
             "was not finished: its writer is at work still, or was killed. It is "
-            "passed over, and the next ingest into the directory resumes or removes it",
+            "passed over. The same ingest with --resume goes on with it, another one "
+            "removes it",
             name,
         )
         for name in listing.partials
@@ -343,7 +348,7 @@ def check_checksum(record: Record, crc32: int, file: str) -> list[Problem]:
         return []
     text = (
         f"its checksum is {crc32:08x}, and {record.crc32:08x} was stored: bytes have "
-        "changed since. Ingest the item again"
+        f"changed since{AGAIN}"
     )
     return [_at(record, "crc-mismatch", text, file)]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError, with_article
-from gulpio2.format.checks import Problem, Record
+from gulpio2.format.checks import AGAIN, Problem, Record
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import validate_entry
@@ -32,6 +32,7 @@ __all__ = [
     "check_map",
 ]
 
+_MAP_BACK = "Put the map back, or salvage its frames with `gulp2 repair`"
 _ENTRY_KEYS = frozenset({"frame_info", "meta_data", EXTRAS_KEY})
 
 
@@ -133,12 +134,12 @@ def _parse(data: bytes) -> list[tuple[str, Any]]:
 def _unreadable(data: bytes, cause: Exception, file: str) -> Problem:
     """Describe a map, or another small file, that cannot be parsed."""
     if not data:
-        text = "is empty: nothing of its chunk can be read. Put the map back"
+        text = f"is empty: nothing of its chunk can be read. {_MAP_BACK}"
         return Problem("empty-map-file", text, file)
     if isinstance(cause, MetaFileError):
         return Problem("map-not-object", str(cause), file)
     offset = getattr(cause, "pos", getattr(cause, "start", None))
-    text = f"is not JSON ({cause}): nothing of its chunk can be read. Put the map back"
+    text = f"is not JSON ({cause}): nothing of its chunk can be read. {_MAP_BACK}"
     return Problem("map-not-json", text, file, offset=offset)
 
 
@@ -206,7 +207,7 @@ def _check_extras(
         report(
             "entry-check",
             "its check is not that of its content: something of the entry has changed "
-            "since it was written. Ingest the item again",
+            f"since it was written{AGAIN}",
         )
     return [int(crc32) for crc32 in decoded.crc32]
 

@@ -68,6 +68,8 @@ def sift_ids(
         else:
             first[id_] = position
     if found and on_duplicate == "raise":
+        if all(ids[position] in stored for position, _ in found):
+            raise DuplicateIdError(_all_stored(ids, [place for place, _ in found]))
         named = "; ".join(
             f"{message}: {_place(adapter, position)}"
             for position, message in found[:_NAMED]
@@ -89,6 +91,17 @@ def sift_ids(
                 describe_failure(adapter, position, ids[position], error)
             )
     return sifted
+
+
+def _all_stored(ids: Sequence[str], positions: Sequence[int]) -> str:
+    """Say that items were ingested before, which is no fault of their ids."""
+    named = ", ".join(repr(ids[position]) for position in positions[:_NAMED])
+    more = f" and {len(positions) - _NAMED} more" if len(positions) > _NAMED else ""
+    return (
+        f"{len(positions)} of {len(ids)} items are in the directory already: {named}"
+        f"{more}. Nothing was written. To store the others alone, choose to skip these "
+        "(on_duplicate='skip', on the command line --on-duplicate skip)"
+    )
 
 
 def _place(adapter: Adapter, position: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checks import (
+    AGAIN,
     HEAD_BYTES,
     Problem,
     Record,
@@ -60,6 +61,8 @@ class DataFileCheck:
     """Its bytes."""
     findings: Findings
     """Takes what is found."""
+    deleted: frozenset[int] = frozenset()
+    """Offsets of the records whose items are deleted, and not yet erased."""
 
     def run(self, records: list[Record], erased: list[tuple[int, int]]) -> None:
         """Check spans and content.
@@ -139,13 +142,13 @@ class DataFileCheck:
             part = block[start : start + probe.length]
             record = probe.record
             if probe.part != "tail":
-                self.findings.add(check_head(record, part[:HEAD_BYTES], self.name))
+                self._add(record, check_head(record, part[:HEAD_BYTES], self.name))
             if probe.part != "head":
                 tail = part[-record.pad - 2 :]
-                self.findings.add(check_tail(record, tail, self.name))
+                self._add(record, check_tail(record, tail, self.name))
             if probe.part == "whole":
                 jpeg = part[: record.length - record.pad]
-                self.findings.add(_check_content(record, jpeg, self.name))
+                self._add(record, _check_content(record, jpeg, self.name))
 
     def _check_erased(self, spans: list[tuple[int, int]]) -> None:
         """Check that erased spans hold zeros, up to the first that does not."""
@@ -172,7 +175,20 @@ class DataFileCheck:
             if not piece:
                 return
             crc32 = crc32_of(piece, crc32)
-        self.findings.add(check_checksum(record, crc32, self.name))
+        self._add(record, check_checksum(record, crc32, self.name))
+
+    def _add(self, record: Record, problems: list[Problem]) -> None:
+        """Add what is wrong with the content of a record."""
+        if problems and record.loc in self.deleted:
+            problems = [
+                replace(
+                    problem,
+                    message=problem.message.removesuffix(AGAIN)
+                    + ". Its item is deleted: `gulp2 compact` erases the frame",
+                )
+                for problem in problems
+            ]
+        self.findings.add(problems)
 
     def _read(self, offset: int, length: int) -> bytes:
         """Read bytes; none where they cannot be read, which is a finding."""

@@ -238,7 +238,8 @@ class _DirectoryCheck:
             holes = merge_spans([*erased, *map(_span, zeroed)])
             filled = map(_span, [*found.records, *intact])
             erased = gaps_between([*filled, *gaps_between(holes, size)], size)
-        DataFileCheck(self.store, name, size, self.findings).run(
+        hidden_at = frozenset(record.loc for record in intact)
+        DataFileCheck(self.store, name, size, self.findings, hidden_at).run(
             [*found.records, *intact], erased
         )
 

@@ -73,6 +73,7 @@ class CheckReport:
             f"{self.items} item{'s' * (self.items != 1)} in "
             f"{self.chunks} chunk{'s' * (self.chunks != 1)} "
             f"({self.num_bytes / 1e6:.1f} MB)"
+            + ("" if self.deep else "; what is in the frames was not compared")
         )
 
 

@@ -155,6 +155,11 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
         What the samples have at one place.
     stack : callable
         Stacks tensors.
+
+    Raises
+    ------
+    RuntimeError
+        Tensors are of several shapes.
     """
     torch = require("torch", extra="torch")
     first = leaves[0]
@@ -162,6 +167,13 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
         return leaves
     if not isinstance(first, torch.Tensor):
         return _stack_others(torch, leaves)
+    shapes = {tuple(leaf.shape): None for leaf in leaves}
+    if len(shapes) > 1:
+        raise RuntimeError(
+            f"samples of shapes {', '.join(map(str, shapes))} at one place of a batch, "
+            "and a batch needs one. Give the dataset a transform that brings all to "
+            "one size, or choose the loader that does (GulpLoader with a view)"
+        )
     if first.ndim < 3 or first.is_contiguous():
         return stack(leaves)
     moved = [leaf.movedim(-3, -1) for leaf in leaves]

@@ -8,9 +8,10 @@ import pytest
 
 
 def test_a_whole_directory_is_exit_status_0(gulp2, gulped):
-    for option in ([], ["--deep"]):
+    for option, is_deep in ([], False), (["--deep"], True):
         result = gulp2("check", *option, gulped)
         assert "no problem in 24 frames of 4 items in 2 chunks" in result.stdout
+        assert ("was not compared (--deep)" in result.stdout) is not is_deep
         assert result.stderr == ""
 
 
@@ -23,21 +24,23 @@ def test_each_finding_is_a_line_with_file_item_and_frame(gulp2, gulped):
     lines = result.stdout.splitlines()
     assert any("data_1.gulp, item 'item2', frame 0" in line for line in lines)
     assert any("data_0.gulp" in line for line in lines)
-    assert "2 problems" in lines[-1]
+    assert "2 problems" in lines[-2]
+    assert "(--deep)" in lines[-2]
+    assert lines[-1].startswith("`gulp2 repair`")
 
 
 def test_frames_lost_in_a_row_take_two_lines_an_item(gulp2, gulped):
     (gulped / "data_1.gulp").write_bytes(b"")
     result = gulp2("check", gulped, status=1)
     lines = result.stdout.splitlines()
-    assert [line.partition(": ")[0] for line in lines[1:-1]] == [
+    assert [line.partition(": ")[0] for line in lines[1:-2]] == [
         "data_1.gulp, item 'item2', frame 0, byte 0",
         "data_1.gulp, item 'item2', frames 1 to 5",
         lines[3].partition(": ")[0],
         "data_1.gulp, item 'item3', frames 1 to 5",
     ]
     assert lines[3].startswith("data_1.gulp, item 'item3', frame 0, byte ")
-    assert "gulped: 13 problems in 24 frames" in lines[-1]
+    assert "gulped: 13 problems in 24 frames" in lines[-2]
     result = gulp2("check", "--limit", "2", gulped, status=1)
     assert result.stdout.splitlines()[2].startswith("and 11 more: ")
 

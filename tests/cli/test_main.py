@@ -48,11 +48,28 @@ def test_an_error_of_the_package_is_one_line_and_exit_status_1(gulp2, gulped):
     assert result.stderr.count("\n") == 1
 
 
-def test_an_error_of_another_kind_keeps_its_traceback(start, tmp_path):
+def test_an_error_of_ones_own_constructor_is_told_with_its_place(start, tmp_path):
     (tmp_path / "broken.py").write_text(
         "from gulpio2.testing import FrameAdapter\n"
         "class Broken(FrameAdapter):\n"
         "    def __init__(self):\n"
+        "        int('mine')\n"
+    )
+    process = start("ingest", "broken.py:Broken", "out")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert "Broken cannot be made: ValueError: invalid literal for int()" in err
+    assert "broken.py:4; -vv" in err
+    process = start("ingest", "broken.py:Broken", "out", "-vv")
+    assert "Traceback" in process.communicate(timeout=60)[1]
+
+
+def test_an_error_of_another_kind_keeps_its_traceback(start, tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Broken(FrameAdapter):\n"
+        "    def __len__(self):\n"
         "        raise KeyError('mine')\n"
     )
     process = start("ingest", "broken.py:Broken", "out")

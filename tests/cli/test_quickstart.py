@@ -28,7 +28,7 @@ def test_every_block_of_the_quickstart_runs(
             words = shlex.split(line)
             assert words[0] == "gulp2"
             outputs.append(gulp2(*words[1:]).stdout)
-    assert len(outputs) == 11
+    assert len(outputs) == 15
     assert outputs[1].startswith("elsewhere: 2 items of VideoFolderAdapter would be")
     assert not Path("elsewhere").exists()
     printed = capsys.readouterr().out
@@ -40,6 +40,10 @@ def test_every_block_of_the_quickstart_runs(
     assert Path("walk-1.mp4").is_file()
     assert GulpDirectory("from-table")["second"][1]["fold"] == 2
     assert len(GulpDirectory("ramps")) == 3
+    assert set(GulpDirectory("repaired").merged_meta_dict) == {
+        "walk-1.mp4",
+        "run-1.mp4",
+    }
 
 
 def test_every_link_of_the_quickstart_leads_somewhere(repository):
