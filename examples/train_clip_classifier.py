@@ -176,6 +176,8 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
         )
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.rate)
     step, lines = 0, []
+    if options.resume and not checkpoint.exists():
+        print(f"[{rank}] no {checkpoint} to go on from: begins anew", flush=True)
     if options.resume and checkpoint.exists():
         state = torch.load(checkpoint, map_location=options.device, weights_only=True)
         network.load_state_dict(state["network"])
@@ -243,9 +245,19 @@ def test(network: nn.Module, options: argparse.Namespace, num_ranks: int) -> flo
 
 def parse() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path("motions"))
-    parser.add_argument("--output", type=Path, default=Path("motions/run"))
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--data", type=Path, default=Path("motions"), help="where the videos are made"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("motions/run"),
+        help="of the checkpoint and the losses",
+    )
     parser.add_argument("--videos-per-class", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--steps", type=int, help="stop after so many")

@@ -23,6 +23,7 @@ __all__ = ["parse_condition", "select_rows"]
 
 # A name that Python would not take, in backticks.
 _QUOTED = re.compile(r"`([^`]+)`")
+_SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 _STRING_TESTS = {
     "startswith": "starts_with",
     "endswith": "ends_with",
@@ -140,7 +141,10 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
         tree = ast.parse(_QUOTED.sub(stand_in, text.strip()), mode="eval")
         return _Translator(names, quoted).translate(tree.body)
     except (SyntaxError, RecursionError, MemoryError) as cause:
-        raise ValueError(f"the condition {text!r} cannot be parsed: {cause}") from cause
+        hint = "; equal is ==" if _SINGLE.search(text) else ""
+        raise ValueError(
+            f"the condition {text!r} cannot be parsed: {cause}{hint}"
+        ) from cause
     except (ValueError, OverflowError, TypeError, NotImplementedError) as cause:
         # All but the first are Arrow's, of a value that it does not take.
         raise ValueError(f"in the condition {text!r}: {cause}") from cause
@@ -187,7 +191,7 @@ class _Translator:
         if isinstance(operator, (ast.In, ast.NotIn)):
             values = self._constant(right)
             if not isinstance(values, list):
-                raise self._refused(right, "a list")
+                raise self._refused(right, "a list (or name.contains('x'))")
             found = self._value(left).isin(values)
             return found if isinstance(operator, ast.In) else ~found
         if isinstance(operator, (ast.Is, ast.IsNot)):
@@ -223,7 +227,8 @@ class _Translator:
         name = self._quoted.get(node.id, node.id)
         if name not in self._names:
             raise ValueError(
-                f"there is no column {name!r}; there are {', '.join(self._names)}"
+                f"there is no column {name!r}; there are {', '.join(self._names)}. "
+                f"A text stands in quotes: '{name}'"
             )
         return self._compute.field(name)
 

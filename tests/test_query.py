@@ -70,7 +70,8 @@ def test_a_text_selects_what_it_says(text, expected):
     [
         ("", "cannot be parsed"),
         ("n ==", "cannot be parsed"),
-        ("n = 3", "cannot be parsed"),
+        ("n = 3", "cannot be parsed: .*; equal is =="),
+        ("label == walk", "no column 'walk'; there are .* stands in quotes: 'walk'"),
         ("import os", "cannot be parsed"),
         ("(" * 300 + "n" + ")" * 300, "cannot be parsed"),
         ("n >= 9223372036854775808", "too large"),
@@ -89,7 +90,7 @@ def test_a_text_selects_what_it_says(text, expected):
         ("n == 3j", "stands where a number, a string"),
         ("n == ...", "stands where a number, a string"),
         ("n is 3", "'3' stands where None is needed"),
-        ("n in 3", "'3' stands where a list is needed"),
+        ("n in 3", "'3' stands where a list .or name.contains.'x'.. is needed"),
         ("n in label", "stands where a number"),
         ("label.startswith(n)", "stands where"),
         ("label.startswith('a', 'b')", "no condition that is understood"),

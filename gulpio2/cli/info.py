@@ -66,7 +66,7 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
     """
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError
-    from gulpio2.format.layout import JOURNAL_NAME
+    from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME
     from gulpio2.storage.index.keeping import index_state
 
     index = index_state(directory)  # before opening, which may write one
@@ -80,7 +80,9 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
             runs: tuple[Run, ...] = ()
             metainfo: dict[str, Any] = {}
         else:
-            unknown = "gulp.json does not say; GulpIO2 0.0.4 writes none"
+            unknown = "there is no gulp.json; GulpIO2 0.0.4 writes none"
+            if (directory / MANIFEST_NAME).exists():
+                unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
     if as_json:
         click.echo(json.dumps(_to_json(directory, summary, runs, metainfo, index)))

@@ -44,12 +44,11 @@ _READ_FRAMES = 200
 _ENTRY_BYTES, _MAP_BYTES = 420, 32
 # Items so many times longer or shorter than the middle one are odd.
 _ODD_LENGTH = 5
-# Examples that are named of each kind of oddity.
-_EXAMPLES = 3
+_EXAMPLES = 3  # that are named of each kind of oddity
 # Where the items differ much, the sample grows to this many times its size, or until
 # the standard error of the size is so small.
 _AT_MOST, _GOOD_ERROR = 5, 0.04
-# What else is tried: two qualities, of these the first that are others, and two sizes.
+# What else is tried: two qualities, the first that are others, and two sizes.
 _QUALITIES = (75, 60, 90)
 _SHORT_EDGES = (224, 128)
 
@@ -99,8 +98,7 @@ class Survey:
     seconds: float
     """Of one core of this machine for the whole run, estimated."""
     variants: tuple[Variant, ...]
-    """The settings that were asked for, then two other qualities and two other sizes of
-    the short edge."""
+    """What was asked for, two other qualities, and other sizes that make a difference."""
     oddities: tuple[Oddity, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -123,13 +121,16 @@ class _Samples:
 
     settings: EncoderSettings
     short_edge: int | None
+    is_other: bool = False
     num_bytes: int = 0
     as_asked: int = 0
     """Bytes of the same frames with the settings of the run."""
     kept: list[bytes] = field(default_factory=list)
 
     def add(self, image: Any, as_asked: int = 0) -> int:
-        jpeg = encode_frame(_shrunk(image, self.short_edge), self.settings)
+        shrunk = _shrunk(image, self.short_edge)
+        self.is_other |= shrunk is not image
+        jpeg = encode_frame(shrunk, self.settings)
         size = len(jpeg) + pad_length(len(jpeg))
         self.num_bytes += size
         self.as_asked += as_asked or size
@@ -207,10 +208,10 @@ def survey(
     )
     # In an order by chance, so that stopping anywhere leaves a fair sample.
     further = np.random.default_rng(1).permutation(sorted({*more} - {*positions}))
-    others = [quality for quality in _QUALITIES if quality != encoder.quality][:2]
+    others = [other for other in _QUALITIES if other != encoder.quality][:2]
     samples = [
         _Samples(encoder, None),
-        *(_Samples(replace(encoder, quality=quality), None) for quality in others),
+        *(_Samples(replace(encoder, quality=other), None) for other in others),
         *(_Samples(encoder, short_edge) for short_edge in _SHORT_EDGES),
     ]
     looks: dict[str, _Look] = {}
@@ -250,6 +251,7 @@ def survey(
                 read_frames_per_second=sample.read_speed(),
             )
             for sample in samples
+            if sample.short_edge is None or sample.is_other
         ),
         oddities=tuple(
             Oddity(

@@ -196,7 +196,7 @@ def test_a_directory_with_one_cut_file_is_told_of_all_the_same(gulp2, gulped):
     [
         ("gulp.json", "unknown: gulp.json cannot be read"),
         ("ingest.journal", "unknown: an ingest is at work here, or was interrupted"),
-        ("none", "unknown: gulp.json does not say; GulpIO2 0.0.4 writes none"),
+        ("none", "unknown: there is no gulp.json; GulpIO2 0.0.4 writes none"),
     ],
 )
 def test_what_is_not_known_of_its_making_is_said(gulp2, gulped, name, text):

@@ -272,7 +272,7 @@ def test_items_of_several_sizes_are_refused_as_without(tmp_path):
         loader = loader_of(dataset, collate, batch_size=2, num_workers=1)
         batches = iter(loader)
         assert len(next(batches)) == len(next(batches)) == 2
-        with pytest.raises(RuntimeError, match="of shapes .* needs one"):
+        with pytest.raises(RuntimeError, match=r"of shapes .* needs one"):
             next(batches)
 
 
