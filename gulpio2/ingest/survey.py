@@ -98,7 +98,7 @@ class Survey:
     seconds: float
     """Of one core of this machine for the whole run, estimated."""
     variants: tuple[Variant, ...]
-    """What was asked for, two other qualities, and other sizes that make a difference."""
+    """What was asked for, two other qualities, two sizes where they change anything."""
     oddities: tuple[Oddity, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -108,9 +108,12 @@ def frames_at(
     >>> frames_at([0.0, 0.5, 1.0], [0.2, 0.3, 9.0]).indices.tolist()
     [0, 1, 2]
     """
+    wanted = np.asarray(seconds, np.float64)
+    if not np.isfinite(wanted).all():
+        raise ValueError(f"seconds is {seconds!r}, expected finite times")
     return _frames_at(
         _Timeline.of(times),
-        np.asarray(seconds, np.float64),
+        wanted,
         mode,
         tolerance_seconds,
         border,

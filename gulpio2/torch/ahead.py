@@ -45,6 +45,8 @@ class ReadAhead:
 
     def begin(self) -> None:
         """Begin anew: what is read and was not used will not be given back."""
+        # Perhaps in a child that was forked while a thread of its parent held it.
+        self._lock = threading.Lock()
         self._num_left = self._max_bytes
 
     def read(self, clip: StoredClip, clock: Clock) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -135,5 +136,7 @@ def make_batch(job: Job, *, channels_first: bool, has_targets: bool) -> Batch:
     if channels_first:
         clips = np.moveaxis(clips, -1, -3) if tensor is None else clips.movedim(-1, -3)
     if targets:
-        targets = (array_collate if tensor is None else default_collate)(targets)
+        # Those of different lengths stay as they are.
+        with suppress(RuntimeError):
+            targets = (array_collate if tensor is None else default_collate)(targets)
     return Batch(clips, targets, made, job)

@@ -17,6 +17,9 @@ __all__ = [
     "stack_leaves",
 ]
 
+# What becomes an array, or a tensor.
+_NUMBERS = (int, float, complex, np.generic, np.ndarray)
+
 
 def pseudo_collate(data_batch: Sequence[Any]) -> Any:
     """Turn samples into one sample whose leaves are lists.
@@ -100,9 +103,7 @@ def array_collate(data_batch: Sequence[Any]) -> Any:
 
 
 def _as_array(leaves: list[Any]) -> Any:
-    if not all(
-        isinstance(leaf, (int, float, np.generic, np.ndarray)) for leaf in leaves
-    ):
+    if not all(isinstance(leaf, _NUMBERS) for leaf in leaves):
         return leaves
     if len({np.shape(leaf) for leaf in leaves}) > 1:
         return leaves
@@ -183,9 +184,11 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
 
 
 def _stack_others(torch: Any, leaves: list[Any]) -> Any:
+    if not all(isinstance(leaf, _NUMBERS) for leaf in leaves):
+        return leaves
     try:
         return torch.utils.data.default_collate(leaves)
-    except TypeError:  # no array and no number
+    except TypeError:  # an array of texts, of objects
         return leaves
 
 

@@ -15,7 +15,7 @@ from gulpio2.torch.seeding import substitute_index
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gulpio2.order import Draw
     from gulpio2.torch.plan import Plan
@@ -67,16 +67,30 @@ class SampleMaker:
         self._random_view = view is not None
         self._ahead = ReadAhead()
 
-    def sample_shape(self, draw: Draw) -> tuple[int, ...]:
-        """Give the shape that a sample has in a batch; reads one frame at most.
+    def sample_shape(self, draws: Iterable[Draw]) -> tuple[int, ...]:
+        """Give the shape that a sample has in a batch; reads a frame, where needed.
+
+        Parameters
+        ----------
+        draws : iterable of Draw
+            At least one. Further ones are looked at where the first are damaged and
+            that is put up with.
 
         Raises
         ------
         CorruptFrameError, StorageError
             Only where there is no view, so that the size comes from the frame.
         """
-        plan = self._plan(*find_sample(self.dataset, place_of(draw)))
-        return (*plan.shape, *self._pixels.frame_shape(plan.reader, plan.id_))
+        damage: Exception | None = None
+        for draw in draws:
+            plan = self._plan(*find_sample(self.dataset, place_of(draw)))
+            try:
+                return (*plan.shape, *self._pixels.frame_shape(plan))
+            except (CorruptFrameError, StorageError) as error:
+                if self.on_corrupt == "raise" or not is_damage(error):
+                    raise
+                damage = error
+        raise damage or ValueError("there is no sample")
 
     def begin(self) -> None:
         """Let nothing be read ahead for an iteration that was left before its end."""

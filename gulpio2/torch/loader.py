@@ -11,12 +11,16 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.threads import default_threads
-from gulpio2.tolerant import is_damage
+from gulpio2.torch.arguments import (
+    require_choice,
+    require_number,
+    require_order,
+    require_view,
+)
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets
@@ -151,47 +155,42 @@ class GulpLoader:
         on_corrupt: OnCorrupt = "raise",
         max_corrupt: int = 100,
     ) -> None:
-        _require_choice("output", output, Output)
-        _require_choice("layout", layout, Layout)
-        _require_choice("colorspace", colorspace, Colorspace)
-        _require_choice("on_corrupt", on_corrupt, OnCorrupt)
-        least_one = {"batch_size": batch_size, "prefetch": prefetch, "keep": keep}
-        for name, value in least_one.items():
-            if value < 1:
-                raise ValueError(f"{name} is {value!r}, expected at least 1")
-        if threads is not None and threads < 0:
-            raise ValueError(f"threads is {threads!r}, expected at least 0")
+        require_choice("output", output, Output)
+        require_choice("layout", layout, Layout)
+        require_choice("colorspace", colorspace, Colorspace)
+        require_choice("on_corrupt", on_corrupt, OnCorrupt)
+        require_view(view)
+        if threads is not None:
+            threads = require_number("threads", threads, 0)
+        max_corrupt = require_number("max_corrupt", max_corrupt, 0)
         if pin_memory and output != "torch":
             raise ValueError("pin_memory goes with output='torch' only")
         if (rank is None) != (num_ranks is None):
             raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
-        dataset.full_init()
         leaves = list(plain_datasets(dataset))
+        dataset.full_init()
         self._has_targets = any(leaf.target is not None for leaf in leaves)
         if rank is None or num_ranks is None:
             rank, num_ranks = rank_and_count()
         if order is None:
             order = PlainOrder(len(dataset), seed=seed, shuffle=shuffle)
-        elif order.num_items != len(dataset):
-            raise ValueError(
-                f"the order draws from {order.num_items} samples, and the dataset has "
-                f"{len(dataset)}: build the order from this dataset"
-            )
+        require_order(order, len(dataset))
         self.dataset = dataset
         self.cursor = OrderCursor(
             order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
         )
         self.num_skipped = 0
         self.num_substituted = 0
-        self._batch_size = batch_size
+        self._batch_size = require_number("batch_size", batch_size, 1)
         self.num_threads = default_threads() if threads is None else threads
-        self._prefetch = prefetch
-        self._keep = keep
+        self._prefetch = require_number("prefetch", prefetch, 1)
+        self._keep = require_number("keep", keep, 1)
         self._output = output
         self._pinned = pin_memory
         self._channels_first = layout == "TCHW"
         self._maker = SampleMaker(dataset, view, colorspace, on_corrupt, max_corrupt)
         self._slots: list[Slot] = []
+        self._given: deque[Slot] = deque()
         self._active: Prefetcher | None = None
         self.reset_profile()
 
@@ -218,7 +217,7 @@ class GulpLoader:
         if prefetcher is None:
             self.cursor.next_epoch()
             return
-        given: deque[Slot] = deque()
+        given = self._given
         try:
             while True:
                 start = perf_counter()
@@ -243,8 +242,6 @@ class GulpLoader:
             self.cursor.next_epoch()
         finally:
             prefetcher.stop()
-            for slot in given:
-                slot.released()
             for clock in prefetcher.clocks:
                 self._past.add(clock)
                 clock.reset()
@@ -265,10 +262,14 @@ class GulpLoader:
                 tensor=self._output == "torch",
                 pinned=self._pinned,
             )
+        for slot in self._given:
+            slot.released()
+        # The last of them stay valid, from one iteration into the next. In a new deque:
+        # an iteration that was left in its middle may still be there, with the old one.
+        self._given = deque(deque(self._given, maxlen=self._keep - 1))
+        free = [slot for slot in self._slots if slot not in self._given]
         all_batches = itertools.chain([first], batches)
-        self._active = Prefetcher(
-            all_batches, self._slots, self._maker, self.num_threads
-        )
+        self._active = Prefetcher(all_batches, free, self._maker, self.num_threads)
         return self._active
 
     def _batches(self) -> Iterator[Sequence[Draw]]:
@@ -278,14 +279,13 @@ class GulpLoader:
             yield list(itertools.islice(draws, self._batch_size))
 
     def _sample_shape(self) -> tuple[int, ...]:
-        draws = list(itertools.islice(self.cursor.pending(), _NUM_LOOKED_AT))
-        for draw in draws[:-1]:
-            try:
-                return self._maker.sample_shape(draw)
-            except (CorruptFrameError, StorageError) as error:
-                if self._maker.on_corrupt == "raise" or not is_damage(error):
-                    raise
-        return self._maker.sample_shape(draws[-1])
+        # What is left of the epoch may be damaged, where the whole epoch is not.
+        cursors = self.cursor, OrderCursor(self.cursor.order)
+        return self._maker.sample_shape(
+            draw
+            for cursor in cursors
+            for draw in itertools.islice(cursor.pending(), _NUM_LOOKED_AT)
+        )
 
     def _note(self, batch: Batch, num_samples: int) -> None:
         """Count a batch as consumed."""
@@ -391,9 +391,3 @@ class GulpLoader:
             f"batch_size={self._batch_size}, threads={self.num_threads}, "
             f"{self.cursor!r})"
         )
-
-
-def _require_choice(name: str, value: object, choices: Any) -> None:
-    if value not in get_args(choices):
-        allowed = ", ".join(map(repr, get_args(choices)))
-        raise ValueError(f"{name} is {value!r}; it must be one of {allowed}")

@@ -51,8 +51,8 @@ class PixelMaker:
         # What decoded the sample before, as most of those are alike; without a view.
         self.last: FrameDecoder | None = None
 
-    def frame_shape(self, reader: Any, id_: str) -> tuple[int, int, int]:
-        """Give the shape that a frame of this item has in a batch.
+    def frame_shape(self, plan: Plan) -> tuple[int, int, int]:
+        """Give the shape that a frame of a sample has in a batch.
 
         Raises
         ------
@@ -61,13 +61,18 @@ class PixelMaker:
         """
         if self.view is not None:
             return (*self.view.shape, self._channels)
-        jpegs = read_each(reader, id_, [0], [0], Clock())
+        reader, id_ = plan.reader, plan.id_
+        # One that the sample needs: another may be damaged.
+        frame = plan.indices[0] if plan.indices else 0
+        jpegs = read_each(reader, id_, [frame], [0], Clock())
         if jpegs is None:
-            height, width = reader.read_clip(id_, [0]).shape[1:3]
-        else:
+            height, width = reader.read_clip(id_, [frame]).shape[1:3]
+            return (height, width, self._channels)
+        try:
             header = read_header(next(jpegs)[0])
-            height, width = header.height, header.width
-        return (height, width, self._channels)
+        except CorruptFrameError as cause:
+            raise _at_frame(cause, plan, frame) from cause
+        return (header.height, header.width, self._channels)
 
     def fill(self, plan: Plan, targets: Sequence[Rows], clock: Clock) -> None:
         """Read the frames of a sample into their places.
@@ -108,10 +113,7 @@ class PixelMaker:
                 for jpeg, part in jpegs or ():
                     work.decode(jpeg, part)
         except CorruptFrameError as cause:
-            raise CorruptFrameError(
-                f"item {id_!r} of {reader!r}, frame {indices[rows.index(work.row)]}: "
-                f"{cause}. Run `gulp2 check --deep` on the directory"
-            ) from cause
+            raise _at_frame(cause, plan, indices[rows.index(work.row)]) from cause
         except FormatError as cause:
             raise FormatError(f"item {id_!r} of {reader!r}: {cause}") from cause
         except ValueError as cause:
@@ -278,6 +280,14 @@ class _Work:
             yield start, start + length, targets[self.row]
 
 
+def _at_frame(cause: Exception, plan: Plan, frame: int) -> CorruptFrameError:
+    """Say where a damaged frame is."""
+    return CorruptFrameError(
+        f"item {plan.id_!r} of {plan.reader!r}, frame {frame}: {cause}. Run `gulp2 "
+        "check --deep` on the directory"
+    )
+
+
 def _first_span(places: Places) -> tuple[int, int]:
     """Give where the JPEG of the first frame begins and ends in its block."""
     offset, length = places.spans[0]
@@ -298,5 +308,6 @@ def _require_size(found: tuple[int, ...], needed: tuple[int, ...]) -> None:
         raise FormatError(
             f"its frames are {found[0]}x{found[1]}, those of the batch "
             f"{needed[0]}x{needed[1]} (height x width). Give the loader a view, such "
-            "as view=CenterCrop(224), to bring all to one size"
+            "as view=CenterCrop(224), to bring all to one size (on the command line "
+            "--size 224); if only this one differs, run `gulp2 check --deep`"
         )

@@ -249,6 +249,8 @@ class Prefetcher:
         failure, left = None, _NUM_PLANNED
         try:
             while left > 0 and (draws := next(self._batches, None)) is not None:
+                if self._stopped:  # a sampler may be slow
+                    break
                 planned.append(Job(draws, self._maker.plan(draws, clock)))
                 left -= len(draws)
         except BaseException as error:  # noqa: BLE001  # raised where it is missed

@@ -226,17 +226,32 @@ class ResumableSampler:
         Raises
         ------
         ValueError
-            The loader has another sampler.
+            The loader has another sampler, or batches of a size that nobody says.
+        RuntimeError
+            Another iteration was begun meanwhile, or the state or the epoch was set.
         """
         inner: Any = loader
         batch_sampler = getattr(inner, "batch_sampler", None)
         if getattr(batch_sampler, "sampler", inner.sampler) is not self:
             raise ValueError("the loader has another sampler: DataLoader(sampler=...)")
-        batch_size = getattr(batch_sampler, "batch_size", 1)
+        batch_size = 1 if batch_sampler is None else _batch_size(batch_sampler)
+        cursor = self.cursor
+        place = cursor.epoch, cursor.position
         for batch in loader:
-            self.cursor.advance(min(batch_size, len(self.cursor)))
+            self._require_place(place)
+            cursor.advance(min(batch_size, len(cursor)))
+            place = cursor.epoch, cursor.position
             yield batch
-        self.cursor.next_epoch()
+        self._require_place(place)
+        cursor.next_epoch()
+
+    def _require_place(self, place: tuple[int, int]) -> None:
+        """Make sure that nobody else has moved on what an iteration counts."""
+        if (self.cursor.epoch, self.cursor.position) != place:
+            raise RuntimeError(
+                "this iteration over the loader has ended, because another was begun, "
+                "or the sampler's state or epoch was set: begin a new one"
+            )
 
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch; the one under way is gone on with, not begun again."""
@@ -250,6 +265,16 @@ class ResumableSampler:
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go to where a state was saved, see `gulpio2.order.OrderCursor`."""
         self.cursor.load_state_dict(state)
+
+
+def _batch_size(batch_sampler: Any) -> int:
+    size = getattr(batch_sampler, "batch_size", None)
+    if not isinstance(size, int):
+        raise ValueError(
+            f"{type(batch_sampler).__name__} has no batch_size, so that nobody knows "
+            "how many samples a batch consumes. Give it one, or the loader batch_size="
+        )
+    return size
 
 
 def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> None:

@@ -117,6 +117,8 @@ def locate_clip(
     ------
     CorruptFrameError
         A record is empty.
+    FrameIndexError
+        The item has no such frame.
     ItemNotFoundError
         There is no such item.
     """
@@ -125,7 +127,11 @@ def locate_clip(
     item: StoredItem = reader.item(id_)
     if item.verify or item.decoder is not jpeg_bytes_to_img:
         return None
-    spans = item.record.spans(indices)
+    try:
+        spans = item.record.spans(indices)
+    except IndexError:
+        item.select(indices)  # says which frame there is not
+        raise
     if (whole := cover_neighbours(spans)) is not None:
         return StoredClip(item, [Places(*whole, rows, spans)])
     reads, found = [], 0

@@ -1,0 +1,296 @@
+"""A loader that is iterated again: what stays valid, and what it needs to go on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gulpio2.errors import CorruptFrameError, FrameIndexError
+from gulpio2.order import PlainOrder, RepeatedOrder
+from gulpio2.sampling import ClipIndices, frames_at, sample_window
+from gulpio2.testing import make_gulp_directory
+from gulpio2.torch import (
+    CenterCrop,
+    GulpClipDataset,
+    GulpLoader,
+    ResumableSampler,
+    default_collate,
+)
+
+window = partial(sample_window, clip_length=2)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make a directory of six items of 8 frames."""
+    return make_gulp_directory(tmp_path / "gulped", num_items=6, num_frames=8)
+
+
+def damage(folder, id_, frame):
+    """Overwrite the beginning of a stored frame."""
+    item = folder.item(id_)
+    ((offset, _),) = item.record.spans([frame])
+    with Path(item.data_path).open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\0" * 16)
+
+
+def ids_of(loader):
+    return [list(batch.targets) for batch in loader]
+
+
+# --- memory --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leave", ["at the end", "in the middle"])
+def test_kept_batches_stay_valid_in_the_next_iteration(folder, leave):
+    dataset = GulpClipDataset(folder, window)
+    loader = GulpLoader(dataset, batch_size=2, keep=3, threads=2, output="numpy")
+    batches = iter(loader)
+    one, two = next(batches), next(batches)
+    if leave == "at the end":
+        one, two = two, next(batches)
+        assert next(batches, None) is None
+    expected = one.clips.copy(), two.clips.copy()
+    again = iter(loader)
+    next(again)
+    time.sleep(0.3)  # all that can be made ahead is
+    assert np.array_equal(one.clips, expected[0])
+    assert np.array_equal(two.clips, expected[1])
+
+
+def test_each_slot_is_told_that_it_is_released_before_it_is_used_again(folder):
+    dataset = GulpClipDataset(folder, window)
+    loader = GulpLoader(dataset, batch_size=2, keep=2, threads=0, output="numpy")
+    left = iter(loader)  # it stays there, in its middle
+    next(left)
+    released = []
+    for slot in loader._slots:
+        slot.released = partial(released.append, slot)
+    used = list(loader._given)
+    next(iter(loader))
+    assert used
+    assert all(slot in released for slot in used)
+
+
+def test_a_forked_child_is_not_held_up_by_a_thread_of_its_parent(folder):
+    dataset = GulpClipDataset(folder, window)
+    loader = GulpLoader(dataset, batch_size=2, threads=1, output="numpy")
+    next(iter(loader))
+    loader.close()
+    ahead = loader._maker._ahead
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with ahead._lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    child = os.fork()
+    if not child:
+        os._exit(0 if len(list(loader)) else 1)
+    deadline = time.monotonic() + 30
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            pytest.fail("the child hangs")
+        time.sleep(0.05)
+    done.set()
+    thread.join()
+
+
+# --- damage --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["skip", "substitute"])
+def test_a_run_goes_on_where_all_that_is_left_of_the_epoch_is_damaged(folder, policy):
+    last = PlainOrder(6, seed=1).indices(0, np.array([5])).tolist()[0]
+    for frame in range(8):
+        damage(folder, f"item{last}", frame)
+    dataset = GulpClipDataset(folder, window, target="id")
+    make = partial(
+        GulpLoader, dataset, batch_size=5, seed=1, on_corrupt=policy, output="numpy"
+    )
+    whole = make()
+    batches = iter(whole)
+    next(batches)
+    state = whole.state_dict()
+    expected = [list(batch.targets) for batch in batches]
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert ids_of(resumed) == expected
+
+
+def test_a_frame_that_no_clip_needs_may_be_damaged(folder):
+    first = PlainOrder(6, seed=1).indices(0, np.array([0])).tolist()[0]
+    damage(folder, f"item{first}", 0)
+
+    def last_two(num_frames, rng=None):
+        return ClipIndices(np.array([6, 7]), np.ones(2, np.bool_))
+
+    dataset = GulpClipDataset(folder, last_two, target="id")
+    loader = GulpLoader(dataset, batch_size=3, seed=1, output="numpy")
+    assert sum(map(len, ids_of(loader))) == 6
+
+
+def test_damage_of_the_first_sample_is_told_with_its_place(folder):
+    first = PlainOrder(6, seed=1).indices(0, np.array([0])).tolist()[0]
+    for frame in range(8):
+        damage(folder, f"item{first}", frame)
+    dataset = GulpClipDataset(folder, partial(sample_window, clip_length=8))
+    loader = GulpLoader(dataset, batch_size=3, seed=1, output="numpy")
+    with pytest.raises(CorruptFrameError, match=f"'item{first}' .*frame 0: .*--deep"):
+        list(loader)
+
+
+def test_a_frame_that_an_item_lacks_is_named_as_by_the_dataset(folder):
+    def beyond(num_frames, rng=None):
+        return ClipIndices(np.array([0, num_frames]), np.ones(2, np.bool_))
+
+    dataset = GulpClipDataset(folder, beyond)
+    loader = GulpLoader(dataset, batch_size=3, output="numpy")
+    with pytest.raises(FrameIndexError, match="frame index 8 is outside"):
+        list(loader)
+
+
+# --- the sampler ---------------------------------------------------------------------
+
+
+class Batches:
+    """As much of a DataLoader as `ResumableSampler.track` looks at, and no more."""
+
+    def __init__(self, sampler, size):
+        self.sampler, self.batch_size = sampler, size
+
+    def __iter__(self):
+        places = list(self.sampler)
+        for start in range(0, len(places), self.batch_size):
+            yield places[start : start + self.batch_size]
+
+
+def test_a_tracked_iteration_ends_where_the_sampler_was_set():
+    torch = pytest.importorskip("torch")
+    for change in (
+        lambda sampler: sampler.set_epoch(5),
+        lambda sampler: sampler.load_state_dict(
+            ResumableSampler(range(8)).state_dict()
+        ),
+    ):
+        sampler = ResumableSampler(range(8))
+        loader = torch.utils.data.DataLoader(range(8), batch_size=2, sampler=sampler)
+        batches = sampler.track(loader)
+        next(batches)
+        change(sampler)
+        state = sampler.state_dict()
+        with pytest.raises(RuntimeError, match="begin a new one"):
+            next(batches)
+        assert sampler.state_dict() == state
+
+
+def test_of_two_tracked_iterations_the_first_ends():
+    torch = pytest.importorskip("torch")
+    sampler = ResumableSampler(range(12))
+    loader = torch.utils.data.DataLoader(range(12), batch_size=2, sampler=sampler)
+    first, second = sampler.track(loader), sampler.track(loader)
+    next(first)
+    next(second)
+    with pytest.raises(RuntimeError, match="another was begun"):
+        next(first)
+
+
+def test_batches_of_a_size_that_nobody_says_are_refused():
+    torch = pytest.importorskip("torch")
+    sampler = ResumableSampler(range(8))
+    own = Batches(sampler, 2)
+    del own.batch_size
+    loader = torch.utils.data.DataLoader(range(8), batch_sampler=own)
+    with pytest.raises(ValueError, match="Batches has no batch_size"):
+        next(sampler.track(loader))
+
+
+# --- targets, times, arguments -------------------------------------------------------
+
+
+def test_targets_that_cannot_be_stacked_are_a_list(folder):
+    targets = {f"item{n}": np.zeros(n) for n in range(6)}
+    dataset = GulpClipDataset(folder, window, target=lambda info: targets[info["id"]])
+    for output in ("numpy", "torch"):
+        if output == "torch":
+            pytest.importorskip("torch")
+        loader = GulpLoader(dataset, batch_size=6, shuffle=False, output=output)
+        (batch,) = loader
+        assert [len(target) for target in batch.targets] == list(range(6))
+
+
+def test_none_among_numbers_is_a_list_wherever_it_stands():
+    pytest.importorskip("torch")
+    assert default_collate([None, 1]) == [None, 1]
+    assert default_collate([1, None]) == [1, None]
+
+
+@pytest.mark.parametrize("wanted", [[float("nan"), 0.5], [float("inf")]])
+def test_a_time_that_is_none_has_no_frame(wanted):
+    with pytest.raises(ValueError, match="expected finite times"):
+        frames_at([0.0, 1.0, 2.0], wanted)
+
+
+def test_leaving_does_not_wait_for_all_that_could_be_planned(folder):
+    begun, calls = threading.Event(), []
+
+    def slow(num_frames, rng=None):
+        calls.append(num_frames)
+        begun.set()
+        time.sleep(0.05)
+        return sample_window(num_frames, 2, rng=rng)
+
+    dataset = GulpClipDataset(folder, slow)
+    order = RepeatedOrder([20] * 6)
+    loader = GulpLoader(dataset, batch_size=1, order=order, threads=1, output="numpy")
+    errors = []
+
+    def begin():
+        calls.clear()
+        try:
+            next(iter(loader))
+        except RuntimeError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    begun.wait(60)
+    loader.close()
+    thread.join()
+    assert len(errors) == 1
+    assert len(calls) < 10  # of 32
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dataset": [1, 2]}, TypeError, "dataset is a list, expected"),
+        ({"order": [1, 2]}, TypeError, "order is a list, expected"),
+        ({"view": 224}, TypeError, "view is 224, expected one such as"),
+        ({"view": CenterCrop}, TypeError, "view is <class .*expected one such as"),
+        ({"batch_size": "4"}, TypeError, "batch_size is '4', expected a whole number"),
+        ({"batch_size": 2.5}, TypeError, "batch_size is 2.5, expected a whole number"),
+        ({"prefetch": 0}, ValueError, "prefetch is 0, expected at least 1"),
+        ({"threads": -1}, ValueError, "threads is -1, expected at least 0"),
+        ({"max_corrupt": -1}, ValueError, "max_corrupt is -1, expected at least 0"),
+    ],
+)
+def test_wrong_arguments_are_refused_where_they_are_given(
+    folder, options, error, message
+):
+    dataset = options.pop("dataset", None) or GulpClipDataset(folder, window)
+    with pytest.raises(error, match=message):
+        GulpLoader(dataset, **{"batch_size": 2, "output": "numpy", **options})
