@@ -120,8 +120,9 @@ class PixelMaker:
             if isinstance(cause, GulpError):
                 raise
             raise FormatError(
-                f"item {id_!r} of {reader!r}: {cause}; the frames of an item in a "
-                "batch must be of one size"
+                f"item {id_!r} of {reader!r}: {cause}. The frames of an item in a "
+                "batch must be of one size; where they should be, one is damaged, and "
+                "`gulp2 check --deep` names it"
             ) from cause
         finally:
             if located is not None:
