@@ -23,15 +23,22 @@ _MAX_ELEMENTS = 1000
 # Containers in containers: one that is in itself has no end.
 _MAX_DEPTH = 20
 _MAX_CHARACTERS = 200
+# Python writes no integer of more than 4300 digits.
+_MAX_BITS = 10_000
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Datasets are handed on, and their manifests with them: names of what opens a door,
 # and the password of a URL.
 _SECRETS = re.compile(
-    r"(^|_)(passw(or)?d|passphrase|secret|token|credentials?|(api|access|private)_?key)"
-    r"(_|$)",
+    r"(^|_)(passw(or)?ds?|pwd|passphrase|secrets?|tokens?|credentials?|auth"
+    r"|authorization|(api|access|private|secret)_?keys?)\d*(_|$)"
+)
+_WORD_END = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]")
+# Up to the last @ before the path; and what a query calls by such a name.
+_URL_PASSWORD = re.compile(r"(\w:/{1,2}[^\s/:@?#]*:)[^\s/?#]*(?=@)")
+_URL_SECRET = re.compile(
+    r"([?&][\w.-]*(?:token|password|secret|signature|api[_-]?key|credential)=)[^&#\s]+",
     re.IGNORECASE,
 )
-_URL_PASSWORD = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)")
 _NOT_RECORDED = "not recorded"
 
 
@@ -78,7 +85,8 @@ def constructor_arguments(
 
 def _value_of(name: str, value: object, depth: int = 0) -> JsonValue:
     """Give the JSON value of what has this name, unless it is a secret."""
-    if value is not None and _SECRETS.search(name):
+    is_number = value is None or isinstance(value, (bool, int, float))
+    if not is_number and _SECRETS.search(_WORD_END.sub("_", name).lower()):
         return _NOT_RECORDED
     return to_json_value(value, depth)
 
@@ -105,19 +113,24 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
         return value
     # An enumeration's member and numpy.float64 become the plain value that they are.
     if isinstance(value, int):
-        return int(value)
+        bits = value.bit_length()
+        return int(value) if bits <= _MAX_BITS else f"int of {bits} bits"
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
         return _without_password(str.__str__(value))
     if isinstance(value, os.PathLike):
-        return str(os.fspath(value))
+        return _without_password(os.fsdecode(value))
     if isinstance(value, Mapping | list | tuple | AbstractSet):
         return _container_to_json(value, depth)
     if isinstance(value, type) or inspect.isroutine(value):
         return f"{value.__module__}.{value.__qualname__}"
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        return to_json_value(value.item())  # type: ignore[attr-defined]  # ndim
+        plain: Any = value.item()  # type: ignore[attr-defined]  # ndim
+        # There is no Python number for the longest floats.
+        if type(plain) is type(value):
+            plain = float(plain)
+        return to_json_value(plain)
     try:
         text = _without_password(_ADDRESS.sub("", repr(value)))
     except Exception:  # noqa: BLE001  # of a foreign class, and only a note
@@ -127,7 +140,8 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
 
 def _without_password(text: str) -> str:
     """Leave the password out of every URL in a text."""
-    return _URL_PASSWORD.sub(rf"\1({_NOT_RECORDED})", text)
+    text = _URL_PASSWORD.sub(rf"\1({_NOT_RECORDED})", text)
+    return _URL_SECRET.sub(rf"\1({_NOT_RECORDED})", text)
 
 
 def _container_to_json(
@@ -138,7 +152,7 @@ def _container_to_json(
         return f"{type(value).__name__} of {len(value)} elements"
     if isinstance(value, Mapping):
         return {
-            str(key): _value_of(str(key), element, depth + 1)
+            _without_password(str(key)): _value_of(str(key), element, depth + 1)
             for key, element in value.items()
         }
     elements = [to_json_value(element, depth + 1) for element in value]

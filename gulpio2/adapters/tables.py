@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, overload
 
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import IngestSettingError, SourceReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -263,9 +263,17 @@ def read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[st
     ------
     SourceReadError
         The file is missing or cannot be parsed.
+    IngestSettingError
+        The delimiter is not one character.
     """
+    delimiter = "\t" if delimiter == "\\t" else delimiter  # as a shell gives it
+    if len(delimiter) != 1:
+        raise IngestSettingError(
+            f"delimiter is {delimiter!r}; it must be one character"
+        )
     with _open_text(path) as file:
-        reader = csv.reader(file, delimiter=delimiter)
+        # Strict: a quote that nobody closes would swallow all rows after it.
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
             for row in reader:
                 if any(cell.strip() for cell in row):

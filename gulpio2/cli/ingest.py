@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import os
+import random
 import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -269,6 +270,8 @@ def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
     """
     from gulpio2.errors import GulpError, IngestError, IngestSettingError
 
+    # --shuffle: one order for all shares of a run, and for a run that is resumed.
+    random.seed(0)
     try:
         return make_adapter(cls, given, output)
     except IngestSettingError as cause:

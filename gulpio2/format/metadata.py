@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,7 @@ __all__ = ["plain_metadata"]
 
 # Nesting that no metadata needs; keeps a circular structure from exhausting the stack.
 _MAX_DEPTH = 100
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN = frozenset((type(None), bool, int, float, str))
 
 
@@ -64,16 +67,21 @@ def _plain(value: Any, id_: str, place: str, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise _cannot_hold(value, id_, place, "nested too deeply, or in itself")
     if isinstance(value, Mapping):
-        return {
-            _key(key, id_, place): _plain(item, id_, f"{place}.{key}", depth + 1)
-            for key, item in value.items()
-        }
+        plain: dict[str, Any] = {}
+        for key, item in value.items():
+            name = _key(key, id_, place)
+            if name in plain:
+                raise _cannot_hold(key, id_, place, f"the key {name!r} once more")
+            plain[name] = _plain(item, id_, f"{place}.{key}", depth + 1)
+        return plain
     if isinstance(value, (list, tuple)):
         return [
             _plain(item, id_, f"{place}[{index}]", depth + 1)
             for index, item in enumerate(value)
         ]
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
+        if value.dtype.kind == "f" and value.dtype.itemsize > 8:
+            value = value.astype(np.float64)  # JSON has no longer ones
         return value.tolist()
     if isinstance(value, (bool, int, float, str)):
         # Subclasses (enumerations among them) would be written by their own repr.
@@ -83,17 +91,20 @@ def _plain(value: Any, id_: str, place: str, depth: int) -> Any:
     raise _cannot_hold(value, id_, place, with_article(type(value).__name__))
 
 
-def _key(key: Any, id_: str, place: str) -> Any:
-    """Let through the keys that JSON turns into strings."""
+def _key(key: Any, id_: str, place: str) -> str:
+    """Give the string that JSON turns a key into."""
     if isinstance(key, np.generic):
         key = key.item()
-    if key is None or isinstance(key, (bool, int, float, str)):
-        return key
+    if isinstance(key, str):
+        return str.__str__(key)
+    if key is None or isinstance(key, (bool, int, float)):
+        (name,) = json.loads(json.dumps({key: 0}))
+        return str(name)
     raise _cannot_hold(key, id_, place, f"{with_article(type(key).__name__)} as a key")
 
 
 def _cannot_hold(value: Any, id_: str, place: str, what: str) -> AdapterContractError:
-    shown = repr(value)
+    shown = _ADDRESS.sub("", repr(value))  # equal runs tell the same
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return AdapterContractError(

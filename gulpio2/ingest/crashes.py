@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
     from multiprocessing.process import BaseProcess
 
-    from gulpio2.ingest.task import Task
+    from gulpio2.ingest.jobs import Task
 
 __all__ = ["AtWork", "CrashedItems", "CrashedWorkersError", "WorkerSlots", "blame"]
 

@@ -11,8 +11,8 @@ from gulpio2.ingest.items import describe_failure
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from gulpio2.ingest.jobs import OnDuplicate
     from gulpio2.ingest.report import ItemFailure
-    from gulpio2.ingest.task import OnDuplicate
     from gulpio2.types import Adapter
 
 __all__ = ["Sifted", "sift_ids"]

@@ -18,12 +18,12 @@ from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
+from gulpio2.ingest.jobs import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.planning import RunPlan, item_ids, plan_run
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import describe_adapter, write_labels, write_records
 from gulpio2.ingest.report import IngestReport, tell_with
-from gulpio2.ingest.task import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials

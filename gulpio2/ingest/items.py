@@ -162,5 +162,12 @@ def describe_failure(
         id=id_,
         source=None if source is None else str(source),
         error=type(error).__name__,
-        message=str(error) or repr(error),
+        message=_text_of(error),
     )
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return str(error) or repr(error)
+    except Exception:  # noqa: BLE001  # of a foreign class
+        return "its message cannot be shown"

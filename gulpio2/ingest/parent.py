@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import threading
 from multiprocessing.connection import wait
+from typing import TYPE_CHECKING
 
-__all__ = ["begin_child", "is_orphan"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+__all__ = ["begin_child", "hold_interrupts", "is_orphan"]
 
 # Seconds after which a child looks again whether its parent is there.
 _LOOK_SECONDS = 0.2
+
+
+@contextlib.contextmanager
+def hold_interrupts() -> Iterator[None]:
+    """Put Ctrl-C off while a process is forked: Python drops what is raised there."""
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not callable(before):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(*came[-1])
 
 
 def begin_child() -> None:

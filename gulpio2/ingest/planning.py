@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from gulpio2.errors import IngestError
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
-from gulpio2.ingest.task import Task
+from gulpio2.ingest.jobs import Task
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gulpio2.ingest.jobs import OnDuplicate
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.ingest.shard import Shard
-    from gulpio2.ingest.task import OnDuplicate
     from gulpio2.types import Adapter
 
 __all__ = ["RunPlan", "item_ids", "plan_run"]
@@ -83,6 +83,11 @@ def plan_run(
     ids = item_ids(adapter)
     sifted = Sifted() if ids is None else sift_ids(adapter, ids, stored, on_duplicate)
     tasks = _tasks(len(adapter), sifted.left_out, items_per_chunk)
+    if ids is not None:
+        tasks = [
+            replace(task, ids=frozenset(ids[n] for n in task.positions()))
+            for task in tasks
+        ]
     if shard is None:
         return RunPlan(tasks, ids, sifted.skipped, sifted.failures)
     positions = shard.positions(tasks, len(adapter))

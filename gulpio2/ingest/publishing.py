@@ -14,10 +14,10 @@ from gulpio2.staging import StagedChunk, taken_number
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from gulpio2.ingest.jobs import OnDuplicate, Task, TaskResult
     from gulpio2.ingest.journal import RunJournal
     from gulpio2.ingest.planning import RunPlan
     from gulpio2.ingest.report import IngestReport
-    from gulpio2.ingest.task import OnDuplicate, Task, TaskResult
     from gulpio2.storage.base import Store
 
 __all__ = ["Publisher"]

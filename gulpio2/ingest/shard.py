@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gulpio2.errors import IngestSettingError
 
 if TYPE_CHECKING:
-    from gulpio2.ingest.task import Task
+    from gulpio2.ingest.jobs import Task
 
 __all__ = ["Shard"]
 

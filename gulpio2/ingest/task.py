@@ -7,8 +7,8 @@ import logging
 import pickle
 import time
 from collections import OrderedDict
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
 from gulpio2.errors import (
@@ -19,6 +19,7 @@ from gulpio2.errors import (
     StorageError,
 )
 from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
+from gulpio2.ingest.jobs import TaskResult
 from gulpio2.ingest.task_journal import Part, TaskJournal
 from gulpio2.media.video import VideoFrames
 from gulpio2.staging import ChunkSession
@@ -27,75 +28,19 @@ from gulpio2.storage.local import open_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.ingest.report import ItemFailure
+    from gulpio2.ingest.jobs import Job, Task
     from gulpio2.storage.base import Store
-    from gulpio2.types import Adapter, Progress
+    from gulpio2.types import Progress
 
-__all__ = ["Job", "OnDuplicate", "Part", "Task", "TaskResult", "run_task"]
+__all__ = ["Part", "run_task"]
 
 _logger = logging.getLogger(__name__)
-
-OnDuplicate = Literal["raise", "skip", "report"]
 
 # Bytes. Items that are smaller share a line in the journal.
 _GATHERED_BYTES = 1 << 17
 # Seconds after which they are written in any case: no more work is lost if the process
 # is killed.
 _GATHERED_SECONDS = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What all tasks of a run have in common."""
-
-    adapter: Adapter
-    folder: str
-    encoder: EncoderSettings
-    on_duplicate: OnDuplicate
-    chunk_bytes: int | None
-    taken: frozenset[str]
-    """Ids in the directory already, where the adapter does not list its ids."""
-    resume: bool = False
-    """Go on with what an interrupted run left."""
-    sign: str | None = None
-    """A file that is there while the run goes on, where a worker may outlive it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A slice of items for one process."""
-
-    index: int
-    """Ordinal of the task in the run."""
-    start: int
-    stop: int
-    left_out: frozenset[int] = frozenset()
-    """Positions that are not to be stored."""
-    taken: frozenset[str] = frozenset()
-    """Further ids that are taken: known once a chunk before this one is there."""
-
-    def positions(self) -> list[int]:
-        """List the positions that are to be stored."""
-        return [n for n in range(self.start, self.stop) if n not in self.left_out]
-
-
-@dataclass(slots=True)
-class TaskResult:
-    """What a task did; holds no pixels."""
-
-    task: Task
-    given: int = 0
-    """Items that the adapter gave, an error in the place of one counted."""
-    journal: str = ""
-    """Name of its journal, to be removed once the chunks are published."""
-    resumed: int = 0
-    """Items that an interrupted run had stored."""
-    parts: list[Part] = field(default_factory=list)
-    skipped: int = 0
-    failures: list[ItemFailure] = field(default_factory=list)
-    first_error: Exception | None = None
-    """The first failure's exception, to be raised in the caller."""
 
 
 def run_task(
@@ -224,6 +169,14 @@ class _TaskRun:
             self.result.given -= 1
             return
         self._known = frozenset()
+        if self.task.ids is not None and item.id_ not in self.task.ids:
+            # Nobody has compared it with the ids of other tasks, and of the directory.
+            error = AdapterContractError(
+                f"the adapter gives the id {item.id_!r}, which its item_ids() does not "
+                f"list for positions {self.task.start} to {self.task.stop - 1}"
+            )
+            self.fail(item, error)
+            return
         if self._is_taken(item.id_):
             self._leave_out(item, item.id_)
             return
@@ -353,7 +306,9 @@ class _TaskRun:
         (position, id_), self._unwritten = self._unwritten, None
         try:
             entry = self.session.seal(id_)
-        except AdapterContractError as error:  # what was added to it late
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001  # what was added to it late, mostly
             self.frames -= self.session.drop_last(id_)
             self.progress(items=-1)
             self.fail(PlacedItem(position, id_), error)

@@ -26,8 +26,8 @@ from gulpio2.format.layout import partial_name
 from gulpio2.ingest.cluster import share_bytes
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
-from gulpio2.ingest.parent import begin_child, is_orphan
-from gulpio2.ingest.task import Job, Task, TaskResult, run_task
+from gulpio2.ingest.parent import begin_child, hold_interrupts, is_orphan
+from gulpio2.ingest.task import run_task
 from gulpio2.memory import SharedBytes
 from gulpio2.storage.local import new_token, open_store
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
+    from gulpio2.ingest.jobs import Job, Task, TaskResult
     from gulpio2.types import Progress
 
     Submit = Callable[[Task], "Future[TaskResult]"]
@@ -167,7 +168,7 @@ def in_worker_processes(
 
     def submit(task: Task) -> Future[TaskResult]:
         listener.raise_error()
-        with warnings.catch_warnings():
+        with hold_interrupts(), warnings.catch_warnings():
             # Python 3.12 warns of forking while there are threads. Ours only waits on
             # a queue, and the workers take no lock that it holds.
             warnings.filterwarnings(

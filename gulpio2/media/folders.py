@@ -135,11 +135,19 @@ def _walk(
         return
     path = (*ancestors, identity)
     for entry in entries:
-        if not entry.is_dir():
+        if not _is_folder(entry):
             if entry.name.endswith(endings):
                 yield folder, entry.name
         elif max_depth is None or len(ancestors) < max_depth:
             yield from _walk(join_path(folder, entry.name), endings, max_depth, path)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a folder; what cannot be looked at is none."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle, or into a folder that is closed to us
+        return False
 
 
 def _files_in_folder(folder: StrPath, endings: tuple[str, ...]) -> list[str]:
@@ -151,7 +159,7 @@ def _files_in_folder(folder: StrPath, endings: tuple[str, ...]) -> list[str]:
                 for entry in listing
                 if entry.name.endswith(endings)
                 and not entry.name.startswith(".")
-                and not entry.is_dir()
+                and not _is_folder(entry)
             )
     except (FileNotFoundError, NotADirectoryError):
         return []

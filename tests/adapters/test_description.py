@@ -89,18 +89,31 @@ def test_no_argument_keeps_an_adapter_from_being_described():
 
 @pytest.mark.parametrize(
     "name",
-    ["password", "db_password", "api_key", "apikey", "Token", "auth_token", "secret"],
+    [
+        *("password", "db_password", "api_key", "apikey", "Token", "auth_token"),
+        *("secret", "accessToken", "dbPassword", "X-Api-Key", "Authorization", "pwd"),
+        *("tokens", "password1", "aws_secret_access_key"),
+    ],
 )
 def test_of_a_secret_there_is_only_that_it_was_given(name):
     def init(self, **options):
         pass
 
-    given = constructor_arguments(init, (), {name: "hunter2", "other": {name: "x"}})
+    given = constructor_arguments(init, (), {name: "hunter2", "other": {name: ["x"]}})
     assert given == {name: "not recorded", "other": {name: "not recorded"}}
     assert constructor_arguments(init, (), {name: None}) == {name: None}
 
 
-@pytest.mark.parametrize("name", ["num_tokens", "keys", "passes", "tokenizer", "key"])
+@pytest.mark.parametrize("name", ["token_length", "num_token", "use_token", "secret"])
+@pytest.mark.parametrize("value", [3, True, 0.5])
+def test_numbers_are_no_secrets(name, value):
+    def init(self, **options):
+        pass
+
+    assert constructor_arguments(init, (), {name: value}) == {name: value}
+
+
+@pytest.mark.parametrize("name", ["keys", "passes", "tokenizer", "key", "author"])
 def test_names_that_only_resemble_those_of_secrets_are_recorded(name):
     def init(self, **options):
         pass
@@ -117,3 +130,11 @@ def test_the_password_of_a_url_is_not_recorded():
         to_json_value(functools.partial(print, "http://me:hunter2@host"))
     )
     assert to_json_value("http://host:80/me@home") == "http://host:80/me@home"
+    assert (
+        to_json_value("https://me:h@nter@host/v") == "https://me:(not recorded)@host/v"
+    )
+    assert to_json_value("https://h/v?Token=hunter2&n=1#x") == (
+        "https://h/v?Token=(not recorded)&n=1#x"
+    )
+    assert "hunter2" not in str(to_json_value({"https://me:hunter2@host": 1}))
+    assert "hunter2" not in str(to_json_value(Path("https://me:hunter2@host")))

@@ -21,7 +21,7 @@ from gulpio2 import GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
 from gulpio2.ingest import workers as workers_module
-from gulpio2.ingest.task import Job, Task
+from gulpio2.ingest.jobs import Job, Task
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content

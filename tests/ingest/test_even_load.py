@@ -11,7 +11,8 @@ from gulpio2 import GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter
 from gulpio2.codecs.encoding import FrameEncoder
 from gulpio2.codecs.jpeg import EncoderSettings
-from gulpio2.ingest.task import Job, Task, run_task
+from gulpio2.ingest.jobs import Job, Task
+from gulpio2.ingest.task import run_task
 from gulpio2.ingest.workers import SharedCores
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing.faults import content

@@ -70,9 +70,9 @@ def test_each_slot_is_told_that_it_is_released_before_it_is_used_again(folder):
     loader = GulpLoader(dataset, batch_size=2, keep=2, threads=0, output="numpy")
     left = iter(loader)  # it stays there, in its middle
     next(left)
-    released = []
+    released: list[object] = []
     for slot in loader._slots:
-        slot.released = partial(released.append, slot)
+        slot.released = partial(released.append, slot)  # type: ignore[method-assign]
     used = list(loader._given)
     next(iter(loader))
     assert used

@@ -1,0 +1,71 @@
+"""What a run hands to its workers, and what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.ingest.report import ItemFailure
+    from gulpio2.ingest.task_journal import Part
+    from gulpio2.types import Adapter
+
+__all__ = ["Job", "OnDuplicate", "Task", "TaskResult"]
+
+OnDuplicate = Literal["raise", "skip", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all tasks of a run have in common."""
+
+    adapter: Adapter
+    folder: str
+    encoder: EncoderSettings
+    on_duplicate: OnDuplicate
+    chunk_bytes: int | None
+    taken: frozenset[str]
+    """Ids in the directory already, where the adapter does not list its ids."""
+    resume: bool = False
+    """Go on with what an interrupted run left."""
+    sign: str | None = None
+    """A file that is there while the run goes on, where a worker may outlive it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A slice of items for one process."""
+
+    index: int
+    """Ordinal of the task in the run."""
+    start: int
+    stop: int
+    left_out: frozenset[int] = frozenset()
+    """Positions that are not to be stored."""
+    taken: frozenset[str] = frozenset()
+    """Further ids that are taken: known once a chunk before this one is there."""
+    ids: frozenset[str] | None = None
+    """What the adapter lists for these positions; None where it lists no ids."""
+
+    def positions(self) -> list[int]:
+        """List the positions that are to be stored."""
+        return [n for n in range(self.start, self.stop) if n not in self.left_out]
+
+
+@dataclass(slots=True)
+class TaskResult:
+    """What a task did; holds no pixels."""
+
+    task: Task
+    given: int = 0
+    """Items that the adapter gave, an error in the place of one counted."""
+    journal: str = ""
+    """Name of its journal, to be removed once the chunks are published."""
+    resumed: int = 0
+    """Items that an interrupted run had stored."""
+    parts: list[Part] = field(default_factory=list)
+    skipped: int = 0
+    failures: list[ItemFailure] = field(default_factory=list)
+    first_error: Exception | None = None
+    """The first failure's exception, to be raised in the caller."""
