@@ -129,7 +129,7 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
         plain: Any = value.item()  # type: ignore[attr-defined]  # ndim
         # There is no Python number for the longest floats.
         if type(plain) is type(value):
-            plain = float(plain)
+            plain = float(value)  # type: ignore[arg-type]  # a number
         return to_json_value(plain)
     try:
         text = _without_password(_ADDRESS.sub("", repr(value)))

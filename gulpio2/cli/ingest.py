@@ -10,6 +10,7 @@ import os
 import random
 import traceback
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -396,25 +397,37 @@ def _sentence(report: IngestReport, output: Path) -> str:
 def _plan(adapter: Any, settings: Settings) -> None:
     """Say what would be ingested."""
     from gulpio2.directory import GulpDirectory
-    from gulpio2.format.plan import calculate_chunk_slices
+    from gulpio2.errors import DuplicateIdError
+    from gulpio2.ingest.planning import plan_run
 
-    num_items = len(adapter)
-    tell = getattr(adapter, "item_ids", None)
-    ids = tell() if tell is not None else None
     with GulpDirectory(settings.output) as directory:
-        stored = set(directory.chunk_lookup)
-    names = [] if ids is None else [str(id_) for id_ in ids]
+        stored = frozenset(directory.chunk_lookup)
+    refused = None
+    make_plan = partial(
+        plan_run,
+        adapter,
+        stored,
+        items_per_chunk=settings.videos_per_chunk,
+        shard=settings.shard,
+    )
+    try:
+        run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
+    except DuplicateIdError as error:
+        refused = str(error)
+        run = make_plan(on_duplicate="skip")
+    ids, positions = run.ids, [n for task in run.tasks for n in task.positions()]
+    num_items, names = len(positions), ids or []
     repeated = len(names) - len(set(names))
     present = len(stored.intersection(names))
-    slices = calculate_chunk_slices(settings.videos_per_chunk, num_items)
     plan = {
         "output": str(settings.output),
         "adapter": type(adapter).__name__,
         "items": num_items,
-        "first_ids": None if ids is None else names[:_FIRST],
+        "refused": refused,
+        "first_ids": None if ids is None else [names[n] for n in positions[:_FIRST]],
         "repeated_ids": None if ids is None else repeated,
         "already_stored": None if ids is None else present,
-        "chunks": len(slices),
+        "chunks": len(run.tasks),
         "chunks_may_be_more": settings.chunk_bytes is not None,
     }
     from gulpio2.cli.progress import ProgressBar
@@ -426,6 +439,7 @@ def _plan(adapter: Any, settings: Settings) -> None:
         found = survey(
             adapter,
             EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
+            positions=positions,
             progress=bar,
         )
     if settings.as_json:
@@ -435,15 +449,19 @@ def _plan(adapter: Any, settings: Settings) -> None:
     lines = [
         f"{escape(settings.output)}: {count(num_items, 'item')} of "
         f"{plan['adapter']} would be ingested into {at_least}"
-        f"{count(len(slices), 'new chunk')}; nothing was written"
+        f"{count(len(run.tasks), 'new chunk')}; nothing was written"
     ]
+    if refused is not None:
+        lines.append(f"  as it stands, it would be refused: {escape(refused)}")
     if ids is None:
         lines.append("  ids are known only while ingesting: the adapter lists none")
     else:
-        shown = ", ".join(escape(name) for name in names[:_FIRST])
+        shown = ", ".join(escape(names[n]) for n in positions[:_FIRST])
         lines.append(
             f"  first ids        {shown}{', ...' if num_items > _FIRST else ''}"
         )
         lines.append(f"  repeated ids     {repeated:,}")
         lines.append(f"  already stored   {present:,}")
-    write_lines([*lines, *survey_lines(found, settings.num_workers)])
+    if num_items:
+        lines += survey_lines(found, settings.num_workers)
+    write_lines(lines)

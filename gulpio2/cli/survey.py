@@ -9,7 +9,7 @@ from gulpio2.cli.terminal import count, escape, size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gulpio2.ingest.survey import Survey
+    from gulpio2.ingest.surveyed import Survey
 
 __all__ = ["survey_lines"]
 

@@ -11,7 +11,7 @@ import json
 import math
 import statistics
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,17 +21,18 @@ from gulpio2.codecs.jpeg import decode_frame, encode_frame
 from gulpio2.errors import AdapterContractError, SourceReadError
 from gulpio2.format.records import pad_length
 from gulpio2.ingest.items import describe_failure, place_items
+from gulpio2.ingest.surveyed import Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.items import PlacedItem
-    from gulpio2.types import Adapter, JsonValue, Progress, StoredFrame
+    from gulpio2.types import Adapter, Progress, StoredFrame
 
-__all__ = ["Oddity", "Survey", "Variant", "sample_positions", "survey"]
+__all__ = ["sample_positions", "survey"]
 
 # Parts of an item's frames that are encoded, and also as other variants.
 _ENCODED, _VARIED = 0.25, 0.0625
@@ -40,8 +41,9 @@ _ENCODED, _VARIED = 0.25, 0.0625
 _GOLDEN = 0.6180339887498949
 # Frames of the sample that are decoded again, to measure the speed of reading.
 _READ_FRAMES = 200
-# Bytes of an item's entry in the map, and of each frame in it, beside the metadata.
-_ENTRY_BYTES, _MAP_BYTES = 420, 32
+# Bytes of an item's entry in the map, beside the metadata and what is said of a video;
+# of the times and the names that come with the latter; and of each frame.
+_ENTRY_BYTES, _SOURCE_BYTES, _MAP_BYTES = 90, 80, 32
 # Items so many times longer or shorter than the middle one are odd.
 _ODD_LENGTH = 5
 _EXAMPLES = 3  # that are named of each kind of oddity
@@ -51,59 +53,6 @@ _AT_MOST, _GOOD_ERROR = 5, 0.04
 # What else is tried: two qualities, the first that are others, and two sizes.
 _QUALITIES = (75, 60, 90)
 _SHORT_EDGES = (224, 128)
-
-
-@dataclass(frozen=True, slots=True)
-class Oddity:
-    """Something that a user may want to know of some items before the run."""
-
-    kind: str
-    """"unreadable", "no video stream", "variable frame rate", "rotated", "odd length"
-    or "no frames"."""
-    sampled: int
-    """How many items of the sample."""
-    expected: int
-    """How many of the run, if the sample is like it."""
-    fails: bool
-    """Whether such items are not stored."""
-    examples: tuple[str, ...]
-    """Some of them, with what is said of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """What the run would give with some settings of quality and size."""
-
-    quality: int
-    short_edge: int | None
-    """Of frames that are larger, pixels; None for the size that was asked for."""
-    num_bytes: int
-    """Of the whole run, estimated."""
-    read_frames_per_second: float
-    """Decoded by one thread of this machine, measured on the sample."""
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What a sample says of a run."""
-
-    items: int
-    sampled: int
-    frames: int
-    """Of the whole run, estimated."""
-    num_bytes: int
-    """Of data files and maps of the whole run, estimated."""
-    error: float
-    """Standard error of `num_bytes`, as a share of it."""
-    seconds: float
-    """Of one core of this machine for the whole run, estimated."""
-    variants: tuple[Variant, ...]
-    """What was asked for, two other qualities, two sizes where they change anything."""
-    oddities: tuple[Oddity, ...] = ()
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Give it as JSON values."""
-        return asdict(self)
 
 
 @dataclass(slots=True)
@@ -171,6 +120,7 @@ def survey(
     adapter: Adapter,
     encoder: EncoderSettings,
     *,
+    positions: Sequence[int] | None = None,
     share: float = 0.01,
     least: int = 20,
     progress: Progress | None = None,
@@ -183,6 +133,8 @@ def survey(
         Where they come from. It is asked for single positions.
     encoder : EncoderSettings
         As for the ingest.
+    positions : sequence of int, optional
+        Of the items that are to be stored. Default: all.
     share : float, optional
         Part of the items to look at, spread evenly.
     least : int, optional
@@ -201,13 +153,14 @@ def survey(
     is encoded, so that it takes about as long as a hundredth of the run. Where items
     differ much in size, up to five times as many are looked at.
     """
-    num_items = len(adapter)
-    positions = sample_positions(num_items, share=share, least=least)
+    wanted = range(len(adapter)) if positions is None else positions
+    num_items = len(wanted)
+    first = sample_positions(num_items, share=share, least=least)
     more = sample_positions(
-        num_items, share=_AT_MOST * share, least=_AT_MOST * len(positions)
+        num_items, share=_AT_MOST * share, least=_AT_MOST * len(first)
     )
     # In an order by chance, so that stopping anywhere leaves a fair sample.
-    further = np.random.default_rng(1).permutation(sorted({*more} - {*positions}))
+    further = np.random.default_rng(1).permutation(sorted({*more} - {*first}))
     others = [other for other in _QUALITIES if other != encoder.quality][:2]
     samples = [
         _Samples(encoder, None),
@@ -218,14 +171,14 @@ def survey(
     odd: dict[str, list[str]] = {}
     fails = {"unreadable", "no video stream", "no frames"}
     count = 0
-    for position in itertools.chain(positions, map(int, further)):
+    for place in itertools.chain(first, map(int, further)):
         sizes = [look.num_bytes for look in looks.values()]
-        if count >= len(positions) and (
+        if count >= len(first) and (
             _standard_error(sizes, count, num_items) <= _GOOD_ERROR
         ):
             break
         count += 1
-        found = _look_or_note(adapter, position, samples, odd)
+        found = _look_or_note(adapter, wanted[place], samples, odd)
         if found is not None:
             looks[found[0]] = found[1]
         if progress is not None:
@@ -324,6 +277,9 @@ def _look_at(
     meta = len(json.dumps(item.meta, default=str))
     look.num_bytes = size * look.frames / encoded + _MAP_BYTES * look.frames
     look.num_bytes += _ENTRY_BYTES + meta + len(str(item.id_))
+    tell = getattr(item.frames, "source_info", None)
+    if tell is not None and (info := tell()):
+        look.num_bytes += _SOURCE_BYTES + len(json.dumps(info, default=str))
     _note_oddities(item, times, odd)
     return look
 

@@ -189,12 +189,33 @@ def test_a_dry_run_counts_repeated_and_stored_ids(gulp2, tmp_path, make_video):
         make_video(tmp_path / "videos" / folder / "x" / f"only_{folder}.mp4", 1)
     words = ["ingest", "video-folder", "videos", "out"]
     plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
-    assert (plan["items"], plan["repeated_ids"], plan["already_stored"]) == (4, 1, 0)
+    assert (plan["items"], plan["repeated_ids"], plan["already_stored"]) == (3, 1, 0)
+    assert "1 of 4 items have an id that is taken" in plan["refused"]
     gulp2(*words, "--on-duplicate", "skip")
     before = sorted(Path("out").iterdir())
     plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
-    assert plan["already_stored"] == 3
+    assert (plan["items"], plan["chunks"], plan["already_stored"]) == (0, 0, 3)
+    assert "would be refused: 4 of 4 items" in gulp2(*words, "--dry-run").stdout
     assert sorted(Path("out").iterdir()) == before
+
+
+def test_a_dry_run_is_of_what_the_run_would_store(gulp2, tmp_path, make_video):
+    for n in range(6):
+        make_video(tmp_path / "videos" / "a" / f"{n}.mp4", n + 1)
+    words = ["ingest", "video-folder", "videos", "out", "--videos-per-chunk", 2]
+    words += ["--dry-run", "--json"]
+    plan = json.loads(gulp2(*words, "--shard", "2/3").stdout)
+    assert (plan["items"], plan["chunks"], plan["refused"]) == (2, 1, None)
+    assert plan["first_ids"] == ["a-2.mp4", "a-3.mp4"]
+    assert plan["estimate"]["frames"] == 3 + 4
+    gulp2(*words[:-2], "--shard", "1/1")
+    Path("out/shard_1_of_1").rename("stored")
+    make_video(tmp_path / "videos" / "a" / "6.mp4", 9)
+    words[3] = "stored"
+    plan = json.loads(gulp2(*words, "--on-duplicate", "skip").stdout)
+    assert (plan["items"], plan["chunks"], plan["refused"]) == (1, 1, None)
+    assert plan["first_ids"] == ["a-6.mp4"]
+    assert plan["estimate"]["frames"] == 9
 
 
 def test_a_dry_run_says_when_ids_are_not_known(gulp2, adapter_file):

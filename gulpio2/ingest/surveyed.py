@@ -1,0 +1,64 @@
+"""What a look at a sample of items says of the whole run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gulpio2.types import JsonValue
+
+__all__ = ["Oddity", "Survey", "Variant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """Something that a user may want to know of some items before the run."""
+
+    kind: str
+    """"unreadable", "no video stream", "variable frame rate", "rotated", "odd length"
+    or "no frames"."""
+    sampled: int
+    """How many items of the sample."""
+    expected: int
+    """How many of the run, if the sample is like it."""
+    fails: bool
+    """Whether such items are not stored."""
+    examples: tuple[str, ...]
+    """Some of them, with what is said of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What the run would give with some settings of quality and size."""
+
+    quality: int
+    short_edge: int | None
+    """Of frames that are larger, pixels; None for the size that was asked for."""
+    num_bytes: int
+    """Of the whole run, estimated."""
+    read_frames_per_second: float
+    """Decoded by one thread of this machine, measured on the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a sample says of a run."""
+
+    items: int
+    sampled: int
+    frames: int
+    """Of the whole run, estimated."""
+    num_bytes: int
+    """Of data files and maps of the whole run, estimated."""
+    error: float
+    """Standard error of `num_bytes`, as a share of it."""
+    seconds: float
+    """Of one core of this machine for the whole run, estimated."""
+    variants: tuple[Variant, ...]
+    """What was asked for, two other qualities, two sizes where they change anything."""
+    oddities: tuple[Oddity, ...] = ()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Give it as JSON values."""
+        return asdict(self)
