@@ -103,7 +103,7 @@ def merge_directories(
     FormatError
         A part is no gulp directory.
     IngestSettingError
-        A part is the target.
+        A part is the target, or is given twice.
     IngestError
         A part or the target is unfinished; or a part holds deleted items, or numbers
         its labels otherwise.
@@ -117,8 +117,13 @@ def merge_directories(
     The result of merging all shards of a run, in their order, is what the run would
     have given undivided. An interrupted merge is finished by merging again.
     """
+    seen: set[Path] = set()
     for path in parts:
-        if Path(path).resolve() == Path(target).resolve():
+        place = Path(path).resolve()
+        if place in seen:
+            raise IngestSettingError(f"{path} is given twice; name each part once")
+        seen.add(place)
+        if place == Path(target).resolve():
             raise IngestSettingError(
                 f"{target} is to be merged into itself; leave it out of the parts: "
                 "what is in the target stays"

@@ -310,6 +310,14 @@ def test_a_directory_is_not_merged_into_itself(tmp_path):
     assert content(tmp_path / "a") == before
 
 
+def test_a_part_that_is_given_twice_is_named(tmp_path):
+    ingest(tmp_path / "a")
+    parts = [tmp_path / "a", tmp_path / "x" / ".." / "a"]
+    with pytest.raises(IngestSettingError, match="is given twice"):
+        merge_directories(parts, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_labels_that_contradict_are_told_with_both_directories(tmp_path):
     for name, labels in (("a", {"x": 0}), ("b", {"y": 0})):
         GulpIngestor(Named(name, num_items=2), tmp_path / name, 2, 1).run()

@@ -317,7 +317,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     from gulpio2.cli.interrupts import insist_on_interrupts
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.errors import StorageError
+    from gulpio2.errors import LockedError, StorageError
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.ingest.ingestor import GulpIngestor
     from gulpio2.ingest.report import IngestReport
@@ -349,8 +349,9 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         )
         try:
             report = ingestor.run()
-        except (KeyboardInterrupt, StorageError):
-            if (settings.output / JOURNAL_NAME).exists():
+        except (KeyboardInterrupt, StorageError) as cause:
+            is_ours = not isinstance(cause, LockedError)  # the journal is another's
+            if is_ours and (settings.output / JOURNAL_NAME).exists():
                 note("gulp2: what was stored is intact; --resume goes on with the rest")
             raise
     if settings.as_json:

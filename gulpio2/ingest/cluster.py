@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2._optional import require
@@ -16,6 +17,7 @@ __all__ = ["Cluster", "connect", "share_bytes"]
 
 # Seconds to wait for a scheduler before the user is told.
 _CONNECT_SECONDS = 30
+_ADDRESS = re.compile(r"(\w+://)?[^\s/]*:\d+(/.*)?|inproc://.+")
 
 
 class Cluster(NamedTuple):
@@ -44,6 +46,12 @@ def connect(address: str) -> Iterator[Cluster]:
         Nothing answers at the address, or the cluster has no workers.
     """
     distributed = require("distributed", extra="distributed")
+    # A client of what is no address goes on trying for a minute, beyond its end.
+    if not _ADDRESS.fullmatch(address):
+        raise IngestError(
+            f"{address!r} is no address of a Dask scheduler; they are as "
+            "tcp://host:8786, and 'dask scheduler' prints its own"
+        )
     try:
         client = distributed.Client(
             address, timeout=_CONNECT_SECONDS, set_as_default=False

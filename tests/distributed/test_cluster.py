@@ -229,6 +229,12 @@ def test_an_address_where_nothing_answers_is_named(monkeypatch):
         pass
 
 
+@pytest.mark.parametrize("address", ["nonsense", "", "tcp://host", "host 8786"])
+def test_what_is_no_address_is_refused_at_once(address):
+    with pytest.raises(IngestError, match="no address of a Dask scheduler"):
+        connect(address).__enter__()
+
+
 def test_a_cluster_without_workers_is_refused(tmp_path):
     with (
         cluster(tmp_path, 0) as address,
