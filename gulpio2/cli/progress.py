@@ -1,4 +1,4 @@
-"""A bar on stderr for work that takes longer than a second."""
+"""A bar on stderr for work that takes longer than a second; in a file, lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressBar", "total_size"]
 
-_FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}{postfix}]"
+_COUNTS = "{n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}{postfix}]"
+_FORMAT = "{l_bar}{bar}| " + _COUNTS
 # Seconds between two drawings, on a terminal and into a file.
 _TERMINAL_SECONDS = 0.1
 _FILE_SECONDS = 10.0
@@ -50,7 +51,8 @@ class ProgressBar:
 
     Notes
     -----
-    It may be called from any thread. Under ``-q`` it draws nothing.
+    It may be called from any thread. Under ``-q`` it draws nothing. Where stderr is no
+    terminal, there is a line every ten seconds and at the end.
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class ProgressBar:
         self.counted = counted
         self.items = self.frames = self.num_bytes = self.failures = 0
         self._delay = delay_seconds
-        self._pause = _TERMINAL_SECONDS if sys.stderr.isatty() else _FILE_SECONDS
+        self._is_terminal = sys.stderr.isatty()
+        self._pause = _TERMINAL_SECONDS if self._is_terminal else _FILE_SECONDS
         self._began = time.monotonic()
         self._drawn = float("-inf")
         self._bar: Any = None
@@ -90,21 +93,36 @@ class ProgressBar:
                 self._draw(now - self._began)
 
     def _draw(self, seconds: float) -> None:
-        if self._bar is None:
-            from tqdm import tqdm
+        from tqdm import tqdm
 
+        unit = " items" if self.counted == "items" else "B"
+        unit_scale = self.counted == "num_bytes"
+        done = self.items + self.failures if self.counted == "items" else self.num_bytes
+        done = min(done, self.total)
+        if not self._is_terminal:
+            line = tqdm.format_meter(
+                done,
+                self.total,
+                seconds,
+                bar_format=_COUNTS,
+                unit=unit,
+                unit_scale=unit_scale,
+                postfix=self._rates(seconds),
+            )
+            sys.stderr.write(f"{line}\n")
+            return
+        if self._bar is None:
             self._bar = tqdm(
                 total=self.total,
                 bar_format=_FORMAT,
                 file=sys.stderr,
-                unit=" items" if self.counted == "items" else "B",
-                unit_scale=self.counted == "num_bytes",
+                unit=unit,
+                unit_scale=unit_scale,
                 # A terminal that does not know its size says 0, and tqdm believes it.
                 nrows=shutil.get_terminal_size().lines,
             )
             self._bar.start_t -= seconds
-        done = self.items + self.failures if self.counted == "items" else self.num_bytes
-        self._bar.n = min(done, self.total)
+        self._bar.n = done
         self._bar.set_postfix_str(self._rates(seconds), refresh=False)
         self._bar.refresh()
 
@@ -128,6 +146,7 @@ class ProgressBar:
     ) -> None:
         """Draw the end, where a bar was shown."""
         with self._lock:
-            if self._bar is not None:
+            if self._drawn > float("-inf"):  # something is there
                 self._draw(time.monotonic() - self._began)
+            if self._bar is not None:
                 self._bar.close()

@@ -24,7 +24,7 @@ def test_longer_work_shows_items_rates_and_failures_on_stderr(capsys):
         bar(failures=1)
     out, err = capsys.readouterr()
     assert out == ""
-    last = err.strip().split("\r")[-1]
+    last = err.strip().split("\n")[-1]
     assert "4/4 items" in last
     assert "frames/s" in last
     assert "MB/s" in last
@@ -35,6 +35,15 @@ def test_bytes_can_be_what_is_counted(capsys):
     with ProgressBar(8_000_000, counted="num_bytes", delay_seconds=0) as bar:
         bar(items=3, num_bytes=4_000_000)
     assert "4.00M/8.00MB" in capsys.readouterr().err
+
+
+def test_in_a_file_there_are_lines_at_the_beginning_and_the_end(capsys):
+    with ProgressBar(30, delay_seconds=0) as bar:
+        for _ in range(30):
+            bar(items=1, frames=2)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("1/30 items [00:00<")
+    assert last.startswith("30/30 items [00:00<00:00, ")
 
 
 def test_more_than_was_expected_is_all_of_it(capsys):
