@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
-from gulpio2.errors import ItemNotFoundError, MetaFileError, StorageError
+from gulpio2.errors import (
+    ChunkMismatchError,
+    ItemNotFoundError,
+    MetaFileError,
+    StorageError,
+)
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.layout import partial_name
@@ -207,6 +212,8 @@ class GulpChunk(ReadingVerbs):
         ------
         NotImplementedError
             Another flag.
+        ChunkMismatchError
+            "ab", and the data file is missing while the map has items.
         StorageError
             A file cannot be opened, written or synced.
         """
@@ -242,8 +249,15 @@ class GulpChunk(ReadingVerbs):
             raise StorageError(None, f"{self.data_file_path} is open already")
         path = Path(self.data_file_path)
         before = self.meta_dict
-        extend = extend and path.exists()
         meta_dict = self._get_or_create_dict() if extend else OrderedDict()
+        if extend and not path.exists():
+            if meta_dict:  # a new map would be all that is left of these items
+                raise ChunkMismatchError(
+                    f"{path} is not there, and {self.meta_file_path} lists "
+                    f"{len(meta_dict)} items of it. Put the data file back before you "
+                    "append; to begin anew, remove the map or open with 'wb'"
+                )
+            extend = False
         if extend:
             stop_sharing(path)
         session = ChunkSession(

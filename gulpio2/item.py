@@ -55,34 +55,27 @@ class ItemRecord(Protocol):
     @property
     def num_frames(self) -> int:
         """Frames stored."""
-        ...
 
     @property
     def num_bytes(self) -> int:
         """Bytes of the records, padding included."""
-        ...
 
     @property
     def entry(self) -> Mapping[str, Any]:
         """The entry in the map."""
-        ...
 
     @property
     def meta(self) -> Meta:
         """A copy of the metadata; {} where there is none."""
-        ...
 
     def extras(self, where: str) -> EntryExtras:
         """Give checksums, times and source facts, where it has them."""
-        ...
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
-        ...
 
     def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
         """Give the checksum of each of these frames; None where there are none."""
-        ...
 
 
 # These two are not frozen, which would make them slow to make, for each clip.
@@ -391,8 +384,17 @@ def read_clips(
         array = np.empty((len(chosen), 0, *first.decoded_shape(options)), np.uint8)
     if not batched:
         array = array[0]
-    if out is None:
-        return array
-    if indices:
-        out[...] = array
-    return out
+    if out is not None:
+        given = np.asarray(out)
+        # Of no frames, a decoder of one's own tells neither shape nor type.
+        unknown = not indices and first.decoder is not jpeg_bytes_to_img
+        shape = given.shape[: array.ndim] if unknown else given.shape
+        fits = shape == array.shape or (not indices and given.shape == (0,))
+        if not fits or not (unknown or given.dtype == array.dtype):
+            raise FormatError(
+                f"frames of shape {array.shape} and type {array.dtype} do not fit into "
+                f"out, which is {given.shape} {given.dtype}: both must agree"
+            )
+        if indices:
+            out[...] = array
+    return array if out is None else out

@@ -7,7 +7,9 @@ tests of strings are turned into an Arrow expression; anything else is refused.
 from __future__ import annotations
 
 import ast
+import operator
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_condition", "select_rows"]
 
-# A name that Python would not take, in backticks.
-_QUOTED = re.compile(r"`([^`]+)`")
+# A name that Python would not take, in backticks; or a string, in which they are text.
+_QUOTED = re.compile(
+    r"""(?P<string>(?P<quotes>'{3}|"{3}|'|")(?:\\.|(?!(?P=quotes))[^\\])*(?P=quotes))"""
+    r"|`(?P<name>[^`]+)`",
+    re.DOTALL,
+)
+# Arrow goes through an expression by recursion, and too deep a one ends the process.
+_MOST_COMPARISONS = 1000
+_SHOWN = 300  # characters of a condition in a message
 _SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 _STRING_TESTS = {
     "startswith": "starts_with",
@@ -59,13 +68,14 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
         condition = parse_condition(condition, table.column_names)
     if isinstance(condition, compute.Expression):
         return _filter(table, condition)
+    _refuse_other_order(condition)
     mask = np.asarray(
         condition.fill_null(False)  # noqa: FBT003  # of pyarrow
         if hasattr(condition, "fill_null")
         else condition
     )
-    if mask.dtype == object:  # nulls of pandas among them
-        mask = np.array([value is not None and value is True for value in mask])
+    if mask.dtype == object and mask.ndim == 1:
+        mask = _without_nulls(mask)
     if mask.dtype != np.bool_ or mask.ndim != 1:
         raise TypeError(
             f"cannot select items by {condition!r}; give a text, an Arrow expression, "
@@ -76,6 +86,28 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
             f"a mask of {len(mask)} values cannot select from {table.num_rows} items"
         )
     return np.flatnonzero(mask)
+
+
+def _refuse_other_order(condition: Any) -> None:
+    """Refuse a mask of pandas whose rows are told by labels that say another order."""
+    if not (hasattr(condition, "iloc") and hasattr(condition, "index")):
+        return
+    labels = condition.index
+    if not np.array_equal(labels, np.arange(len(labels))):
+        raise ValueError(
+            "the index of a mask of pandas is not 0, 1, 2, ..., as it is after sorting "
+            "or filtering; give a mask in the order of the directory, or its "
+            ".to_numpy() if it is in that order already"
+        )
+
+
+def _without_nulls(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Make an array of booleans of objects, if all of them are that or null."""
+    na = getattr(sys.modules.get("pandas"), "NA", None)
+    kinds = (bool, np.bool_)
+    if all(isinstance(one, kinds) or one is None or one is na for one in mask):
+        return np.array([isinstance(one, kinds) and bool(one) for one in mask], bool)
+    return mask
 
 
 def _filter(table: Any, expression: Any) -> npt.NDArray[np.int64]:
@@ -109,7 +141,7 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
         are no Python names in backticks. There are ``== != < <= > >=``, chains of
         them, ``in`` and ``not in`` a list, ``is None``, ``is not None``, ``and``,
         ``or``, ``not``, parentheses, and of strings ``name.startswith('x')``,
-        ``.endswith('x')``, ``.contains('x')``.
+        ``.endswith('x')``, ``.contains('x')``. Up to 1,000 comparisons.
     names : collection of str
         The columns that there are.
 
@@ -131,10 +163,15 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
     ], null_matching_behavior=MATCH}))
     """
     quoted: dict[str, str] = {}
+    mark = "_quoted_"
+    while mark in text:
+        mark += "_"
 
     def stand_in(match: re.Match[str]) -> str:
-        name = f"_quoted_{len(quoted)}_"
-        quoted[name] = match[1]
+        if match["name"] is None:
+            return match[0]
+        name = f"{mark}{len(quoted)}_"
+        quoted[name] = match["name"]
         return name
 
     try:
@@ -143,11 +180,24 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
     except (SyntaxError, RecursionError, MemoryError) as cause:
         hint = "; equal is ==" if _SINGLE.search(text) else ""
         raise ValueError(
-            f"the condition {text!r} cannot be parsed: {cause}{hint}"
+            f"the condition {_shown(text)} cannot be parsed: {cause}{hint}"
         ) from cause
     except (ValueError, OverflowError, TypeError, NotImplementedError) as cause:
         # All but the first are Arrow's, of a value that it does not take.
-        raise ValueError(f"in the condition {text!r}: {cause}") from cause
+        raise ValueError(f"in the condition {_shown(text)}: {cause}") from cause
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def _joined(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+    """Join conditions by pairs: the expression becomes no deeper than it must."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        odd = parts[-1:] if len(parts) % 2 else []
+        parts = [join(one, other) for one, other in pairs] + odd
+    return parts[0]
 
 
 class _Translator:
@@ -157,19 +207,17 @@ class _Translator:
         self._names = names
         self._quoted = quoted
         self._compute = require("pyarrow.compute")
+        self._comparisons = 0
 
     def translate(self, node: ast.expr) -> Any:
         """Translate what is true or false."""
         if isinstance(node, ast.BoolOp):
             parts = [self.translate(value) for value in node.values]
-            result = parts[0]
-            for part in parts[1:]:
-                result = (
-                    result & part if isinstance(node.op, ast.And) else result | part
-                )
-            return result
+            join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
+            return _joined(parts, join)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return ~self.translate(node.operand)
+        self._count(len(node.ops) if isinstance(node, ast.Compare) else 1)
         if isinstance(node, ast.Compare):
             return self._comparison(node)
         if isinstance(node, ast.Call):
@@ -179,27 +227,35 @@ class _Translator:
         raise self._refused(node)
 
     def _comparison(self, node: ast.Compare) -> Any:
-        result = None
-        left = node.left
-        for operator, right in zip(node.ops, node.comparators, strict=True):
-            part = self._pair(left, operator, right)
-            result = part if result is None else result & part
-            left = right
-        return result
+        lefts = [node.left, *node.comparators[:-1]]
+        triplets = zip(lefts, node.ops, node.comparators, strict=True)
+        return _joined([self._pair(*triplet) for triplet in triplets], operator.and_)
 
-    def _pair(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Any:
-        if isinstance(operator, (ast.In, ast.NotIn)):
+    def _count(self, more: int) -> None:
+        self._comparisons += more
+        if self._comparisons > _MOST_COMPARISONS:
+            raise ValueError(
+                f"there are more than {_MOST_COMPARISONS:,} comparisons; write many "
+                "values of one column as a list, as in id in ['a', 'b'], or choose "
+                "items by their ids with view(ids)"
+            )
+
+    def _pair(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Any:
+        if isinstance(sign, (ast.In, ast.NotIn)):
             values = self._constant(right)
             if not isinstance(values, list):
                 raise self._refused(right, "a list (or name.contains('x'))")
-            found = self._value(left).isin(values)
-            return found if isinstance(operator, ast.In) else ~found
-        if isinstance(operator, (ast.Is, ast.IsNot)):
+            found = self._value(left)
+            # Arrow has an empty list be one of nulls, which fits no strings.
+            nothing = self._compute.scalar(False)  # noqa: FBT003  # of pyarrow
+            found = found.isin(values) if values else nothing
+            return found if isinstance(sign, ast.In) else ~found
+        if isinstance(sign, (ast.Is, ast.IsNot)):
             if not (isinstance(right, ast.Constant) and right.value is None):
                 raise self._refused(right, "None")
             null = self._value(left).is_null()
-            return null if isinstance(operator, ast.Is) else ~null
-        compare = _COMPARISONS[type(operator)]
+            return null if isinstance(sign, ast.Is) else ~null
+        compare = _COMPARISONS[type(sign)]
         return compare(self._value(left), self._value(right))
 
     def _string_test(self, node: ast.Call) -> Any:
@@ -221,7 +277,11 @@ class _Translator:
         """Translate a column or a constant into what can be compared."""
         if isinstance(node, ast.Name):
             return self._field(node)
-        return self._compute.scalar(self._constant(node))
+        constant = self._constant(node)
+        scalar = self._compute.scalar(constant)
+        # Arrow would take the smallest type that holds a float, and make a column of
+        # integers one of that type, which has no room for large ones.
+        return scalar.cast("float64", safe=False) if type(constant) is float else scalar
 
     def _field(self, node: ast.Name) -> Any:
         name = self._quoted.get(node.id, node.id)

@@ -121,8 +121,22 @@ class GulpView(ReadingVerbs):
     def _set(self, directory: Viewed, rows: npt.NDArray[np.int64]) -> None:
         self.directory = directory
         self._rows = rows
+        # Row numbers are of what is loaded now, which a later map has others for.
+        self._held = directory._item_index.hold()
         # Ascending, for looking up.
         self._order = np.sort(rows)
+
+    def _settle(self) -> None:
+        """Take the rows that the items have now, if all of the index was made anew.
+
+        Raises
+        ------
+        ItemNotFoundError
+            One of the items is there no more.
+        """
+        if not self.directory._item_index.holds(self._held):
+            now = GulpView(self.directory, self.ids)
+            self._rows, self._held, self._order = now._rows, now._held, now._order
 
     # --- what is in it -----------------------------------------------------------
 
@@ -135,6 +149,7 @@ class GulpView(ReadingVerbs):
         row = self.directory._item_index.row(str(id_))
         if row is None:
             return False
+        self._settle()
         at = int(self._order.searchsorted(row))
         return at < len(self._order) and int(self._order[at]) == row
 
@@ -144,7 +159,7 @@ class GulpView(ReadingVerbs):
         Each is a `GulpChunk` that holds the view's items and no others, in the view's
         order; their entries are the directory's own.
         """
-        columns = self.directory._item_index.content.columns
+        columns = self._held.columns
         numbers = columns.chunk[self._rows]
         for number in np.unique(numbers).tolist():
             rows = self._rows[numbers == number].tolist()
@@ -158,13 +173,13 @@ class GulpView(ReadingVerbs):
     @property
     def num_chunks(self) -> int:
         """Chunks that have items of it."""
-        columns = self.directory._item_index.content.columns
+        columns = self._held.columns
         return len(np.unique(columns.chunk[self._rows]))
 
     @property
     def ids(self) -> Sequence[str]:
         """The items' ids, in order."""
-        columns = self.directory._item_index.content.columns
+        columns = self._held.columns
         return [columns.id_at(row) for row in self._rows.tolist()]
 
     @property
@@ -200,7 +215,9 @@ class GulpView(ReadingVerbs):
     @property
     def table(self) -> Any:
         """A ``pyarrow.Table``, a row per item; see `GulpDirectory.table`."""
-        return self.directory._item_index.table().take(self._rows)
+        table = self.directory._item_index.table()
+        self._settle()
+        return table.take(self._rows)
 
     @property
     def index(self) -> Any:
@@ -216,6 +233,7 @@ class GulpView(ReadingVerbs):
             See `GulpDirectory.query`; a mask has a value per item of the view.
         """
         table = without_frames(self.directory._item_index.table())
+        self._settle()
         chosen = self._rows[select_rows(table.take(self._rows), condition)]
         return view_of_rows(self.directory, chosen)
 

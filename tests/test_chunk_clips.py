@@ -69,6 +69,30 @@ def test_an_empty_clip_has_the_shape_of_its_frames(chunk):
     assert chunk.read_clip("empty").shape == (0, 0, 0, 3)
     out = np.empty((0, 24, 32, 3), np.uint8)
     assert chunk.read_clip("a", [], out=out) is out
+    assert chunk.read_clip("a", [], out=bytearray()) == b""
+    batch = np.empty((2, 0, 24, 32, 3), np.uint8)
+    assert chunk.read_clips([("a", []), ("a", [])], out=batch) is batch
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty((4, 24, 32, 3), np.uint8),
+        np.empty((0, 24, 32, 1), np.uint8),
+        np.empty((0, 24, 32, 3), np.float32),
+        np.empty((9, 9), np.uint8),
+    ],
+    ids=lambda out: f"{out.shape} {out.dtype}",
+)
+def test_an_array_of_frames_is_not_given_back_for_none(chunk, out):
+    for read in (
+        lambda: chunk.read_clip("a", slice(90, 94), out=out),
+        lambda: chunk.read_clips([("a", []), ("a", [])], out=out),
+    ):
+        with pytest.raises(
+            FormatError, match=r"3\) and type uint8 do not fit into out"
+        ):
+            read()
 
 
 @pytest.mark.parametrize(
@@ -152,9 +176,15 @@ def test_a_clip_by_a_decoder_of_ones_own_is_its_results_stacked(tmp_path):
     chunk = make_chunk(tmp_path, {"a": ({}, make_frames(3))}, jpeg_decoder=decoder)
     clip = chunk.read_clip("a")
     assert (clip.shape, clip.dtype.name) == ((3, 12, 16), "float32")
-    out = np.zeros((3, 12, 16), np.uint8)
+    out = np.zeros((3, 12, 16), np.float32)
     assert chunk.read_clip("a", out=out) is out
-    assert np.array_equal(out, clip.astype(np.uint8))
+    assert np.array_equal(out, clip)
+    none = np.zeros((0, 12, 16), np.float32)
+    assert chunk.read_clip("a", [], out=none) is none
+    # Nothing is cast, and no frame spread over several.
+    for kind, selection in ((np.uint8, [0, 1, 2]), (np.float32, [0]), (np.float32, [])):
+        with pytest.raises(FormatError, match="do not fit into out"):
+            chunk.read_clip("a", selection, out=np.zeros((3, 12, 16), kind))
 
 
 def test_an_error_of_a_decoder_of_ones_own_comes_through(tmp_path):

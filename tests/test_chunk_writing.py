@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk
-from gulpio2.errors import AdapterContractError, StorageError
+from gulpio2.errors import (
+    AdapterContractError,
+    ChunkMismatchError,
+    StorageError,
+)
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import entry_check
 from gulpio2.sanity import check_directory
@@ -238,6 +242,24 @@ def test_a_chunk_that_is_open_is_not_opened_for_writing(tmp_path):
                     chunk.open(inner),
                 ):
                     pytest.fail("opened twice")
+
+
+def test_nothing_is_appended_where_the_data_file_is_missing(tmp_path):
+    chunk = write(tmp_path, ("a", {}, JPEGS))
+    data, path = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
+    before = path.read_bytes()
+    data.rename(tmp_path / "elsewhere")
+    message = r"data_0.gulp is not there, and .*meta_0.gmeta lists 1 items"
+    with pytest.raises(ChunkMismatchError, match=message), chunk.open("ab"):
+        pytest.fail("opened")
+    assert (path.read_bytes(), data.exists()) == (before, False)
+    with chunk.open("wb"):
+        chunk.append("new", {}, [])
+    data.unlink()
+    path.write_text("{}")
+    with chunk.open("ab"):
+        chunk.append("first", {}, [])
+    assert list(json.loads(path.read_bytes())) == ["first"]
 
 
 def test_a_chunk_that_is_written_is_not_pickled(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,105 @@ def test_a_mask_has_a_value_per_item(mask):
 def test_a_mask_of_pandas_is_one():
     pandas = pytest.importorskip("pandas")
     assert rows(pandas.Series([True, False, True, False])) == [0, 2]
+    for dtype in ("boolean", object):
+        assert rows(pandas.Series([True, pandas.NA, True, False], dtype=dtype)) == [
+            0,
+            2,
+        ]
+
+
+def test_a_mask_of_pandas_in_another_order_is_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ITEMS).sort_values("n")
+    for mask in (frame["n"] > 3, frame.set_index("my key")["n"] > 3):
+        with pytest.raises(
+            ValueError, match=r"order of the directory, or its \.to_numpy"
+        ):
+            rows(mask)
+    assert rows((frame["n"].sort_index() > 3).to_numpy()) == [1, 2]
+
+
+def test_a_mask_of_objects_is_of_booleans():
+    assert rows(np.array([np.True_, None, True, np.False_], object)) == [0, 2]
+    for value in (1, "a", float("nan"), [True]):
+        mask = np.array([True, None, True, None], object)
+        mask[1] = value
+        with pytest.raises(TypeError, match="boolean mask with one value per item"):
+            rows(mask)
+    with pytest.raises(TypeError, match="cannot select items by None"):
+        rows(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("label == 'a `b` c'", [0]),
+        ('label == "a `b` c"', [0]),
+        ("label in ['`', 'x']", [1]),
+        ("label == '`' or `my key` == 3", [1, 2]),
+        ("label.contains('`b`')", [0, 3]),
+        (r"label == 'it\'s `b`'", [3]),
+        ("`it's` == 4", [3]),
+        ("_quoted_0_ == 1 and `my key` == 1", [0]),
+        ("label == '''a `b` c'''", [0]),
+    ],
+)
+def test_a_backtick_in_a_string_is_a_backtick(text, expected):
+    names = {"my key": [1, 2, 3, 4], "it's": [1, 2, 3, 4], "_quoted_0_": [1, 0, 0, 0]}
+    labels = ["a `b` c", "`", "b", "it's `b`"]
+    table = pa.table({"label": labels, **names})
+    assert list(select_rows(table, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n > 2.5", [0, 1, 2]),
+        ("n > 16777216.0", [1, 2]),
+        ("n == 16777217.0", [1]),
+        ("2.5 < n < 2e7", [0, 1]),
+        ("n in [3, 2.5]", [0]),
+        ("fps > 2", [1]),
+        ("fps == 2", [0]),
+        ("n in []", []),
+        ("label in []", []),
+        ("label not in [] and n > 3", [1, 2]),
+    ],
+)
+def test_numbers_of_both_kinds_and_empty_lists_are_compared(text, expected):
+    columns = {"n": [3, 16_777_217, 20_000_001], "fps": [2.0, 2.5, None]}
+    table = pa.table({**columns, "label": ["a", None, "b"]})
+    assert list(select_rows(table, text)) == expected
+
+
+@pytest.mark.parametrize("word", ["or", "and"])
+def test_a_thousand_comparisons_are_understood_and_more_refused(word):
+    texts = [f"n != {k + 100}" for k in range(1001)]
+    found: list[Any] = []
+
+    def select() -> None:
+        found.append(rows(f" {word} ".join(texts[:1000])))
+
+    # In a thread, which has less room than a process.
+    size = threading.stack_size(512 * 1024)
+    try:
+        thread = threading.Thread(target=select)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(size)
+    assert found == [[0, 1, 2, 3]]
+    message = (
+        r"\.\.\.': there are more than 1,000 comparisons; .* id in \[.*view\(ids\)"
+    )
+    for text in (
+        f" {word} ".join(texts),
+        "n" + " < 3" * 1001,
+        " or ".join(["ok"] * 1001),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            rows(text)
+        assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize(

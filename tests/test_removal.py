@@ -111,6 +111,28 @@ def test_an_id_can_be_given_again_after_it_was_deleted(folder):
     assert sorted(jpegs(folder)) == ["item0", "item2"]
 
 
+def test_an_id_can_be_given_again_in_its_own_chunk(folder):
+    for seed in (7, 8):
+        delete_items(folder, ["item0"])
+        chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+        with chunk.open("ab"):
+            chunk.append("item0", {}, make_frames(2, seed=seed))
+        assert check_directory(folder, deep=True).problems == []
+    compact_directory(folder)
+    assert check_directory(folder, deep=True).problems == []
+
+
+def test_frames_added_to_an_item_whose_deletion_was_interrupted_are_sound(folder):
+    path = folder / "meta_0.gmeta"
+    before = path.read_bytes()
+    delete_items(folder, ["item0"])
+    path.write_bytes(before)
+    chunk = GulpChunk(folder / "data_0.gulp", path)
+    with chunk.open("ab"):
+        chunk.append("item0", {}, make_frames(2, seed=7))
+    assert check_directory(folder, deep=True).problems == []
+
+
 def test_an_unknown_id_changes_nothing(folder):
     before = content(folder)
     with pytest.raises(ItemNotFoundError, match="no item 'nobody' in"):

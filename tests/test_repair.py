@@ -200,6 +200,46 @@ def test_deleted_items_stay_deleted(tmp_path):
     assert "may be those of deleted items" in report.notes[0]
 
 
+def test_deleted_frames_stay_so_where_their_id_was_given_again(tmp_path):
+    source = make(tmp_path / "in", num_items=2, items_per_chunk=2)
+    hidden = items_of(source)["item0"][0]
+    delete_items(source, ["item0"])
+    chunk = GulpChunk(source / "data_0.gulp", source / "meta_0.gmeta")
+    with chunk.open("ab"):
+        chunk.append("item0", {"again": 1}, make_frames(2, seed=77))
+    path = source / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"number": 1', b'"number": 7'))
+    repaired(source, tmp_path / "out", items=1, frames=5)
+    moved = [jpeg for jpegs, _ in items_of(tmp_path / "out").values() for jpeg in jpegs]
+    assert not set(hidden) & set(moved)
+
+
+def test_frames_of_an_interrupted_deletion_are_found_by_their_markers(tmp_path):
+    source = make(tmp_path / "in", num_items=2, items_per_chunk=2)
+    path = source / "meta_0.gmeta"
+    before = path.read_bytes()
+    delete_items(source, ["item0"])
+    path.write_bytes(before.replace(b'"number": 0', b'"number": 7'))
+    report = repaired(source, tmp_path / "out", items=1, frames=6)
+    assert [part.frames for part in report.salvaged] == [3]
+
+
+def test_frames_before_those_that_gulpio2_added_are_compared_with_their_sums(tmp_path):
+    source = make(tmp_path / "in", num_items=2, items_per_chunk=2)
+    path = source / "meta_0.gmeta"
+    meta_dict = json.loads(path.read_bytes())
+    frame_info = meta_dict["item0"]["frame_info"]
+    frame_info.append(frame_info[-1])
+    meta_dict["item0"]["meta_data"].append({})
+    path.write_text(json.dumps(meta_dict))
+    assert repaired(source, tmp_path / "whole", items=2, frames=7).ok
+    loc, _, length = frame_info[0]
+    change(source / "data_0.gulp", loc + length // 2)  # it can be decoded all the same
+    report = repaired(source, tmp_path / "out", items=1, frames=6)
+    assert [(loss.item, loss.frames) for loss in report.lost] == [("item0", (0,))]
+    assert report.frames_without_checksum == 1
+
+
 def test_erased_bytes_are_no_loss(tmp_path):
     source = make(tmp_path / "in", items_per_chunk=5)
     delete_items(source, ["item1"])

@@ -314,3 +314,16 @@ def test_each_problem_is_in_one_of_the_tests_of_the_original_or_in_a_fifth(folde
     others = results["Check everything else"]
     assert all("span-outside-file" in line for line in others)
     assert len(others) == 6 + 6 + 6
+
+
+def test_the_fifth_test_counts_what_is_not_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr("gulpio2.sanity.report._MOST", 30)
+    make_gulp_directory(tmp_path, num_items=1, num_frames=100).close()
+    (tmp_path / "data_0.gulp").write_bytes(b"")
+    counts: list[int] = []
+    report = check_directory(
+        tmp_path, progress=lambda failures=0, **_: counts.append(failures)
+    )
+    lines: Any = original_tests(report)[-1]["failures"]
+    assert lines[-1] == "and 80 more (see `gulp2 check`)"
+    assert sum(counts) == sum(problem.count for problem in report.problems) == 101

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import ItemNotFoundError
-from gulpio2.testing import make_gulp_directory
+from gulpio2.removal import delete_items
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.testing import make_frames, make_gulp_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -253,3 +255,58 @@ def test_an_entry_that_is_looked_at_is_not_kept(directory):
     peek = getattr(view.merged_meta_dict, "peek", None)
     assert peek is not None
     assert peek("item3")["meta_data"] == [{"number": 3, "edited": 1}]
+
+
+def append_to_first_chunk(folder: Path) -> None:
+    """Put an item before those of the other chunks."""
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("ab"):
+        chunk.append("later", {"number": 99}, make_frames(1))
+
+
+def assert_has_fifth_and_sixth(view: Any) -> None:
+    """Check everything by which a view tells which items it has."""
+    assert view.ids == ["item5", "item6"]
+    assert [id_ in view for id_ in ("item4", *view.ids, "item7")] == [0, 1, 1, 0]
+    assert [view[id_][1]["number"] for id_ in view.ids] == [5, 6]
+    assert view.table["id"].to_pylist() == view.ids
+    assert view.query("number > 5").ids == ["item6"]
+    assert [list(chunk.meta_dict) for chunk in view] == [["item5"], ["item6"]]
+    assert view.num_chunks == 2
+    assert pickle.loads(pickle.dumps(view)).ids == view.ids
+
+
+@pytest.mark.parametrize(
+    "change", [lambda folder: delete_items(folder, ["item1"]), append_to_first_chunk]
+)
+def test_it_keeps_its_items_when_others_come_or_go_while_it_is_closed(
+    directory, folder, change
+):
+    view = directory.query("number in [5, 6]")
+    directory.close()
+    change(folder)
+    assert_has_fifth_and_sixth(view)
+    directory.close()
+    assert_has_fifth_and_sixth(view)
+
+
+@pytest.mark.parametrize("gone", ["item1", "item5"])
+def test_it_finds_its_items_in_an_index_that_has_to_be_made_anew(folder, gone):
+    build_index(folder)
+    path = folder / "index.arrow"
+    data = bytearray(path.read_bytes())
+    # The first frame of item6, so that its row is not what its map says.
+    place = pa.ipc.open_file(pa.py_buffer(data)).get_batch(0)
+    lengths = place.column("frames").values.field("length").buffers()[1]
+    offset = lengths.address - pa.py_buffer(data).address
+    data[offset + 4 * 4 * 6] ^= 1
+    path.write_bytes(data)
+    directory = GulpDirectory(folder, indexed=True)
+    view = directory.view(["item5", "item6"])
+    delete_items(folder, [gone])
+    assert len(directory["item6"][0]) == 4
+    if gone == "item1":
+        assert_has_fifth_and_sixth(view)
+    else:
+        with pytest.raises(ItemNotFoundError, match="no item 'item5'"):
+            assert "item6" in view

@@ -12,7 +12,7 @@ from gulpio2.cli.options import directory_argument, json_option, verbosity_optio
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from gulpio2.format.problems import Problem
@@ -73,8 +73,13 @@ def check(
         lines = list(_lines(report.problems))
         shown = lines[: limit or None]
         write_lines(escape(line) for line, _ in shown)
-        if more := sum(count for _, count in lines[len(shown) :]):
-            click.echo(f"and {more:,} more: --limit 0 or --json gives all of them")
+        hidden = [problem for _, run in lines[len(shown) :] for problem in run]
+        if more := sum(problem.count for problem in hidden):
+            listed = sum(not problem.is_count for problem in hidden)
+            given = "all" if listed == more else f"{listed:,}"
+            text = f": --limit 0 or --json gives {given} of them" if listed else ""
+            text += ", the rest is counted only" if 0 < listed < more else ""
+            click.echo(f"and {more:,} more{text or ', which are counted only'}")
         if not is_quiet():
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
             click.echo(f"{escape(directory)}: {report}{'' if deep else ' (--deep)'}")
@@ -84,14 +89,14 @@ def check(
         ctx.exit(1)
 
 
-def _lines(problems: Iterable[Problem]) -> Iterator[tuple[str, int]]:
-    """Give lines, and how many problems each is about."""
+def _lines(problems: Iterable[Problem]) -> Iterator[tuple[str, Sequence[Problem]]]:
+    """Give lines, and the problems that each is about."""
     from gulpio2.format.problems import runs_of_frames
 
     for run in runs_of_frames(problems):
         if len(run) < _SHORTEST_RUN:
-            yield from ((str(problem), problem.count) for problem in run)
+            yield from ((str(problem), [problem]) for problem in run)
             continue
         last = run[-1].frame
-        yield str(run[0]), 1
-        yield run[0].likewise(last or 0), len(run) - 1
+        yield str(run[0]), run[:1]
+        yield run[0].likewise(last or 0), run[1:]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,8 +84,30 @@ class DecodeOptions:
 def decode_options(
     scale: int, min_size: int | None, crop: Sequence[int] | None, colorspace: Colorspace
 ) -> DecodeOptions:
-    """Give options, the same object for the same values."""
-    return _options(scale, min_size, None if crop is None else tuple(crop), colorspace)
+    """Give options, the same object for the same values.
+
+    Raises
+    ------
+    TypeError
+        A number of pixels that is no integer.
+    """
+    # What equals an integer would find its options, or leave its own to be found.
+    if type(scale) is not int:
+        scale = _whole(scale, f"scale is {scale!r}; it must be one of 1, 2, 4, 8")
+    if min_size is not None:
+        message = f"min_size is {min_size!r}; it must be a whole number of pixels"
+        min_size = _whole(min_size, message)
+    if crop is not None:
+        message = f"crop is {crop!r}; it must be (top, left, height, width), integers"
+        crop = tuple(_whole(number, message) for number in crop)
+    return _options(scale, min_size, crop, colorspace)
+
+
+def _whole(number: Any, message: str) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise TypeError(message) from None
 
 
 _options = lru_cache(maxsize=64)(DecodeOptions)

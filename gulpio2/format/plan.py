@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from gulpio2.errors import IngestSettingError
@@ -89,7 +90,7 @@ def cover_neighbours(
     max_gap: int = DEFAULT_MAX_GAP,
     max_read: int = DEFAULT_MAX_READ,
 ) -> tuple[int, int] | None:
-    """Cover neighbours in order, the common case, in one pass.
+    """Cover neighbours, the common case; in order, the most common, in one pass.
 
     Parameters
     ----------
@@ -100,8 +101,8 @@ def cover_neighbours(
     -------
     tuple of int or None
         Offset and length of one read that holds all. None where there are gaps that
-        are larger in all than one may be, where spans are in another order or lie on
-        one another, and where one is empty.
+        are larger in all than one may be, where spans lie on one another, and where
+        one is empty.
     """
     if not spans:
         return None
@@ -109,11 +110,18 @@ def cover_neighbours(
     num_bytes = 0
     for offset, length in spans:
         if offset < end or not length:
-            return None
+            break
         num_bytes += length
         end = offset + length
-    if end - start <= min(num_bytes + max_gap, max_read):
-        return start, end - start
+    else:
+        if end - start <= min(num_bytes + max_gap, max_read):
+            return start, end - start
+        return None
+    offsets, lengths = zip(*spans, strict=True)
+    start, num_bytes = min(offsets), sum(lengths)
+    whole: int = max(map(add, offsets, lengths)) - start
+    if num_bytes <= whole <= min(num_bytes + max_gap, max_read) and 0 not in lengths:
+        return start, whole
     return None
 
 

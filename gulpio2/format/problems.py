@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from gulpio2.types import JsonValue
 
 __all__ = ["Problem", "Tally", "runs_of_frames"]
+
+
+_MORE = " more of these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,11 @@ class Problem:
             place += f", byte {self.offset}"
         return f"{place}: {self.message} [{self.code}]"
 
+    @property
+    def is_count(self) -> bool:
+        """Whether it tells how many others there are, and is none itself."""
+        return self.item is None and self.message.endswith(_MORE)
+
     def _place(self) -> str:
         place = "this directory" if self.file == "." else _printable(self.file)
         return place if self.item is None else f"{place}, item {self.item!r}"
@@ -64,25 +73,29 @@ def runs_of_frames(problems: Iterable[Problem]) -> Iterator[Sequence[Problem]]:
     sequence of Problem
         At least one; of several, each is of the frame after the one before.
     """
-    run: list[Problem] = []
+    runs: list[list[Problem]] = []
+    # A run of each kind of fault goes on at the same time: a hole in a file is several
+    # faults of each frame, which come by turns.
+    last: dict[tuple[Any, ...], list[Problem]] = {}
     for problem in problems:
-        if run and _continues(run[-1], problem):
+        words = _NUMBERS.sub(r"\1", problem.message)
+        kind = problem.file, problem.item, problem.code, words
+        run = last.get(kind)
+        if run is not None and _follows(run[-1].frame, problem.frame):
             run.append(problem)
-            continue
-        if run:
-            yield run
-        run = [problem]
-    if run:
-        yield run
+        else:
+            last[kind] = run = [problem]
+            runs.append(run)
+    yield from runs
 
 
-def _continues(before: Problem, problem: Problem) -> bool:
-    return (
-        before.frame is not None
-        and problem.frame == before.frame + 1
-        and (problem.file, problem.item, problem.code)
-        == (before.file, before.item, before.code)
-    )
+# What differs from frame to frame in a message: checksums, bytes, places; the ids of
+# other items, in quotes, are kept.
+_NUMBERS = re.compile(r"""('[^']*'|"[^"]*")|\b(?:[0-9a-f]{8}|[0-9a-f]{2})\b|\d+""")
+
+
+def _follows(before: int | None, frame: int | None) -> bool:
+    return before is not None and frame == before + 1
 
 
 class Tally:
@@ -100,8 +113,8 @@ class Tally:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._counts: Counter[tuple[str, str]] = Counter()
         self._listed: Counter[tuple[str, str]] = Counter()
+        self._left: Counter[tuple[str, str]] = Counter()
         self._items: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
 
     def admit(self, problems: Iterable[Problem]) -> list[Problem]:
@@ -109,22 +122,22 @@ class Tally:
         listed = []
         for problem in problems:
             kind = problem.file, problem.code
-            self._counts[kind] += 1
             items = self._items[kind]
             is_first = len(items) < self._most and problem.item not in items
             if is_first:
                 items.add(problem.item)
-            if is_first or self._counts[kind] <= self._most:
+            if is_first or self._listed[kind] < self._most:
                 self._listed[kind] += 1
                 listed.append(problem)
+            else:
+                self._left[kind] += problem.count
         return listed
 
     def rest(self) -> list[Problem]:
         """Give a problem for each kind of which some were not let through."""
         return [
-            Problem(code, f"and {more:,} more of these", file, count=more)
-            for (file, code), count in self._counts.items()
-            if (more := count - self._listed[file, code])
+            Problem(code, f"and {more:,}{_MORE}", file, count=more)
+            for (file, code), more in self._left.items()
         ]
 
 

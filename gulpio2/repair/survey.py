@@ -170,7 +170,7 @@ class _ChunkSurveyor:
                 parts.append(candidate)
             elif candidate is not None:
                 self.survey.candidates.append(candidate)
-        self._hide_deleted({id_ for id_, _ in pairs})
+        self._hide_deleted(pairs)
         parts += self._search(sound=sound)
         parts.sort(key=lambda part: part.offset)
         self.survey.candidates += parts
@@ -217,12 +217,13 @@ class _ChunkSurveyor:
     ) -> tuple[Candidate | None, bool]:
         """Look at all frames of an item; say also whether its entry can be trusted."""
         extras, trusted = _trust(id_, entry)
+        stored_crc32 = _crc32_of_first(id_, entry, extras) if trusted else extras.crc32
         frames: list[Frame] = []
         indices: list[int] = []
         bad: list[int] = []
         unverified = 0
         for index, (loc, pad, length) in enumerate(entry["frame_info"]):
-            expected = int(extras.crc32[index]) if len(extras.crc32) else None
+            expected = int(stored_crc32[index]) if index < len(stored_crc32) else None
             crc32 = self._frame_at(loc, length - pad, expected)
             if crc32 is None or (not trusted and expected is None):
                 bad.append(index)
@@ -278,13 +279,21 @@ class _ChunkSurveyor:
 
     # --- what the map does not say -------------------------------------------------
 
-    def _hide_deleted(self, present: set[str]) -> None:
-        """Leave frames of deleted items alone."""
+    def _hide_deleted(self, pairs: list[tuple[str, Any]]) -> None:
+        """Leave frames of deleted items alone.
+
+        An item that is in the map with the same frames was not deleted after all. One
+        of the same id with others came later.
+        """
         if self.removals is None:
             return
         self.known += self.removals.erased.get(self.number, [])
+        present: dict[str, list[Any]] = {}
+        for id_, entry in pairs:
+            present.setdefault(id_, []).append(entry["frame_info"])
         for id_, entry in self.removals.deleted.get(self.number, []):
-            if id_ not in present:
+            spans = entry["frame_info"]
+            if all(there[: len(spans)] != spans for there in present.get(id_, ())):
                 self.known += entry_spans(entry)
 
     def _search(self, *, sound: bool) -> list[Candidate]:
@@ -403,6 +412,14 @@ def _trust(id_: str, entry: dict[str, Any]) -> tuple[EntryExtras, bool]:
         return extras, covered_part(id_, entry) is not None
     except (GulpError, ValueError, TypeError, RecursionError):
         return EntryExtras(), False
+
+
+def _crc32_of_first(id_: str, entry: dict[str, Any], extras: EntryExtras) -> Any:
+    """Give the checksums that an entry has, also if others have added frames to it."""
+    if len(extras.crc32) or EXTRAS_KEY not in entry:
+        return extras.crc32
+    before = covered_part(id_, entry)
+    return extras.crc32 if before is None else load_extras(before, where=id_).crc32
 
 
 def _origin(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.checks import Problem, check_ids, check_names
@@ -204,12 +204,7 @@ class _DirectoryCheck:
 
     def _check_data(self, number: int, found: MapFindings) -> None:
         name = data_name(number)
-        # Deleted items are in no map; what is in one again was not deleted after all.
-        in_map = set(found.ids)
-        deleted = self.removals.deleted.get(number, [])
-        hidden = check_deleted(
-            (pair for pair in deleted if pair[0] not in in_map), REMOVALS_NAME
-        )
+        hidden = check_deleted(self._hidden(number, found), REMOVALS_NAME)
         self.findings.add(hidden.problems)
         try:
             size = self.store.size(name)
@@ -242,6 +237,25 @@ class _DirectoryCheck:
         DataFileCheck(self.store, name, size, self.findings, hidden_at).run(
             [*found.records, *intact], erased
         )
+
+    def _hidden(
+        self, number: int, found: MapFindings
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Give deleted items, without those whose deletion was interrupted.
+
+        Those are in the map with the frames that they had. An item of the same id
+        with other frames came later, and what it had before stays deleted.
+        """
+        deleted = self.removals.deleted.get(number, [])
+        there: dict[str, list[list[int]]] = {id_: [] for id_, _ in deleted}
+        for record in found.records:
+            if record.item in there:
+                there[record.item].append([record.loc, record.pad, record.length])
+        return [
+            (id_, entry)
+            for id_, entry in deleted
+            if there[id_][: len(entry["frame_info"])] != entry["frame_info"]
+        ]
 
     def _is_zeroed(self, name: str, size: int, deleted: Record) -> bool:
         """Tell whether a frame is erased, by its first bytes."""

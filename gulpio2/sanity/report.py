@@ -39,8 +39,9 @@ class CheckReport:
     frames_without_checksum: int = 0
     """Frames of which not every changed byte can be found."""
     problems: list[Problem] = field(default_factory=list)
-    """Faults, by file. Of one kind in one file the first thousand are listed, and the
-    first of each of a thousand items; one more stands for the rest, see its count."""
+    """Faults, by file. Of one kind in one file the first 1,000 are listed (of spans
+    that do not fill the file or share bytes, the first 500), and the first of each of
+    as many items. One more stands for the rest: see its count."""
     notes: list[Problem] = field(default_factory=list)
     """What is worth knowing and no fault."""
 
@@ -110,7 +111,8 @@ def original_tests(report: CheckReport) -> list[dict[str, object]]:
     if left:
         failures = [str(problem) for problem in left[:_NAMED]]
         if len(left) > _NAMED:
-            failures.append(f"and {len(left) - _NAMED} more (see `gulp2 check`)")
+            more = sum(problem.count for problem in left[_NAMED:])
+            failures.append(f"and {more} more (see `gulp2 check`)")
         tests.append({"message": "Check everything else", "failures": failures})
     return tests
 
@@ -128,7 +130,7 @@ class Findings:
         self.report.notes += notes or []
         if problems:
             self.report.problems += self._tally.admit(problems)
-            self.progress(failures=len(problems))
+            self.progress(failures=sum(problem.count for problem in problems))
 
     def finish(self) -> None:
         """Say how many problems are counted only."""

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from gulpio2.testing import make_gulp_directory
+
 
 def test_a_whole_directory_is_exit_status_0(gulp2, gulped):
     for option, is_deep in ([], False), (["--deep"], True):
@@ -43,6 +45,33 @@ def test_frames_lost_in_a_row_take_two_lines_an_item(gulp2, gulped):
     assert "gulped: 13 problems in 24 frames" in lines[-2]
     result = gulp2("check", "--limit", "2", gulped, status=1)
     assert result.stdout.splitlines()[2].startswith("and 11 more: ")
+
+
+def test_a_hole_takes_few_lines_an_item_so_that_all_are_named(gulp2, tmp_path):
+    folder = tmp_path / "holed"
+    make_gulp_directory(folder, num_items=12, num_frames=30, items_per_chunk=12).close()
+    path = folder / "data_0.gulp"
+    path.write_bytes(bytes(path.stat().st_size))
+    lines = gulp2("check", "--deep", folder, status=1).stdout.splitlines()
+    assert len(lines) < 100
+    for item in range(12):
+        assert sum(f"item 'item{item}', frames 1 to 29" in line for line in lines) == 3
+
+
+def test_what_is_counted_only_is_not_promised(gulp2, gulped, monkeypatch):
+    monkeypatch.setattr("gulpio2.sanity.report._MOST", 2)
+    (gulped / "data_1.gulp").write_bytes(b"")
+    lines = gulp2("check", "--limit", "2", gulped, status=1).stdout.splitlines()
+    wanted = "--limit 0 or --json gives 2 of them, the rest is counted only"
+    assert lines[2] == f"and 11 more: {wanted}"
+    lines = gulp2("check", "--limit", "4", gulped, status=1).stdout.splitlines()
+    assert lines[4] == "and 9 more, which are counted only"
+    lines = gulp2("check", "--limit", "3", gulped, status=1).stdout.splitlines()
+    wanted = "--limit 0 or --json gives 1 of them, the rest is counted only"
+    assert lines[3] == f"and 10 more: {wanted}"
+    found = json.loads(gulp2("check", "--json", gulped, status=1).stdout)["problems"]
+    assert sum(problem["count"] for problem in found) == 13
+    assert [problem["count"] for problem in found] == [1, 1, 1, 1, 9]
 
 
 def test_a_flipped_bit_is_found_by_the_deep_check_only(gulp2, gulped):

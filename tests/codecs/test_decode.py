@@ -252,6 +252,29 @@ def test_the_same_values_are_the_same_options_also_from_a_list():
     assert first == DecodeOptions(2, None, (0, 0, 4, 4), "rgb")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((2.0, None, None), "scale is 2.0; it must be one of 1, 2, 4, 8"),
+        ((1, 12.0, None), "min_size is 12.0; it must be a whole number"),
+        ((1, None, (2.0, 3, 8, 8)), r"crop is \(2.0, 3, 8, 8\); it must be \(top"),
+    ],
+    ids=str,
+)
+def test_a_float_is_refused_and_does_not_become_the_options_of_an_integer(
+    options, message
+):
+    make: Any = decode_options
+    with pytest.raises(TypeError, match=message):
+        make(*options, "gray")
+    scale, min_size, crop = options
+    crop = None if crop is None else [np.int64(number) for number in crop]
+    min_size = None if min_size is None else np.int32(min_size)
+    found = make(np.int64(scale), min_size, crop, "gray")
+    assert {type(found.scale), *map(type, found.crop or ())} == {int}
+    assert type(found.min_size) in (int, type(None))
+
+
 def test_a_decoder_is_kept_for_the_next_clip_of_the_same_kind():
     options = DecodeOptions()
     one, two = encode(textured(1)), encode(textured(2))

@@ -114,6 +114,43 @@ def test_runs_are_of_frames_that_follow_one_another_with_the_same_fault():
     assert at(3).likewise(5) == text
 
 
+def test_several_faults_of_each_frame_are_several_runs():
+    def faults(frame, item):
+        place = "data_0.gulp", item, frame
+        begins = f"is no JPEG: it begins with {frame:02x} 0a and not with ff d8"
+        return [
+            Problem("not-jpeg", begins, *place),
+            Problem("not-jpeg", "is cut: it ends with 00 00", *place),
+            Problem("crc-mismatch", f"its checksum is {frame:08x}", *place),
+        ]
+
+    problems = [faults(frame, item) for item in "ab" for frame in range(20)]
+    runs = list(runs_of_frames(chain.from_iterable(problems)))
+    assert [(run[0].item, len(run)) for run in runs] == [
+        *[("a", 20)] * 3,
+        *[("b", 20)] * 3,
+    ]
+    assert [run[0].code for run in runs[:3]] == ["not-jpeg", "not-jpeg", "crc-mismatch"]
+
+
+def test_frames_that_overlap_with_other_items_are_no_run():
+    problems = [
+        Problem("overlap", f"shares bytes {n} to 9 of item 'b{n // 3}'", "x", "a", n)
+        for n in range(6)
+    ]
+    assert [len(run) for run in runs_of_frames(problems)] == [3, 3]
+
+
+def test_what_stands_for_others_is_counted_as_what_it_stands_for():
+    inner, outer = Tally(1), Tally(2)
+    problem = Problem("overlap", "x", "data_0.gulp", "a", 0)
+    found = [*inner.admit([problem] * 9), *inner.rest()]
+    assert [one.is_count for one in found] == [False, True]
+    listed = outer.admit([problem, problem, *found, found[1], problem])
+    rest = outer.rest()
+    assert sum(one.count for one in (*listed, *rest)) == 2 + 9 + 8 + 1
+
+
 def test_names_from_the_disk_do_nothing_to_a_terminal():
     problem = Problem("stray-name", "x", "a\x1b[31m\n.gulp", item="b\u202e\x07")
     assert str(problem) == r"'a\x1b[31m\n.gulp', item 'b\u202e\x07': x [stray-name]"

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras
-from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.gmeta import dump_text, validate_entry
 from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
 
 if TYPE_CHECKING:
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
 
     from gulpio2.storage.index.columns import Columns
 
-__all__ = ["FrameSpans", "IndexRecord", "IndexedEntry", "load_entry"]
+__all__ = [
+    "FrameSpans",
+    "IndexRecord",
+    "IndexedEntry",
+    "find_entry",
+    "is_unchanged",
+    "load_entry",
+]
+
+# Places in a map that are tried for an entry: its id may stand in metadata as well.
+_MOST_PLACES = 100
 
 
 class FrameSpans(MutableSequence[Any]):
@@ -335,6 +346,29 @@ def load_entry(text: bytes, id_: str) -> OrderedDict[str, Any]:
             "Open the directory again"
         )
     return entry
+
+
+def is_unchanged(entry: OrderedDict[str, Any], record: IndexRecord) -> bool:
+    """Compare an entry that was handed out with what the index says."""
+    fresh = record.entry
+    return list(entry) == list(fresh) and all(
+        # By repr, NaN equals NaN.
+        (isinstance(entry, IndexedEntry) and entry.is_as_stored(key))
+        or repr(entry[key]) == repr(fresh[key])
+        for key in fresh
+    )
+
+
+def find_entry(data: bytes, id_: str, length: int, crc32: int) -> bytes:
+    """Find the text of an entry in a map, wherever it stands; nothing if it is not."""
+    key = dump_text(id_).encode("ascii")
+    at = data.find(key)
+    for _ in range(_MOST_PLACES):
+        text = data[at : at + length]
+        if at < 0 or crc32_of(text) == crc32:
+            return text if at >= 0 else b""
+        at = data.find(key, at + 1)
+    return b""
 
 
 _decode = json.JSONDecoder(object_pairs_hook=OrderedDict).decode

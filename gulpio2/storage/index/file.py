@@ -150,11 +150,15 @@ def make_batch(columns: Columns, lookup: Lookup) -> Any:
 def named_columns(own: dict[str, Any], typed: dict[str, Any]) -> dict[str, Any]:
     """Add columns of metadata to those of the index, under names of their own.
 
-    Metadata often has an ``id`` itself, which stands aside for the item's.
+    Metadata often has an ``id`` itself, which stands aside for the item's: as
+    ``meta.id``, or with more of ``meta.`` where other metadata have that name.
     """
     columns = dict(own)
     for key, array in typed.items():
-        columns.setdefault(f"meta.{key}" if key in _BUFFERS else key, array)
+        name = key
+        while name in _BUFFERS or (name != key and name in typed):
+            name = f"meta.{name}"
+        columns[name] = array
     return columns
 
 

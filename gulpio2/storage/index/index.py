@@ -18,7 +18,11 @@ from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import meta_name
 from gulpio2.storage.handles import read_once
 from gulpio2.storage.index.columns import arrays_crc32, hash_id, ids_crc32
-from gulpio2.storage.index.entries import IndexedEntry, IndexRecord, load_entry
+from gulpio2.storage.index.entries import (
+    IndexRecord,
+    find_entry,
+    is_unchanged,
+)
 from gulpio2.storage.index.table import make_table
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
     from gulpio2.storage.index.columns import Columns, IndexContent
 
-__all__ = ["Index"]
+__all__ = ["Held", "Index"]
 
 _logger = logging.getLogger(__name__)
 # Ids that are Python objects at the same time while all are gone through.
@@ -46,10 +50,10 @@ def _renew_locks() -> None:
 os.register_at_fork(after_in_child=_renew_locks)
 
 
-class _Loaded:
+class Held:
     """Content that can be searched, and which of it has been checked."""
 
-    def __init__(self, content: IndexContent, *, mapped: bool) -> None:
+    def __init__(self, content: IndexContent, mapped: bool) -> None:  # noqa: FBT001  # of a pair
         self.content = content
         self.columns: Columns = content.columns
         self.mapped = mapped
@@ -148,20 +152,34 @@ class Index:
         self.entries: dict[str, OrderedDict[str, Any]] = {}
         self._make = make
         self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: Held | None = None
+        self._held: weakref.ref[Held] | None = None
         _indexes.add(self)
         self._load()
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> Held:
         """Give the content, which is mapped again after `close`."""
         loaded = self._loaded
         if loaded is None:
             with self._lock:
                 loaded = self._loaded
                 if loaded is None:
-                    content, mapped = self._make()
-                    loaded = self._loaded = _Loaded(content, mapped=mapped)
+                    # What a view has rows of stays what it is, whatever the maps say.
+                    loaded = self._held() if self._held is not None else None
+                    if loaded is None:
+                        loaded = Held(*self._make())
+                    self._loaded = loaded
         return loaded
+
+    def hold(self) -> Held:
+        """Give what row numbers are of: they stay the same as long as it lives."""
+        loaded = self._sound_ids()
+        self._held = weakref.ref(loaded)
+        return loaded
+
+    def holds(self, held: Held) -> bool:
+        """Tell whether row numbers still are of this."""
+        return self._loaded is held
 
     @property
     def mapped(self) -> bool:
@@ -198,7 +216,7 @@ class Index:
         for start in range(rows.start, rows.stop, _BLOCK):
             yield from loaded.columns.ids(start, min(start + _BLOCK, rows.stop))
 
-    def _sound_ids(self) -> _Loaded:
+    def _sound_ids(self) -> Held:
         loaded = self._load()
         if loaded.check_ids():
             return loaded
@@ -244,7 +262,7 @@ class Index:
             loaded.seen[row >> 3] |= 1 << (row & 7)
         return IndexRecord(loaded.columns, row, self._sound_text)
 
-    def _find(self, id_: str) -> tuple[_Loaded, int | None]:
+    def _find(self, id_: str) -> tuple[Held, int | None]:
         key = id_.encode("utf-8", "surrogatepass")
         wanted = hash_id(key)
         loaded = self._loaded or self._load()
@@ -282,13 +300,13 @@ class Index:
         changed = {}
         for id_, entry in self.entries.items():
             record = self.record(id_)
-            if record is None or not _is_unchanged(entry, record):
+            if record is None or not is_unchanged(entry, record):
                 changed[id_] = entry
         return changed
 
     # --- trust ---------------------------------------------------------------------
 
-    def _is_right(self, loaded: _Loaded, row: int) -> bool:
+    def _is_right(self, loaded: Held, row: int) -> bool:
         """Check a row against itself, and against its map."""
         columns = loaded.columns
         try:
@@ -296,16 +314,12 @@ class Index:
                 return False
         except ValueError:
             return False
-        try:
-            text = self._entry_text(columns, row)
-        except (StorageError, FileNotFoundError):
-            text = b""
-        if crc32_of(text) == columns.entry_crc32.item(row):
+        if crc32_of(self._entry_text(columns, row)) == columns.entry_crc32.item(row):
             return True
         # Of a map that was replaced since, the row tells what was there before.
         return self._has_changed(loaded, columns.chunk.item(row))
 
-    def _has_changed(self, loaded: _Loaded, number: int) -> bool:
+    def _has_changed(self, loaded: Held, number: int) -> bool:
         """Tell whether a map is not any more the one that the index was made of."""
         chunks = loaded.content.chunks
         known: list[list[int]] = chunks[chunks[:, 0] == number, 1:3].tolist()
@@ -317,19 +331,25 @@ class Index:
 
     def _verify(self, id_: str, columns: Columns, row: int) -> None:
         where = f"{self._map_path(columns.chunk.item(row))}: item {id_!r}"
-        entry = load_entry(self._entry_text(columns, row), id_)
+        entry = IndexRecord(columns, row, self._sound_text).entry
         verify_entry(id_, entry, where=where)
 
     def _sound_text(self, columns: Columns, row: int) -> bytes:
-        """Read an entry from its map, if it is still the one that was indexed.
+        """Read an entry from its map, also from a later one that still has it.
 
         Raises
         ------
         MetaFileError
-            It is not.
+            It is not any more what was indexed.
         """
         text = self._entry_text(columns, row)
-        if crc32_of(text) != columns.entry_crc32.item(row):
+        wanted = columns.entry_crc32.item(row)
+        if crc32_of(text) != wanted:
+            # Of a map that was replaced since, in which others may stand before it.
+            data = self._map_bytes(columns, row, 0, None)
+            length = columns.entry_length.item(row)
+            text = find_entry(data, columns.id_at(row), length, wanted)
+        if not text:
             raise MetaFileError(
                 f"{self._map_path(columns.chunk.item(row))}: the entry of "
                 f"{columns.id_at(row)!r} has changed since the directory was opened. "
@@ -338,15 +358,25 @@ class Index:
         return text
 
     def _entry_text(self, columns: Columns, row: int) -> bytes:
-        """Read an entry from its map."""
-        path = self._map_path(columns.chunk.item(row))
+        """Read what is now in an entry's place; nothing where there is nothing."""
         offset, length = columns.entry_offset.item(row), columns.entry_length.item(row)
-        return read_once(path, offset, length)
+        return self._map_bytes(columns, row, offset, length)
+
+    def _map_bytes(
+        self, columns: Columns, row: int, offset: int, length: int | None
+    ) -> bytes:
+        path = self._map_path(columns.chunk.item(row))
+        try:
+            if length is None:
+                length = os.stat(path).st_size  # noqa: PTH116
+            return read_once(path, offset, length)
+        except (StorageError, FileNotFoundError):
+            return b""
 
     def _map_path(self, number: int) -> str:
         return os.path.join(self.folder, meta_name(number))  # noqa: PTH118  # a tenth of Path's time
 
-    def _put_aside(self, wrong: _Loaded, why: str) -> _Loaded:
+    def _put_aside(self, wrong: Held, why: str) -> Held:
         """Go on with columns made of the maps, where those of the file were wrong."""
         with self._lock:
             if self._loaded is wrong:  # else another thread was faster
@@ -356,8 +386,8 @@ class Index:
                     os.path.join(self.folder, "index.arrow"),  # noqa: PTH118
                     why,
                 )
-                content, mapped = self._make(trust=False)
-                self._loaded = _Loaded(content, mapped=mapped)
+                self._loaded = Held(*self._make(trust=False))
+                self._held = None
         return self._load()
 
     def close(self) -> None:
@@ -365,14 +395,3 @@ class Index:
         with self._lock:
             if self._loaded is not None and self._loaded.mapped:
                 self._loaded = None
-
-
-def _is_unchanged(entry: OrderedDict[str, Any], record: IndexRecord) -> bool:
-    """Compare an entry that was handed out with what the index says."""
-    fresh = record.entry
-    return list(entry) == list(fresh) and all(
-        # By repr, NaN equals NaN.
-        (isinstance(entry, IndexedEntry) and entry.is_as_stored(key))
-        or repr(entry[key]) == repr(fresh[key])
-        for key in fresh
-    )

@@ -25,6 +25,7 @@ from gulpio2.errors import (
     ReadRangeError,
 )
 from gulpio2.format.layout import list_chunks
+from gulpio2.removal import delete_items
 from gulpio2.storage.index import opening
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
@@ -622,3 +623,38 @@ def test_records_of_four_gigabytes_are_left_to_the_maps(folder):
     assert open_index(folder, numbers, wanted=True, may_write=True) is None
     directory = GulpDirectory(folder, indexed=True)
     assert as_json(directory["item 0/2"][1]) == as_json(METAS[2])
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_an_item_is_verified_though_another_was_deleted_before_it(tmp_path, mapped):
+    folder = tmp_path / "gulped"
+    make_gulp_directory(folder, num_items=5, num_frames=2, items_per_chunk=5)
+    path = folder / "meta_0.gmeta"
+    meta_dict = json.loads(path.read_bytes())
+    frame_info = meta_dict["item3"]["frame_info"]
+    frame_info.append(frame_info[0])  # as GulpIO2 adds frames: read from the map
+    meta_dict["item3"]["meta_data"].append({})
+    path.write_text(json.dumps(meta_dict))
+    if mapped:
+        build_index(folder)
+    else:
+        (folder / "index.arrow").mkdir()
+    directory = GulpDirectory(folder, indexed=True, verify=True)
+    delete_items(folder, ["item0", "item4"])
+    assert [len(directory[f"item{k}"][0]) for k in range(1, 5)] == [2, 2, 3, 2]
+    assert len(directory.merged_meta_dict["item3"]["frame_info"]) == 3
+    delete_items(folder, ["item3"])
+    directory = GulpDirectory(folder, indexed=True, verify=True)
+    path.write_bytes(path.read_bytes().replace(b'"number": 2', b'"number": 8'))
+    with pytest.raises(MetaFileError, match="its check is not that"):
+        GulpDirectory(folder, indexed=True, verify=True)["item2"]
+
+
+def test_an_entry_that_is_gone_from_its_map_is_said_to_have_changed(folder):
+    path = folder / "meta_2.gmeta"
+    entry = json.loads(path.read_bytes())["item 0/4"]
+    path.write_text(json.dumps({"item 0/4": {"mine": 1, **entry}}))
+    directory = indexed(folder)
+    path.write_bytes(b"{}")
+    with pytest.raises(MetaFileError, match="'item 0/4' has changed since"):
+        directory.merged_meta_dict["item 0/4"]["frame_info"]

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.storage.index import typed
 from gulpio2.storage.index.building import columns_of_map
+from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.typed import typed_columns
 
 
@@ -76,6 +78,20 @@ def test_items_without_a_key_have_null():
     columns = columns_of({"a": 1}, {}, None, {"b": {"c": 1}})
     assert columns["a"].to_pylist() == [1, None, None, None]
     assert columns["b"].to_pylist() == [None, None, None, '{"c": 1}']
+
+
+@pytest.mark.parametrize("keys", [("id", "meta.id"), ("meta.id", "id")])
+def test_a_key_that_stands_aside_takes_no_name_of_another(tmp_path, keys):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {key: f"value of {key}" for key in keys}, [])
+    build_index(tmp_path)
+    for indexed in (False, True):
+        table = GulpDirectory(tmp_path, indexed=indexed).table
+        assert table["id"].to_pylist() == ["a"]
+        assert table["meta.id"].to_pylist() == ["value of meta.id"]
+        assert table["meta.meta.id"].to_pylist() == ["value of id"]
+    assert check_index(tmp_path) == []
 
 
 def test_many_keys_do_not_become_as_many_columns(monkeypatch):
