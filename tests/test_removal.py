@@ -88,6 +88,8 @@ def test_a_flipped_byte_in_a_deleted_item_is_found_and_named(folder):
     (folder / "data_1.gulp").write_bytes(data)
     (problem,) = check_directory(folder, deep=True).problems
     assert (problem.code, problem.item) == ("crc-mismatch", "item2")
+    assert "Its item is deleted: `gulp2 compact` erases" in problem.message
+    assert "ingest it again" not in problem.message
 
 
 def test_every_flipped_byte_of_the_list_of_deletions_is_found(folder):
