@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.format.metadata import without_addresses
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,7 +27,6 @@ _MAX_DEPTH = 20
 _MAX_CHARACTERS = 200
 # Python writes no integer of more than 4300 digits.
 _MAX_BITS = 10_000
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Datasets are handed on, and their manifests with them: names of what opens a door,
 # and the password of a URL.
 _SECRETS = re.compile(
@@ -132,7 +133,7 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
             plain = float(value)  # type: ignore[arg-type]  # a number
         return to_json_value(plain)
     try:
-        text = _without_password(_ADDRESS.sub("", repr(value)))
+        text = _without_password(without_addresses(repr(value)))
     except Exception:  # noqa: BLE001  # of a foreign class, and only a note
         return f"{type(value).__module__}.{type(value).__qualname__}"
     return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

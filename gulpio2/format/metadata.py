@@ -11,7 +11,7 @@ import numpy as np
 
 from gulpio2.errors import AdapterContractError, with_article
 
-__all__ = ["plain_metadata"]
+__all__ = ["plain_metadata", "without_addresses"]
 
 # Nesting that no metadata needs; keeps a circular structure from exhausting the stack.
 _MAX_DEPTH = 100
@@ -103,8 +103,13 @@ def _key(key: Any, id_: str, place: str) -> str:
     raise _cannot_hold(key, id_, place, f"{with_article(type(key).__name__)} as a key")
 
 
+def without_addresses(text: str) -> str:
+    """Leave addresses in memory out of a repr: equal runs are to tell the same."""
+    return _ADDRESS.sub("", text)
+
+
 def _cannot_hold(value: Any, id_: str, place: str, what: str) -> AdapterContractError:
-    shown = _ADDRESS.sub("", repr(value))  # equal runs tell the same
+    shown = without_addresses(repr(value))
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return AdapterContractError(
