@@ -220,7 +220,7 @@ class ChunkAppender:
         int
             Frames written.
         """
-        plain_metadata(meta_data, id_)  # refuse before anything is written
+        plain_metadata(meta_data, f"the metadata of item {id_!r}")  # refuse first
         old_entry = self.meta_dict.get(id_)
         old_lengths = old_entry and {
             key: len(old_entry[key]) for key in ("frame_info", "meta_data")
@@ -359,11 +359,11 @@ class ChunkAppender:
 
     def _unchecked_entry(self, id_: str) -> dict[str, Any]:
         """Give one entry as it is to be stored but for the check of what is new."""
-        entry = self.meta_dict[id_]
+        entry, what = self.meta_dict[id_], f"the metadata of item {id_!r}"
         plain = {
             **entry,
             "meta_data": [
-                {} if meta is None else plain_metadata(meta, id_)
+                {} if meta is None else plain_metadata(meta, what)
                 for meta in entry["meta_data"]
             ],
         }

@@ -155,7 +155,8 @@ class Adapter(Protocol):
 
     An adapter is sent to other processes and must therefore be picklable. It may
     also have ``item_ids()``, ``label_mapping()`` and ``describe()``, which
-    `gulpio2.adapters.AbstractDatasetAdapter` documents.
+    `gulpio2.adapters.AbstractDatasetAdapter` documents, and a dict ``metainfo`` of
+    what holds for the dataset as a whole.
     """
 
     def __len__(self) -> int:

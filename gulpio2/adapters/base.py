@@ -132,7 +132,7 @@ class AbstractDatasetAdapter(ABC):
         return None
 
     def label_mapping(self) -> dict[str, int] | None:
-        """Give what the ingest writes to ``label2idx.json``, once and at the end.
+        """Give what the ingest writes to ``label2idx.json``, before the first item.
 
         Returns
         -------

@@ -282,7 +282,6 @@ def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
     except Exception as cause:
         if cls.__module__.partition(".")[0] == "gulpio2":
             raise
-        _logger.debug("making the adapter failed", exc_info=True)
         frames = traceback.extract_tb(cause.__traceback__)
         own = [frame for frame in frames if frame.filename == inspect.getfile(cls)]
         place = (own or frames)[-1]
@@ -319,11 +318,12 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.errors import LockedError, StorageError
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
+    from gulpio2.ingest.facts import count_items
     from gulpio2.ingest.ingestor import GulpIngestor
     from gulpio2.ingest.report import IngestReport
 
     num_workers, executor = settings.num_workers, None
-    num_items = len(adapter)
+    num_items = count_items(adapter)
     if settings.shard is not None:
         num_items = settings.shard.num_items(num_items, settings.videos_per_chunk)
     with contextlib.ExitStack() as stack:

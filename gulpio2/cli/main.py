@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import logging
 import re
 import signal
 import sys
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["Program", "gulp2", "main"]
+
+# By its name: run with -m, this module is called something else.
+_logger = logging.getLogger("gulpio2.cli.main")
 
 # In the order of the help. Each is the attribute of the module of its name, which is
 # imported when the command is asked for.
@@ -106,6 +110,7 @@ class Program(DocumentedGroup):
             click.echo("gulp2: interrupted", err=True)
             status = INTERRUPTED
         except GulpError as error:
+            _logger.debug("what led to the error:", exc_info=True)
             click.echo(f"gulp2: error: {one_line(error)}", err=True)
             status = 1
         sys.exit(status if isinstance(status, int) else 0)

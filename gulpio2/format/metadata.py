@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN = frozenset((type(None), bool, int, float, str))
 
 
-def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
+def plain_metadata(meta: Any, what: str) -> dict[Any, Any]:
     """Copy an item's metadata into what JSON can hold.
 
     Parameters
@@ -28,8 +28,8 @@ def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
         Values may be None, bool, int, float, str, lists, tuples, mappings, and numpy
         scalars and arrays of bools, integers, floats and strings, which become the
         Python values and (nested) lists that they stand for.
-    id_ : str
-        The item, for the message.
+    what : str
+        Of what it is, for the message: "the metadata of item 'a'".
 
     Returns
     -------
@@ -45,11 +45,11 @@ def plain_metadata(meta: Any, id_: str) -> dict[Any, Any]:
         return dict(meta)
     if not isinstance(meta, Mapping):
         raise AdapterContractError(
-            f"the metadata of item {id_!r} is {meta!r}, "
+            f"{what} is {meta!r}, "
             f"{with_article(type(meta).__name__)}; it must be a dict "
             "(an empty one where there is none)"
         )
-    plain = _plain(meta, id_, "$", 0)
+    plain = _plain(meta, what, "$", 0)
     return dict(plain)
 
 
@@ -61,22 +61,22 @@ def _is_plain(meta: dict[Any, Any]) -> bool:
     return True
 
 
-def _plain(value: Any, id_: str, place: str, depth: int) -> Any:
+def _plain(value: Any, what: str, place: str, depth: int) -> Any:
     if type(value) in _PLAIN:
         return value
     if depth > _MAX_DEPTH:
-        raise _cannot_hold(value, id_, place, "nested too deeply, or in itself")
+        raise _cannot_hold(value, what, place, "nested too deeply, or in itself")
     if isinstance(value, Mapping):
         plain: dict[str, Any] = {}
         for key, item in value.items():
-            name = _key(key, id_, place)
+            name = _key(key, what, place)
             if name in plain:
-                raise _cannot_hold(key, id_, place, f"the key {name!r} once more")
-            plain[name] = _plain(item, id_, f"{place}.{key}", depth + 1)
+                raise _cannot_hold(key, what, place, f"the key {name!r} once more")
+            plain[name] = _plain(item, what, f"{place}.{key}", depth + 1)
         return plain
     if isinstance(value, (list, tuple)):
         return [
-            _plain(item, id_, f"{place}[{index}]", depth + 1)
+            _plain(item, what, f"{place}[{index}]", depth + 1)
             for index, item in enumerate(value)
         ]
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
@@ -88,10 +88,10 @@ def _plain(value: Any, id_: str, place: str, depth: int) -> Any:
         for kind in (int, float, str):
             if isinstance(value, kind):
                 return kind(value)
-    raise _cannot_hold(value, id_, place, with_article(type(value).__name__))
+    raise _cannot_hold(value, what, place, with_article(type(value).__name__))
 
 
-def _key(key: Any, id_: str, place: str) -> str:
+def _key(key: Any, what: str, place: str) -> str:
     """Give the string that JSON turns a key into."""
     if isinstance(key, np.generic):
         key = key.item()
@@ -100,7 +100,7 @@ def _key(key: Any, id_: str, place: str) -> str:
     if key is None or isinstance(key, (bool, int, float)):
         (name,) = json.loads(json.dumps({key: 0}))
         return str(name)
-    raise _cannot_hold(key, id_, place, f"{with_article(type(key).__name__)} as a key")
+    raise _cannot_hold(key, what, place, f"{with_article(type(key).__name__)} as a key")
 
 
 def without_addresses(text: str) -> str:
@@ -108,11 +108,11 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("", text)
 
 
-def _cannot_hold(value: Any, id_: str, place: str, what: str) -> AdapterContractError:
+def _cannot_hold(value: Any, what: str, place: str, why: str) -> AdapterContractError:
     shown = without_addresses(repr(value))
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return AdapterContractError(
-        f"the metadata of item {id_!r} cannot be stored as JSON: {shown} is {what} "
+        f"{what} cannot be stored as JSON: {shown} is {why} "
         f"(at `{place}`). Convert it to a number, a string or a list"
     )

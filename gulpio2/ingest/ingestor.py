@@ -18,11 +18,12 @@ from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
+from gulpio2.ingest.facts import ask, ask_for_facts, count_items, item_ids
 from gulpio2.ingest.jobs import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
-from gulpio2.ingest.planning import RunPlan, item_ids, plan_run
+from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
-from gulpio2.ingest.records import describe_adapter, write_labels, write_records
+from gulpio2.ingest.records import write_labels, write_records
 from gulpio2.ingest.report import IngestReport, tell_with
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
+    from gulpio2.ingest.facts import AdapterFacts
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.ingest.shard import Shard
     from gulpio2.ingest.workers import Submit
@@ -228,16 +230,18 @@ class GulpIngestor:
         store = self.output_store()
         store.make()
         self._refuse_nothing()
+        facts = ask_for_facts(self.adapter)
         self.report = report = IngestReport()
         self._first_error = None
         with store.lock():
-            journal = RunJournal(store, self._arguments())
+            arguments = self._arguments(facts)
+            journal = RunJournal(store, arguments)
             resumed = self.resume and journal.take_up()
-            if self.resume and not resumed and self._is_complete():
+            if self.resume and not resumed and self._is_complete(arguments):
                 _logger.info("nothing to resume: the run is complete")
                 return report
             try:
-                self._ingest(store, journal, report, on_task, resumed=resumed)
+                self._ingest(store, journal, report, facts, on_task, resumed=resumed)
             finally:
                 journal.close()
                 report.chunks.sort()
@@ -250,6 +254,7 @@ class GulpIngestor:
         store: Store,
         journal: RunJournal,
         report: IngestReport,
+        facts: AdapterFacts,
         on_task: Callable[[], object],
         *,
         resumed: bool,
@@ -272,7 +277,7 @@ class GulpIngestor:
         else:
             self._abandon(store, journal)
             journal.begin(list_chunks(store.names()).next_number, plan.digest())
-        write_labels(self.adapter, self.output_folder)
+        write_labels(facts, self.output_folder)
         job = Job(
             self.adapter,
             self._folder_for_workers(),
@@ -318,7 +323,8 @@ class GulpIngestor:
             )
         write_records(
             store,
-            self.adapter,
+            type(self.adapter).__name__,
+            facts,
             self.encoder,
             report,
             always=self.shard is not None,
@@ -332,21 +338,22 @@ class GulpIngestor:
         return str(folder if self.executor is None else folder.absolute())
 
     def _refuse_nothing(self) -> None:
-        if len(self.adapter) == 0:
-            options = self._arguments()["options"]
+        num_items = count_items(self.adapter)
+        if num_items == 0:
+            options = ask(self.adapter, "describe") or {}
             made_with = ", ".join(f"{key}={value!r}" for key, value in options.items())
             raise IngestSettingError(
                 f"there are no items to ingest: {type(self.adapter).__name__}"
                 f"({made_with}) found none. Check the folder or the list that it was "
                 "given"
             )
-        calculate_chunk_slices(self.videos_per_chunk, len(self.adapter))  # or refuse
+        calculate_chunk_slices(self.videos_per_chunk, num_items)  # or refuse
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self, facts: AdapterFacts) -> dict[str, Any]:
         """Give what decides which bytes are written."""
         arguments = {
             "adapter": type(self.adapter).__name__,
-            "options": describe_adapter(self.adapter),
+            "options": facts.options,
             "items": len(self.adapter),
             "encoder": self.encoder.describe(),
             "videos_per_chunk": self.videos_per_chunk,
@@ -358,9 +365,9 @@ class GulpIngestor:
         # As it will be when it has been read back.
         return dict(json.loads(json.dumps(arguments)))
 
-    def _is_complete(self) -> bool:
+    def _is_complete(self, arguments: dict[str, Any]) -> bool:
         ids = item_ids(self.adapter) if self.shard is None else None
-        return is_complete(self.output_folder, self._arguments(), ids)
+        return is_complete(self.output_folder, arguments, ids)
 
     def _plan(self, stored: frozenset[str]) -> RunPlan:
         return plan_run(

@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import IngestError
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
+from gulpio2.ingest.facts import item_ids
 from gulpio2.ingest.jobs import Task
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gulpio2.ingest.shard import Shard
     from gulpio2.types import Adapter
 
-__all__ = ["RunPlan", "item_ids", "plan_run"]
+__all__ = ["RunPlan", "plan_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def plan_run(
     ------
     DuplicateIdError
         Ids are taken, and `on_duplicate` is "raise".
-    IngestError
-        The adapter lists more or fewer ids than it has items.
+    AdapterContractError
+        The adapter lists more or fewer ids than it has items, or fails to list them.
     """
     ids = item_ids(adapter)
     sifted = Sifted() if ids is None else sift_ids(adapter, ids, stored, on_duplicate)
@@ -99,26 +99,6 @@ def plan_run(
     return RunPlan(
         [replace(tasks[n], index=k) for k, n in enumerate(mine)], ids, skipped, failures
     )
-
-
-def item_ids(adapter: Adapter) -> list[str] | None:
-    """List the ids of an adapter by position; None if it does not.
-
-    Raises
-    ------
-    IngestError
-        They are more or fewer than its items.
-    """
-    tell = getattr(adapter, "item_ids", None)
-    ids = tell() if tell is not None else None
-    if ids is None:
-        return None
-    if len(ids) != len(adapter):
-        raise IngestError(
-            f"the adapter {type(adapter).__name__} lists {len(ids)} ids for "
-            f"{len(adapter)} items"
-        )
-    return [str(id_) for id_ in ids]
 
 
 def _tasks(num_items: int, left_out: set[int], items_per_chunk: int) -> list[Task]:

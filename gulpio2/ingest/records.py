@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gulpio2.__version__ import __version__
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
@@ -16,31 +16,26 @@ from gulpio2.ingest.report import dump_failures
 
 if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.ingest.facts import AdapterFacts
     from gulpio2.ingest.report import IngestReport
     from gulpio2.storage.base import Store
-    from gulpio2.types import Adapter, JsonValue, StrPath
+    from gulpio2.types import StrPath
 
-__all__ = ["describe_adapter", "failed_positions", "write_labels", "write_records"]
-
-
-def describe_adapter(adapter: Adapter) -> dict[str, JsonValue]:
-    """Give the arguments that an adapter was made with, where it knows them."""
-    describe = getattr(adapter, "describe", None)
-    return {} if describe is None else describe()
+__all__ = ["failed_positions", "write_labels", "write_records"]
 
 
-def write_labels(adapter: Adapter, folder: StrPath) -> None:
+def write_labels(facts: AdapterFacts, folder: StrPath) -> None:
     """Write the labels: before the first chunk, whose metadata rely on them."""
-    tell = getattr(adapter, "label_mapping", None)
-    mapping = None if tell is None else tell()
-    if mapping is not None:
+    if facts.labels is not None:
         existing = read_label_file(folder)
-        write_label_file(folder, merge_labels(existing, mapping, where=str(folder)))
+        merged = merge_labels(existing, facts.labels, where=str(folder))
+        write_label_file(folder, merged)
 
 
 def write_records(
     store: Store,
-    adapter: Adapter,
+    adapter: str,
+    facts: AdapterFacts,
     encoder: EncoderSettings,
     report: IngestReport,
     *,
@@ -52,8 +47,10 @@ def write_records(
     ----------
     store : Store
         The directory.
-    adapter : Adapter
-        What was ingested.
+    adapter : str
+        Name of the class of what was ingested.
+    facts : AdapterFacts
+        What that tells of itself.
     encoder : EncoderSettings
         How.
     report : IngestReport
@@ -82,8 +79,8 @@ def write_records(
             store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
         return
     run = Run(
-        adapter=type(adapter).__name__,
-        options=describe_adapter(adapter),
+        adapter=adapter,
+        options=facts.options,
         encoder=encoder.describe(),
         package=__version__,
         chunks=tuple(report.chunks),
@@ -91,8 +88,7 @@ def write_records(
     # Not twice, where a run is resumed that had only its journal left to remove.
     others = [old for old in manifest.runs if not {*old.chunks} & {*run.chunks}]
     runs = (*others, run) if run.chunks else manifest.runs
-    metainfo: dict[str, Any] = dict(manifest.metainfo)
-    metainfo.update(getattr(adapter, "metainfo", None) or {})
+    metainfo = {**manifest.metainfo, **facts.metainfo}
     finished = Manifest(runs, metainfo, checksums)
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
 

@@ -430,7 +430,7 @@ def _origin(
     if metas:
         salvaged["meta_data"] = metas
         try:
-            plain_metadata({"salvaged": salvaged}, str(item))
+            plain_metadata({"salvaged": salvaged}, "metadata")
         except AdapterContractError:  # one level more is too many
             del salvaged["meta_data"]
     return {"salvaged": salvaged}

@@ -66,17 +66,37 @@ def test_an_error_of_ones_own_constructor_is_told_with_its_place(start, tmp_path
 
 
 def test_an_error_of_another_kind_keeps_its_traceback(start, tmp_path):
+    # A defect, as far as anybody can tell: nothing of the package is to be like that.
     (tmp_path / "broken.py").write_text(
+        "import gulpio2.ingest.ingestor\n"
         "from gulpio2.testing import FrameAdapter\n"
         "class Broken(FrameAdapter):\n"
-        "    def __len__(self):\n"
-        "        raise KeyError('mine')\n"
+        "    pass\n"
+        "def fail(*_):\n"
+        "    raise KeyError('mine')\n"
+        "gulpio2.ingest.ingestor.calculate_chunk_slices = fail\n"
     )
     process = start("ingest", "broken.py:Broken", "out")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "Traceback" in err
     assert "KeyError: 'mine'" in err
+
+
+def test_what_led_to_an_error_is_shown_where_everything_is_to_be(start, tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Broken(FrameAdapter):\n"
+        "    def label_mapping(self):\n"
+        "        raise KeyError('mine')\n"
+    )
+    process = start("ingest", "broken.py:Broken", "out")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert "label_mapping of the adapter Broken failed: KeyError: 'mine'" in err
+    process = start("ingest", "broken.py:Broken", "out", "-vv")
+    assert "Traceback" in process.communicate(timeout=60)[1]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Text(str):
 
 @given(st.dictionaries(st.text(), values))
 def test_plain_values_come_through_as_they_are(meta):
-    plain = plain_metadata(meta, "id")
+    plain = plain_metadata(meta, "metadata")
     assert plain == meta
     assert json.loads(json.dumps(plain)) == meta
     assert list(plain) == list(meta)
@@ -75,24 +75,26 @@ def test_plain_values_come_through_as_they_are(meta):
     ids=repr,
 )
 def test_what_stands_for_a_plain_value_becomes_it(value, plain):
-    got = plain_metadata({"x": value}, "id")["x"]
+    got = plain_metadata({"x": value}, "metadata")["x"]
     assert got == plain
     assert type(got) is type(plain)
     assert json.loads(json.dumps(got)) == plain
 
 
 def test_nan_comes_through():
-    assert math.isnan(plain_metadata({"x": np.float32("nan")}, "id")["x"])
+    assert math.isnan(plain_metadata({"x": np.float32("nan")}, "metadata")["x"])
 
 
 def test_keys_that_json_turns_into_strings_are_let_through():
-    plain = plain_metadata({np.int64(2): "b", None: "c", True: "d", 0.5: "e"}, "id")
+    plain = plain_metadata(
+        {np.int64(2): "b", None: "c", True: "d", 0.5: "e"}, "metadata"
+    )
     assert json.dumps(plain) == '{"2": "b", "null": "c", "true": "d", "0.5": "e"}'
 
 
 def test_the_copy_shares_nothing_that_can_change():
     meta: dict[str, Any] = {"inner": {"a": [1]}}
-    plain = plain_metadata(meta, "id")
+    plain = plain_metadata(meta, "metadata")
     meta["inner"]["a"].append(2)
     assert plain == {"inner": {"a": [1]}}
 
@@ -125,17 +127,17 @@ def circular() -> dict[str, Any]:
 )
 def test_what_json_cannot_hold_is_named_with_item_and_place(meta, message):
     with pytest.raises(AdapterContractError, match=message) as caught:
-        plain_metadata(meta, "v7")
+        plain_metadata(meta, "the metadata of item 'v7'")
     assert str(caught.value).startswith("the metadata of item 'v7' cannot be stored")
 
 
 def test_a_long_value_is_cut_in_the_message():
     with pytest.raises(AdapterContractError) as caught:
-        plain_metadata({"x": b"a" * 10_000}, "v7")
+        plain_metadata({"x": b"a" * 10_000}, "the metadata of item 'v7'")
     assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("meta", [None, [], "a", 3, [("a", 1)]])
 def test_metadata_that_is_no_mapping_is_refused(meta):
     with pytest.raises(AdapterContractError, match=r"item 'v7' is .* must be a dict"):
-        plain_metadata(meta, "v7")
+        plain_metadata(meta, "the metadata of item 'v7'")

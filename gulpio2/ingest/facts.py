@@ -1,0 +1,133 @@
+"""What an adapter tells of itself and of its dataset, asked for before a run."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import AdapterContractError, GulpError, with_article
+from gulpio2.format.metadata import plain_metadata
+
+if TYPE_CHECKING:
+    from gulpio2.types import Adapter
+
+__all__ = ["AdapterFacts", "ask", "ask_for_facts", "count_items", "item_ids"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFacts:
+    """What the files beside the chunks say; nothing of it is asked for at the end.
+
+    An adapter that cannot tell it is refused before an item is stored.
+    """
+
+    options: Mapping[str, Any]
+    """The arguments that it was made with, where it knows them."""
+    labels: Mapping[str, int] | None
+    """Label to index; None without labels."""
+    metainfo: Mapping[str, Any]
+    """What holds for the dataset as a whole."""
+
+
+def ask_for_facts(adapter: Adapter) -> AdapterFacts:
+    """Ask for all that is told of a dataset beside its items.
+
+    Raises
+    ------
+    AdapterContractError
+        A method of the adapter raises, or gives something that JSON cannot hold.
+    """
+    labels = ask(adapter, "label_mapping")
+    if labels is not None:
+        labels = _labels(adapter, labels)
+    options = ask(adapter, "describe")
+    metainfo = ask(adapter, "metainfo")
+    return AdapterFacts(
+        {} if options is None else plain_metadata(options, _of(adapter, "describe()")),
+        labels,
+        {} if metainfo is None else plain_metadata(metainfo, _of(adapter, "metainfo")),
+    )
+
+
+def count_items(adapter: Adapter) -> int:
+    """Count the items of an adapter; as `ask`."""
+    try:
+        return len(adapter)
+    except Exception as cause:
+        raise _failed(adapter, "__len__()", cause) from cause
+
+
+def item_ids(adapter: Adapter) -> list[str] | None:
+    """List the ids of an adapter by position; None if it does not.
+
+    Raises
+    ------
+    AdapterContractError
+        They are more or fewer than its items; and as `ask`.
+    """
+    ids = ask(adapter, "item_ids")
+    if ids is None:
+        return None
+    try:
+        names = [str(id_) for id_ in ids]
+    except Exception as cause:
+        raise _failed(adapter, "item_ids()", cause) from cause
+    if len(names) != len(adapter):
+        raise AdapterContractError(
+            f"the adapter {type(adapter).__name__} lists {len(names)} ids for "
+            f"{len(adapter)} items"
+        )
+    return names
+
+
+def ask(adapter: Adapter, name: str) -> Any:
+    """Call a method that an adapter may have, or take the value of that name.
+
+    Returns
+    -------
+    object
+        None where it has no such thing.
+
+    Raises
+    ------
+    AdapterContractError
+        It raises; the message has the place. Errors of this package come through.
+    """
+    try:
+        found = getattr(adapter, name, None)
+        return found() if callable(found) else found
+    except GulpError:
+        raise
+    except Exception as cause:
+        raise _failed(adapter, name, cause) from cause
+
+
+def _failed(adapter: Adapter, name: str, cause: Exception) -> AdapterContractError:
+    place = traceback.extract_tb(cause.__traceback__)[-1]
+    return AdapterContractError(
+        f"{_of(adapter, name)} failed: {type(cause).__name__}: {cause} "
+        f"({place.filename}:{place.lineno}). Nothing was stored"
+    )
+
+
+def _of(adapter: Adapter, name: str) -> str:
+    return f"{name} of the adapter {type(adapter).__name__}"
+
+
+def _labels(adapter: Adapter, labels: Any) -> dict[str, int]:
+    if not isinstance(labels, Mapping):
+        raise AdapterContractError(
+            f"{_of(adapter, 'label_mapping()')} gives "
+            f"{with_article(type(labels).__name__)}; it must give a dict of labels to "
+            "their numbers, or None"
+        )
+    plain = plain_metadata(labels, _of(adapter, "label_mapping()"))
+    for label, number in plain.items():
+        if type(number) is not int:
+            raise AdapterContractError(
+                f"{_of(adapter, 'label_mapping()')} gives {number!r} for {label!r}; a "
+                "label has a whole number"
+            )
+    return plain
