@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.codecs.jpeg import MAX_PIXELS
 from gulpio2.codecs.pixels import to_storable
+from gulpio2.errors import IngestSettingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +38,11 @@ def resized_shape(height: int, width: int, short_edge: int) -> tuple[int, int]:
     height, width : int
         Pixels; larger than before where the short edge is.
 
+    Raises
+    ------
+    IngestSettingError
+        A ``ValueError``: it would be too large for memory.
+
     Examples
     --------
     >>> resized_shape(480, 640, 256), resized_shape(240, 427, 256)
@@ -47,8 +54,16 @@ def resized_shape(height: int, width: int, short_edge: int) -> tuple[int, int]:
         return height, width
     # In this order and in doubles: another order gives other sizes.
     if height < width:
-        return short_edge, int(short_edge * (width / height))
-    return int(short_edge * (height / width)), short_edge
+        shape = short_edge, int(short_edge * (width / height))
+    else:
+        shape = int(short_edge * (height / width)), short_edge
+    if shape[0] * shape[1] > MAX_PIXELS:
+        raise IngestSettingError(
+            f"a frame of {height}x{width} (height x width) would become one of "
+            f"{shape[0]}x{shape[1]} with a short edge of {short_edge}: more than "
+            f"{MAX_PIXELS} pixels. Give a smaller size, or set GULPIO2_MAX_PIXELS"
+        )
+    return shape
 
 
 def resize_pixels(pixels: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:

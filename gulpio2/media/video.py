@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import IngestSettingError, SourceReadError
 from gulpio2.media.clock import Shown
 from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate, rescale
 from gulpio2.media.indexing import FramesByIndex
@@ -265,6 +265,8 @@ class VideoFrames(FramesByIndex):
         try:
             convert = converter.convert_later if later else converter.convert
             image = convert(frame)
+        except IngestSettingError:  # the size that is asked for, not the video
+            raise
         except (av.FFmpegError, ValueError) as cause:
             raise SourceReadError(
                 f"Video {str(self.path)!r} has frames that cannot be converted: "

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from gulpio2.errors import AdapterContractError, ImageNotFoundError
+from gulpio2.codecs.jpeg import MAX_PIXELS
+from gulpio2.errors import (
+    AdapterContractError,
+    ImageNotFoundError,
+    IngestSettingError,
+)
 from gulpio2.media.resize import (
     resize_by_short_edge,
     resize_images,
@@ -43,6 +48,11 @@ def test_the_long_edge_is_cut_to_a_whole_number(shape, size, expected):
     height=st.integers(1, 5000), width=st.integers(1, 5000), size=st.integers(1, 3000)
 )
 def test_the_short_edge_is_always_the_size(height, width, size):
+    longer, shorter = max(height, width), min(height, width)
+    if size * int(size * (longer / shorter)) > MAX_PIXELS:
+        with pytest.raises(IngestSettingError, match="more than 134217728 pixels"):
+            resized_shape(height, width, size)
+        return
     new = resized_shape(height, width, size)
     assert min(new) == size
     assert (new[0] < new[1]) <= (height < width)
@@ -134,3 +144,10 @@ def test_without_a_size_images_are_read_as_they_are(tmp_path, drawn):
     Image.fromarray(drawn).save(tmp_path / "a.png")
     (image,) = resize_images(map(str, [tmp_path / "a.png"]))
     assert np.array_equal(image, drawn)
+
+
+def test_a_size_that_no_memory_holds_is_refused_and_not_tried(tmp_path):
+    image = tmp_path / "wide.png"
+    Image.fromarray(np.zeros((2, 3000, 3), np.uint8)).save(image)
+    with pytest.raises(IngestSettingError, match=r"2x3000 .* one of 1000x1500000 with"):
+        resize_by_short_edge(image, 1000)
