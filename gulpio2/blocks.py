@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.plan import cover_neighbours, plan_reads
+from gulpio2.format.plan import cover_neighbours, first_empty, plan_reads
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.threads import ask_for_help, work_together
 
@@ -185,8 +185,8 @@ def plan_blocks(
         else:
             blocks.append(Block(request, offset, length, members, first))
     if planned < len(spans):
-        empty = next(k for k, span in enumerate(spans) if span[1] == 0)
-        raise CorruptFrameError(f"{request.place(empty)}: the record is empty")
+        where = request.place(first_empty(spans))
+        raise CorruptFrameError(f"{where}: the record is empty")
     return blocks
 
 

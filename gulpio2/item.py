@@ -197,8 +197,8 @@ class StoredItem:
         """Shape that the first frame has when it is decoded like this."""
         if not self.num_frames:
             return (0, 0, 3)
+        (jpeg,) = fetch_jpegs(self.request([0]))
         try:
-            (jpeg,) = fetch_jpegs(self.request([0]))
             return FrameDecoder(bytes(jpeg), options).shape
         except CorruptFrameError as cause:
             raise CorruptFrameError(f"{self._place(0)}: {cause}") from cause

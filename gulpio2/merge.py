@@ -224,11 +224,12 @@ def _present_chunks(parts: list[_Part], target: StrPath) -> dict[tuple[Path, int
 def _refuse_repeats(
     parts: list[_Part], target: StrPath, present: dict[tuple[Path, int], int]
 ) -> None:
+    brought = set(present.values())
     with GulpDirectory(target) as directory:
         owners = {
             id_: Path(target)
             for id_, number in directory.chunk_lookup.items()
-            if number not in present.values()
+            if number not in brought
         }
     for part in parts:
         for ids in part.chunks.values():
@@ -298,10 +299,14 @@ def _bring_data(
 
 def _write_records(parts: list[_Part], out: Store, target: StrPath) -> None:
     """Write the list of failures and the manifest."""
-    failures = b"".join(_read(part.store, FAILURES_NAME) for part in parts)
-    if failures and failures not in _read(out, FAILURES_NAME):
-        before = _read(out, FAILURES_NAME)
-        out.write_atomically(FAILURES_NAME, before + failures)
+    before = _read(out, FAILURES_NAME).splitlines(keepends=True)
+    # Each once: an earlier merge may have brought those of some parts.
+    lines = dict.fromkeys(before)
+    for part in parts:
+        own = _read(part.store, FAILURES_NAME).splitlines(keepends=True)
+        lines.update(dict.fromkeys(own))
+    if list(lines) != before:
+        out.write_atomically(FAILURES_NAME, b"".join(lines))
     with GulpDirectory(target) as directory:
         manifest = directory.manifest
     runs = list(manifest.runs)

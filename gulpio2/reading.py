@@ -16,7 +16,7 @@ from gulpio2.codecs.decode import decoder_for
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.codecs.options import AS_STORED
 from gulpio2.errors import CorruptFrameError, FormatError, with_article
-from gulpio2.format.plan import plan_reads
+from gulpio2.format.plan import first_empty, plan_reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,13 +57,22 @@ def fetch_jpegs(request: FrameRequest) -> list[memoryview]:
     list of memoryview
         In the order of the request.
 
+    Raises
+    ------
+    CorruptFrameError
+        A record is empty, or is not what its checksum says.
+
     Notes
     -----
     Neighbours share one read; see `gulpio2.format.plan.plan_reads`.
     """
     spans = request.spans
     jpegs = [memoryview(b"")] * len(spans)
-    for read in plan_reads(spans):
+    reads = plan_reads(spans)
+    if sum(len(read.members) for read in reads) < len(spans):
+        where = request.place(first_empty(spans))
+        raise CorruptFrameError(f"{where}: the record is empty")
+    for read in reads:
         block = request.read_at(read.offset, read.length)
         view = memoryview(block)
         for member in read.members:

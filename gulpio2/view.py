@@ -113,7 +113,8 @@ class GulpView(ReadingVerbs):
             if row is None:
                 raise ItemNotFoundError(
                     f"no item {id_!r} in {directory.output_dir} ({len(index)} items; "
-                    "`gulp2 ls` lists them)"
+                    "`gulp2 ls` lists them)",
+                    id_,
                 )
             rows[row] = None
         self._set(directory, np.fromiter(rows, np.int64, len(rows)))
@@ -250,7 +251,8 @@ class GulpView(ReadingVerbs):
         if id_ not in self:
             raise ItemNotFoundError(
                 f"no item {str(id_)!r} in a view of {len(self)} items of "
-                f"{self.output_dir}"
+                f"{self.output_dir}",
+                str(id_),
             )
         return self.directory.item(id_)
 

@@ -237,6 +237,16 @@ def test_a_merge_that_is_killed_anywhere_is_finished_by_merging_again(tmp_path, 
     assert number > 30
 
 
+def test_what_failed_in_a_part_is_listed_once_however_often_it_is_merged(tmp_path):
+    parts = ingest_shards(tmp_path, 2, num_items=8)
+    GulpIngestor(Named("other", num_items=4, bad=[1, 2]), tmp_path / "o", 2, 1).run()
+    merge_directories(parts, tmp_path / "all")
+    merge_directories([*parts, tmp_path / "o"], tmp_path / "all")
+    merge_directories([tmp_path / "o", *parts], tmp_path / "all")
+    lines = (tmp_path / "all" / "failures.jsonl").read_text().splitlines()
+    assert [json.loads(line)["position"] for line in lines] == [5, 1, 2]
+
+
 def test_an_id_in_two_parts_is_refused_and_nothing_is_written(tmp_path):
     ingest(tmp_path / "a", num_items=3)
     ingest(tmp_path / "b", num_items=4, per_chunk=4)

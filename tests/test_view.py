@@ -67,8 +67,9 @@ def test_items_outside_are_not_found(directory):
     for read in (view.item, view.read_frames, view.read_clip, view.read_jpegs):
         with pytest.raises(ItemNotFoundError, match=r"no item 'item5' in a view of 3"):
             read("item5")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError) as caught:
         view["item5"]
+    assert caught.value.args == ("item5",)
     with pytest.raises(ItemNotFoundError):
         view.read_clips([("item0", 0), ("item5", 0)])
 
@@ -124,8 +125,9 @@ def test_views_nest_and_keep_the_order(directory):
 
 
 def test_an_unknown_item_makes_no_view(directory):
-    with pytest.raises(ItemNotFoundError, match="no item 'nobody'"):
+    with pytest.raises(ItemNotFoundError, match="no item 'nobody'") as caught:
         directory.view(["item1", "nobody"])
+    assert caught.value.args == ("nobody",)
 
 
 def test_the_table_has_a_row_per_item(directory):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin, label_key
 from gulpio2.adapters.settings import check_choice
-from gulpio2.adapters.sources import image_frames
+from gulpio2.adapters.sources import IMAGE_FORMATS, image_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.errors import SourceReadError
 
@@ -169,18 +169,7 @@ class ImageFolderAdapter(FolderTreeAdapter):
     """
 
     known_endings = frozenset(
-        (
-            ".jpg",
-            ".jpeg",
-            ".png",
-            ".bmp",
-            ".webp",
-            ".tif",
-            ".tiff",
-            ".gif",
-            ".ppm",
-            ".pgm",
-        )
+        f".{ending}" for ending in (*IMAGE_FORMATS, "gif", "ppm", "pgm")
     )
 
     def __init__(

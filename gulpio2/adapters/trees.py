@@ -122,9 +122,8 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
             rows.append({"id": id_, "label": label, "path": parent})
         if left_out:
             logger.warning(
-                "%d files below %s are left out for their endings: %s. Name the "
-                "endings to take in file_extensions",
-                sum(left_out.values()),
+                "files below %s are left out for their endings: %s. Name the endings "
+                "to take in file_extensions",
                 folder,
                 ", ".join(f"{ending} ({n})" for ending, n in sorted(left_out.items())),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.settings import checked_frame_rate
-from gulpio2.adapters.sources import video_frames
+from gulpio2.adapters.sources import VIDEO_FORMATS, video_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 
 if TYPE_CHECKING:
@@ -45,23 +45,7 @@ class VideoFolderAdapter(FolderTreeAdapter):
     Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
     """
 
-    known_endings = frozenset(
-        (
-            ".mp4",
-            ".webm",
-            ".mkv",
-            ".avi",
-            ".mov",
-            ".m4v",
-            ".mpg",
-            ".mpeg",
-            ".wmv",
-            ".flv",
-            ".ts",
-            ".ogv",
-            ".3gp",
-        )
-    )
+    known_endings = frozenset(f".{ending}" for ending in VIDEO_FORMATS)
 
     def __init__(
         self,

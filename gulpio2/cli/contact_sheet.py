@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gulpio2.cli.summary import spread
-from gulpio2.errors import CorruptFrameError
+from gulpio2.errors import GulpError
+from gulpio2.tolerant import is_damage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,9 @@ def _draw_frame(box: Image, item: StoredItem, index: int) -> None:
     height, width = box.shape[:2]
     try:
         frame = item.read_frames([index])[0]
-    except CorruptFrameError:
+    except GulpError as error:
+        if not is_damage(error):
+            raise
         cv2.rectangle(box, (0, 0), (width - 1, height - 1), _DAMAGED, 1)
         cv2.line(box, (0, 0), (width - 1, height - 1), _DAMAGED, 1)
         cv2.line(box, (0, height - 1), (width - 1, 0), _DAMAGED, 1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
+    is_like,
     json_option,
     open_gulp_directory,
+    pattern_argument,
     verbosity_options,
 )
 from gulpio2.cli.terminal import escape, size, write_lines
@@ -36,12 +37,7 @@ __all__ = ["ls"]
     ],
 )
 @directory_argument
-@argument(
-    "pattern",
-    metavar="[PATTERN]",
-    required=False,
-    help="Only ids like this; * and ? stand for other characters, / among them.",
-)
+@pattern_argument
 @click.option(
     "--where",
     metavar="CONDITION",
@@ -78,7 +74,7 @@ def ls(
         ids = [
             id_
             for id_ in _chosen(opened, where)
-            if pattern is None or fnmatch.fnmatchcase(id_, pattern)
+            if pattern is None or is_like(id_, pattern)
         ]
         if as_json:
             write_lines(json.dumps(_row(opened, id_)) for id_ in ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 __all__ = [
     "directory_argument",
     "dry_run_option",
+    "is_like",
     "json_option",
     "open_gulp_directory",
     "overwrite_option",
+    "pattern_argument",
     "require_gulp_directory",
     "verbosity_options",
 ]
@@ -33,6 +36,13 @@ directory_argument = argument(
     help="A gulp directory.",
 )
 
+pattern_argument = argument(
+    "pattern",
+    metavar="[PATTERN]",
+    required=False,
+    help="Only ids like this: with *, ? and [abc] as in a shell, but for / too.",
+)
+
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace files that are there already."
 )
@@ -40,6 +50,11 @@ overwrite_option = click.option(
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Say what would be written, and write nothing."
 )
+
+
+def is_like(id_: str, pattern: str) -> bool:
+    """Compare an id with a pattern, or with itself: ids may have brackets."""
+    return id_ == pattern or fnmatch.fnmatchcase(id_, pattern)
 
 
 def json_option(what: str) -> Callable[[Any], Any]:

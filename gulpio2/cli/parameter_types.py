@@ -80,14 +80,14 @@ class FrameChoice(ParamType):
         for part in str(value).split(","):
             bounds = [bound.strip() for bound in part.split(":")]
             wrong = [b for b in bounds if b and not _INDEX.fullmatch(b)]
-            if wrong or len(bounds) > 3 or bounds == [""] or bounds[2:] in (["0"],):
+            numbers = [int(b) if b and not wrong else None for b in bounds]
+            if wrong or len(bounds) > 3 or bounds == [""] or numbers[2:] == [0]:
                 self.fail(
                     f"{part!r} chooses no frames; write an index, or start:stop:step "
                     "as in Python, or several with commas between.",
                     param,
                     ctx,
                 )
-            numbers = [int(bound) if bound else None for bound in bounds]
             if len(numbers) == 1 and numbers[0] is not None:
                 chosen.append(numbers[0])
             else:

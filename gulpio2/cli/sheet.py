@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import fnmatch
 from pathlib import Path
 
 import click
 
-from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     dry_run_option,
+    is_like,
     open_gulp_directory,
     overwrite_option,
+    pattern_argument,
     verbosity_options,
 )
 from gulpio2.cli.terminal import count, escape, is_quiet
@@ -29,12 +30,7 @@ __all__ = ["sheet"]
     ],
 )
 @directory_argument
-@argument(
-    "pattern",
-    metavar="[PATTERN]",
-    required=False,
-    help="Only ids like this; * and ? stand for other characters, / among them.",
-)
+@pattern_argument
 @click.option(
     "--items",
     "num_items",
@@ -87,7 +83,7 @@ def sheet(
         ids = [
             id_
             for id_ in opened.merged_meta_dict
-            if pattern is None or fnmatch.fnmatchcase(id_, pattern)
+            if pattern is None or is_like(id_, pattern)
         ]
         if not ids:
             what = "has no items" if pattern is None else f"has no id like {pattern!r}"

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import read_header
-from gulpio2.errors import CorruptFrameError, ReadRangeError
+from gulpio2.errors import GulpError
+from gulpio2.tolerant import is_damage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +155,9 @@ def _add_frame_size(summary: Summary, item: StoredItem) -> None:
     summary.sampled_items += 1
     try:
         header = read_header(item.read_jpegs([0])[0])
-    except (CorruptFrameError, ReadRangeError):
+    except GulpError as error:
+        if not is_damage(error):
+            raise
         summary.unreadable.append(item.id_)
         return
     colour = "grey" if header.colorspace == "Gray" else _chroma(header.subsampling)

@@ -10,7 +10,13 @@ from gulpio2.errors import IngestSettingError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Read", "calculate_chunk_slices", "cover_neighbours", "plan_reads"]
+__all__ = [
+    "Read",
+    "calculate_chunk_slices",
+    "cover_neighbours",
+    "first_empty",
+    "plan_reads",
+]
 
 # Bytes. Reading over a gap this large costs less than a read of its own: a warm read
 # moves some 10 GB/s, and with what is done about each one takes ten microseconds. Every
@@ -123,6 +129,11 @@ def cover_neighbours(
     if num_bytes <= whole <= min(num_bytes + max_gap, max_read) and 0 not in lengths:
         return start, whole
     return None
+
+
+def first_empty(spans: Sequence[tuple[int, int]]) -> int:
+    """Find the first record without bytes, which no read covers; there is one."""
+    return next(number for number, span in enumerate(spans) if not span[1])
 
 
 def _in_order(

@@ -94,8 +94,10 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
     sign = partial_name("ingest.run", new_token())
     store.create(sign).close()
     futures: set[Future[TaskResult]] = set()
+    report = _Reporter(progress)
 
     def submit(task: Task) -> Future[TaskResult]:
+        report.raise_error()
         future = executor.submit(_run_shipped, digest, shared, sign, task)
         futures.add(future)
         future.add_done_callback(tell)
@@ -106,13 +108,14 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
         if not future.cancelled() and future.exception() is None:
             result = future.result()
             for part in result.parts:
-                progress(
+                report(
                     items=len(part.ids), frames=part.frames, num_bytes=part.num_bytes
                 )
-            progress(failures=len(result.failures))
+            report(failures=len(result.failures))
 
     try:
         yield submit
+        report.raise_error()
     except BaseException:
         for future in list(futures):
             future.cancel()
@@ -157,7 +160,10 @@ def in_worker_processes(
     told, tell = context.Pipe(duplex=False)
     cores = SharedCores(num_workers)
     slots = WorkerSlots(context, num_workers)
-    listener = _Listener(told, progress)
+    report = _Reporter(progress)
+    listener = threading.Thread(
+        target=_pass_on, args=(told, report), name="gulpio2-progress", daemon=True
+    )
     pool = ProcessPoolExecutor(
         num_workers,
         mp_context=context,
@@ -167,7 +173,7 @@ def in_worker_processes(
     listener.start()
 
     def submit(task: Task) -> Future[TaskResult]:
-        listener.raise_error()
+        report.raise_error()
         with hold_interrupts(), warnings.catch_warnings():
             # Python 3.12 warns of forking while there are threads. Ours only waits on
             # a queue, and the workers take no lock that it holds.
@@ -210,7 +216,7 @@ def in_worker_processes(
     if broken is not None:
         crashes = blame(workers, slots.at_work())
         raise CrashedWorkersError(crashes) if crashes else broken
-    listener.raise_error()
+    report.raise_error()
 
 
 class SharedCores:
@@ -276,32 +282,34 @@ def _kill(processes: Iterable[BaseProcess]) -> None:
         process.kill()
 
 
-class _Listener(threading.Thread):
-    """Passes on what workers tell, until None comes.
+class _Reporter:
+    """Tells a run's progress, in other threads than its own, until that fails."""
 
-    Where the one that is told fails, the rest is taken and dropped: workers wait for
-    room in a pipe that nobody reads.
-    """
-
-    def __init__(self, told: Connection, progress: Progress) -> None:
-        super().__init__(name="gulpio2-progress", daemon=True)
-        self._told = told
+    def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._error: BaseException | None = None
 
-    def run(self) -> None:
-        """Listen."""
-        while (counts := self._told.recv()) is not None:
-            if self._error is None:
-                try:
-                    self._progress(**counts)
-                except BaseException as error:  # noqa: BLE001  # raised in the run
-                    self._error = error
+    def __call__(self, **counts: int) -> None:
+        """Tell what was done."""
+        if self._error is None:
+            try:
+                self._progress(**counts)
+            except BaseException as error:  # noqa: BLE001  # raised in the run
+                self._error = error
 
     def raise_error(self) -> None:
-        """Raise, in the thread of the run, what the one that is told has raised."""
+        """Raise, in the thread of the run, what telling it has raised."""
         if self._error is not None:
             raise self._error
+
+
+def _pass_on(told: Connection, report: _Reporter) -> None:
+    """Pass on what workers tell, until None comes.
+
+    Also where that fails: workers wait for room in a pipe that nobody reads.
+    """
+    while (counts := told.recv()) is not None:
+        report(**counts)
 
 
 # --- in the workers -------------------------------------------------------------

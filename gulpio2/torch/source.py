@@ -115,7 +115,9 @@ class GulpSource:
         ]
         if not numbers:
             raise ItemNotFoundError(
-                f"no item {id_!r} in {self!r}, which an annotation names: {dict(entry)}"
+                f"no item {id_!r} in {self!r}, which an annotation names: "
+                f"{dict(entry)}",
+                id_,
             )
         if len(numbers) > 1:
             raise ValueError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import CorruptFrameError
-from gulpio2.format.plan import cover_neighbours, plan_reads
+from gulpio2.format.plan import cover_neighbours, first_empty, plan_reads
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def locate_clip(
         reads.append(Places(offset, length, own_rows, own_spans))
         found += len(members)
     if found < len(spans):
-        empty = next(k for k, span in enumerate(spans) if span[1] == 0)
+        empty = first_empty(spans)
         raise CorruptFrameError(
             f"item {id_!r} of {reader!r}, frame {indices[empty]}: the record is empty"
         )

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from gulpio2.adapters import VideoFolderAdapter
+from gulpio2.adapters.sources import VIDEO_FORMATS
 from gulpio2.errors import IngestSettingError, SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
@@ -42,7 +43,6 @@ def test_videos_of_other_endings_are_spoken_of(videos, caplog):
     (videos / "a" / "notes.txt").write_bytes(b"")
     assert len(VideoFolderAdapter(videos, "out")) == 2
     (record,) = caplog.records
-    assert "2 files below" in record.getMessage()
     assert ".MOV (1), .mkv (1). Name the endings" in record.getMessage()
 
 
@@ -69,3 +69,11 @@ def test_an_unreadable_video_costs_its_own_item_only(videos):
     with pytest.raises(SourceReadError, match=r"a/1\.mp4"):
         list(first["frames"])
     assert len(list(second["frames"])) == 7
+
+
+def test_every_ending_of_a_video_is_told_where_it_is_left_out(tmp_path, caplog):
+    for ending in sorted(VIDEO_FORMATS):
+        (tmp_path / f"x.{ending}").touch()
+    VideoFolderAdapter(tmp_path, tmp_path / "out", file_extensions=[".none"])
+    for ending in VIDEO_FORMATS:
+        assert f".{ending} (1)" in caplog.text

@@ -8,7 +8,7 @@ import pytest
 
 from gulpio2 import GulpChunk
 
-STRANGE = ["a/b", "line\nbreak", "\x1b[31mred", "ümlaut", "7"]
+STRANGE = ["a/b", "b[1]", "line\nbreak", "\x1b[31mred", "ümlaut", "7"]
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def test_control_characters_are_escaped_for_people_and_kept_for_programs(
 ):
     assert gulp2("ls", strange).stdout.splitlines() == [
         "a/b",
+        "b[1]",
         r"line\nbreak",
         r"\x1b[31mred",
         "ümlaut",
@@ -40,12 +41,12 @@ def test_control_characters_are_escaped_for_people_and_kept_for_programs(
         if line
     ]
     assert [row["id"] for row in rows] == STRANGE
-    assert rows[4] == {
+    assert rows[5] == {
         "id": "7",
         "frames": 0,
         "bytes": 0,
         "chunk": 0,
-        "meta": {"n": 4, "text": "\x07"},
+        "meta": {"n": 5, "text": "\x07"},
     }
     assert "\x07" not in gulp2("ls", "--long", strange).stdout
 
@@ -60,6 +61,10 @@ def test_the_long_form_has_frames_size_chunk_and_metadata(gulp2, gulped):
 def test_a_pattern_chooses_ids(gulp2, gulped, strange):
     assert gulp2("ls", gulped, "item[12]").stdout.split() == ["item1", "item2"]
     assert gulp2("ls", strange, "a*").stdout.split() == ["a/b"]
+
+
+def test_an_id_is_like_itself(gulp2, strange):
+    assert gulp2("ls", strange, "b[1]").stdout == "b[1]\n"
 
 
 def test_no_match_is_exit_status_1(gulp2, gulped):

@@ -49,7 +49,9 @@ def test_frames_are_chosen_as_in_python(text, chosen):
     assert FrameChoice().convert(text, None, None) == chosen
 
 
-@pytest.mark.parametrize("text", ["", "a", "1.5", "1:2:3:4", "::0", "1,,2", "0x1"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "1.5", "1:2:3:4", "::0", "::00", "::-0", "1,,2", "0x1"]
+)
 def test_what_chooses_no_frames_is_refused(text):
     with pytest.raises(click.BadParameter, match="chooses no frames"):
         FrameChoice().convert(text, None, None)

@@ -68,6 +68,16 @@ def test_damaged_empty_grey_and_upright_items_have_their_place(tmp_path):
     assert (sheet[146 + 26 : 2 * 146] == 24).all(), "something drawn for no frames"
 
 
+def test_a_file_that_was_cut_leaves_the_rest_to_be_seen(gulp2, gulped):
+    data = gulped / "data_1.gulp"
+    data.write_bytes(data.read_bytes()[:1000])
+    gulp2("sheet", gulped)
+    picture = read("contact_sheet.png")
+    boxes = [picture[4 + row * 146 + 22 : (row + 1) * 146] for row in range(4)]
+    crossed = [(box.reshape(-1, 3) == (200, 60, 60)).all(axis=1).any() for box in boxes]
+    assert crossed == [False, False, True, True]
+
+
 def test_a_pattern_chooses_items(gulp2, gulped):
     result = gulp2("sheet", gulped, "item[13]", "-o", "x.png", "--items", 1)
     assert result.stdout == "x.png: 1 item of 2\n"

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -49,6 +50,22 @@ def test_an_error_of_the_one_that_is_told_ends_the_run(tmp_path):
         FrameAdapter(num_items=NUM_ITEMS, num_frames=1), tmp_path, 1, 2, resume=True
     ).run()
     assert (report.items, len(GulpDirectory(tmp_path))) == (NUM_ITEMS, NUM_ITEMS)
+
+
+@pytest.mark.parametrize("num_items", [1, 8])
+def test_it_ends_a_run_on_an_executor_too(tmp_path, num_items):
+    def refuse(**_counts):
+        raise BrokenPipeError("nobody reads the bar")
+
+    adapter = FrameAdapter(num_items=num_items, num_frames=1)
+    with ThreadPoolExecutor(1) as executor:
+        run = GulpIngestor(
+            adapter, tmp_path, 1, 1, executor=executor, progress=refuse
+        ).run
+        with pytest.raises(BrokenPipeError, match="nobody reads the bar"):
+            run()
+    GulpIngestor(adapter, tmp_path, 1, 1, resume=True).run()
+    assert len(GulpDirectory(tmp_path)) == num_items
 
 
 def test_a_process_that_the_program_forks_meanwhile_is_not_waited_for(tmp_path):

@@ -241,7 +241,8 @@ class IndexedEntry(OrderedDict[str, Any]):
         return OrderedDict, (list(self.items()),)
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, which would make it slow to make, for each clip.
+@dataclass(slots=True, eq=False)
 class IndexRecord:
     """What an index says of an item. See `gulpio2.item.ItemRecord`."""
 
