@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.folders import find_images_in_folder, get_single_video_path
-from gulpio2.media.indexing import FramesByIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from fractions import Fraction
+    from collections.abc import Iterable
 
     from gulpio2.media.frame_rate import FrameRate
     from gulpio2.media.images import ImageFrames
-    from gulpio2.types import FrameSource, JsonValue, StoredFrame, StrPath
+    from gulpio2.types import FrameSource, StrPath
 
 __all__ = [
     "IMAGE_FORMATS",
@@ -40,46 +39,6 @@ VIDEO_FORMATS = frozenset(
         "mts", "ogv", "ts", "webm", "wmv",
     }
 )  # fmt: skip
-
-
-class DeferredFrames(FramesByIndex):
-    """Frames of a source that is found when they are first needed.
-
-    Parameters
-    ----------
-    find : callable
-        Takes nothing and gives the frame source, or raises. Called once.
-    """
-
-    def __init__(self, find: Callable[[], FrameSource]) -> None:
-        self._find = find
-        self._found: FrameSource | None = None
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield each frame as an array; see `gulpio2.types.FrameSource`."""
-        return iter(self._source())
-
-    def __len__(self) -> int:
-        """Count the frames; finds the source, and may have to read it."""
-        return len(self._source())
-
-    def stored(self) -> Iterator[StoredFrame]:
-        """Yield each frame in the form in which it is best stored."""
-        return self._source().stored()
-
-    @property
-    def time_base(self) -> Fraction | None:
-        """Seconds per tick; None where frames have no times."""
-        return self._source().time_base
-
-    def source_info(self) -> dict[str, JsonValue]:
-        """Facts of the source file for the map."""
-        return self._source().source_info()
-
-    def _source(self) -> FrameSource:
-        if self._found is None:
-            self._found = self._find()
-        return self._found
 
 
 def video_frames(

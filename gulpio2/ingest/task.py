@@ -21,6 +21,7 @@ from gulpio2.errors import (
 from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
 from gulpio2.ingest.jobs import TaskResult
 from gulpio2.ingest.task_journal import Part, TaskJournal
+from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
@@ -205,20 +206,24 @@ class _TaskRun:
         """Store an item's frames, with more threads where cores are idle."""
         frames = item.frames
         idle = 0 if self.idle_cores is None else min(self.idle_cores(), MAX_HELPERS)
-        if idle > 0 and isinstance(frames, VideoFrames) and frames.threads == 1:
+        video = frames
+        if idle > 0 and isinstance(frames, DeferredFrames):
+            with contextlib.suppress(Exception):  # it is raised again below
+                video = frames.found()
+        if idle > 0 and isinstance(video, VideoFrames) and video.threads == 1:
             # The thread that takes the frames can decode them, which keeps another busy
             # with the rest. Where they are made smaller, decoding is most of the work.
-            frames.threads = idle + (frames.frame_size > 0)
+            video.threads = idle + (video.frame_size > 0)
             try:
                 return session.append(id_, item.meta, frames)
             except SourceReadError:
-                if frames.threads == 1:
+                if video.threads == 1:
                     raise
                 # Decoders of several threads notice damage elsewhere. What is told of
                 # an item must not depend on how it was decoded.
                 _logger.debug("item %r failed; again with one thread", id_)
             finally:
-                frames.threads = 1
+                video.threads = 1
         return session.append(id_, item.meta, frames)
 
     def _leave_out(self, item: PlacedItem, id_: str) -> None:

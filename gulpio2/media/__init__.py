@@ -2,6 +2,7 @@
 
 Video
     * `video`: `VideoFrames`, the frames of a file; loads what follows when needed.
+    * `indexing`: frames of a source by number. `deferred`: a source that is found late.
     * `wholeness`: compares a file with what its own structure says about its length.
     * `decode`: every frame of a stream, or an error.
     * `clock`: when a frame is shown.

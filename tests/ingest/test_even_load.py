@@ -2,28 +2,34 @@
 
 import threading
 from concurrent.futures import Future
+from functools import partial
+from typing import ClassVar
 
 import av
 import numpy as np
 import pytest
 
 from gulpio2 import GulpIngestor
-from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.adapters import AbstractDatasetAdapter, DeferredFrames
 from gulpio2.codecs.encoding import FrameEncoder
 from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.errors import StorageError
 from gulpio2.ingest.jobs import Job, Task
 from gulpio2.ingest.task import run_task
 from gulpio2.ingest.workers import SharedCores
 from gulpio2.media.video import VideoFrames
+from gulpio2.testing import make_frames
 from gulpio2.testing.faults import content
 
 
 class Videos(AbstractDatasetAdapter):
     """Whole video files."""
 
-    def __init__(self, paths, frame_size=-1):
+    def __init__(self, paths, frame_size=-1, *, deferred=False, source=VideoFrames):
         self.paths = sorted(paths)
         self.frame_size = frame_size
+        self.deferred = deferred
+        self.source = source
 
     def __len__(self):
         return len(self.paths)
@@ -33,7 +39,8 @@ class Videos(AbstractDatasetAdapter):
 
     def iter_data(self, slice_element=None):
         for path in self.paths[slice_element or slice(None)]:
-            frames = VideoFrames(path, frame_size=self.frame_size)
+            find = partial(self.source, path, frame_size=self.frame_size)
+            frames = DeferredFrames(find) if self.deferred else find()
             yield {"meta": {}, "frames": frames, "id": path.name}
 
 
@@ -74,14 +81,16 @@ def videos(tmp_path):
     return list(folder.iterdir())
 
 
+@pytest.mark.parametrize("deferred", [False, True])
 @pytest.mark.parametrize("frame_size", [-1, 64])
 def test_one_chunk_is_the_same_bytes_for_1_2_and_8_workers(
-    tmp_path, videos, frame_size
+    tmp_path, videos, frame_size, deferred
 ):
     folders = [tmp_path / str(workers) for workers in (1, 2, 8)]
     for folder in folders:
         report = GulpIngestor(
-            Videos(videos, frame_size), folder, 100, int(folder.name)
+            Videos(videos, frame_size, deferred=deferred),
+            *(folder, 100, int(folder.name)),
         ).run()
         assert report.items >= 4
         assert report.failures
@@ -123,6 +132,53 @@ def test_a_task_asks_for_idle_cores_and_leaves_no_thread(tmp_path, videos):
     assert max(asked) >= before + 2
     assert threading.active_count() == before
     assert VideoFrames(whole[0]).threads == 1
+
+
+class Watched(VideoFrames):
+    """Notes with how many threads it is decoded."""
+
+    threads_used: ClassVar[list[int]] = []
+
+    def deferred(self):
+        self.threads_used.append(self.threads)
+        return super().deferred()
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_idle_cores_decode_a_video_also_where_it_is_found_late(
+    tmp_path, videos, deferred
+):
+    (tmp_path / "out").mkdir()
+    Watched.threads_used.clear()
+    whole = [path for path in videos if "whole" in path.name]
+    adapter = Videos(whole, 64, deferred=deferred, source=Watched)
+    job = Job(
+        adapter, str(tmp_path / "out"), EncoderSettings(), "raise", None, frozenset()
+    )
+    run_task(job, Task(0, 0, 3), lambda **_: None, idle_cores=lambda: 2)
+    assert Watched.threads_used == [3, 3, 3]
+
+
+def test_a_source_that_is_not_found_costs_its_item(tmp_path):
+    def find():
+        raise StorageError(5, "the disk of the sources does not answer")
+
+    class Lost(AbstractDatasetAdapter):
+        def __len__(self):
+            return 2
+
+        def iter_data(self, slice_element=None):
+            for number in range(2)[slice_element or slice(None)]:
+                found = DeferredFrames(find) if number else make_frames(1)
+                yield {"meta": {}, "frames": found, "id": str(number)}
+
+    (tmp_path / "out").mkdir()
+    job = Job(
+        Lost(), str(tmp_path / "out"), EncoderSettings(), "raise", None, frozenset()
+    )
+    result = run_task(job, Task(0, 0, 2), lambda **_: None, idle_cores=lambda: 2)
+    assert list(result.parts[0].ids) == ["0"]
+    assert "does not answer" in result.failures[0].message
 
 
 @pytest.mark.parametrize(
