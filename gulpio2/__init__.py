@@ -37,8 +37,14 @@ _HOME = {
 }
 
 
+# Modules that 0.0.4 loads with the package: programs use them without an import.
+_MODULES = frozenset({"fileio", "utils"})
+
+
 def __getattr__(name: str) -> Any:
     """Load a public name from its module."""
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

@@ -43,3 +43,14 @@ def test_importing_takes_less_than_150_ms(python, tmp_path):
 def test_every_public_name_of_the_package_resolves(python, tmp_path):
     code = "import gulpio2; print(*(hasattr(gulpio2, n) for n in gulpio2.__all__))"
     assert set(run(python, code, tmp_path).split()) == {"True"}
+
+
+def test_modules_that_0_0_4_loads_with_the_package_are_there(python):
+    code = (
+        "import gulpio2, sys; assert 'numpy' not in sys.modules; "
+        "print(gulpio2.fileio.GulpChunk.__name__, gulpio2.utils._JPEG_WRITE_QUALITY)"
+    )
+    done = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["GulpChunk", "90"]

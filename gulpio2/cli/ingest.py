@@ -279,7 +279,7 @@ def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
         raise click.UsageError(str(cause)) from cause
     except GulpError:
         raise
-    except Exception as cause:
+    except (Exception, SystemExit) as cause:
         if cls.__module__.partition(".")[0] == "gulpio2":
             raise
         frames = traceback.extract_tb(cause.__traceback__)
@@ -441,6 +441,7 @@ def _plan(adapter: Any, settings: Settings) -> None:
             adapter,
             EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
             positions=positions,
+            stored=stored,
             progress=bar,
         )
     if settings.as_json:

@@ -22,6 +22,7 @@ from gulpio2.codecs.options import (
     DecodeOptions,
     decode_options,
 )
+from gulpio2.codecs.pixels import cmyk_to_rgb
 from gulpio2.errors import CorruptFrameError
 
 if TYPE_CHECKING:
@@ -268,17 +269,12 @@ class FrameDecoder:
         out.reshape(self.shape)[...] = full[self._region] if self._region else full
 
     def _decode_cmyk(self, data: memoryview) -> npt.NDArray[np.uint8]:
-        """Turn Adobe's inverted CMYK, the only kind that occurs, into RGB or grey.
-
-        Each of the four values is 255 for no ink, so a colour is its value times
-        black's.
-        """
-        cmyk = self._call(data, None)
-        rgb = (cmyk[..., :3].astype(np.uint16) * cmyk[..., 3:] + 127) // 255
+        """Turn Adobe's inverted CMYK, the only kind that occurs, into RGB or grey."""
+        rgb = cmyk_to_rgb(self._call(data, None))
         if self._as_grey:  # the weights of JFIF, in 1/1000
             weights = np.array([299, 587, 114], np.uint32)
             rgb = ((rgb * weights).sum(-1, keepdims=True) + 500) // 1000
-        return rgb.astype(np.uint8)
+        return np.asarray(rgb, np.uint8)
 
     def _decode_alone(self, data: memoryview, out: npt.NDArray[np.uint8]) -> None:
         """Decode a frame of the right size that is stored in another way."""

@@ -10,7 +10,7 @@ import numpy as np
 import simplejpeg
 
 from gulpio2.codecs.frame_header import with_factors_of_444
-from gulpio2.codecs.pixels import resample_plane, to_storable
+from gulpio2.codecs.pixels import cmyk_to_rgb, resample_plane, to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError
 from gulpio2.types import YuvFrame
 
@@ -27,7 +27,6 @@ __all__ = [
     "ceiling",
     "check_jpeg",
     "decode_frame",
-    "decode_into",
     "encode_frame",
     "img_to_jpeg_bytes",
     "jpeg_bytes_to_img",
@@ -191,39 +190,6 @@ def decode_frame(
     return out
 
 
-def decode_into(
-    data: bytes | memoryview,
-    out: npt.NDArray[np.uint8],
-    *,
-    max_pixels: int = MAX_PIXELS,
-) -> None:
-    """Decode a JPEG into memory that is already there.
-
-    Parameters
-    ----------
-    data : bytes-like
-        One JPEG.
-    out : numpy.ndarray
-        C-contiguous uint8 of the frame's own shape, as `JpegHeader.shape` gives it.
-    max_pixels : int, optional
-        A header that declares more is refused.
-
-    Raises
-    ------
-    CorruptFrameError
-        As `decode_frame`.
-    ValueError
-        `out` has another shape; the message gives both.
-    """
-    header = read_header(data)
-    refuse_above(max_pixels, header)
-    if out.shape != header.shape:
-        raise ValueError(
-            f"a frame of shape {header.shape} does not fit into {out.shape}"
-        )
-    _decode(data, header, out)
-
-
 def refuse_above(max_pixels: int, header: JpegHeader) -> None:
     """Refuse a frame that declares more pixels than are allowed.
 
@@ -246,7 +212,8 @@ def _decode(
     """Decode into `out`, which has the right shape."""
     try:
         if header.colorspace in ("CMYK", "YCCK"):
-            _decode_cmyk(data, out)
+            cmyk = simplejpeg.decode_jpeg(data, "CMYK", fastdct=True, fastupsample=True)
+            out[...] = cmyk_to_rgb(cmyk)
             return
         simplejpeg.decode_jpeg(
             data,
@@ -257,15 +224,6 @@ def _decode(
         )
     except ValueError as cause:
         raise CorruptFrameError(f"a damaged or cut JPEG: {cause}") from cause
-
-
-def _decode_cmyk(data: bytes | memoryview, out: npt.NDArray[np.uint8]) -> None:
-    """Turn Adobe's inverted CMYK, the only kind that occurs, into RGB.
-
-    Each of the four values is 255 for no ink, so a colour is its value times black's.
-    """
-    cmyk = simplejpeg.decode_jpeg(data, "CMYK", fastdct=True, fastupsample=True)
-    out[...] = (cmyk[..., :3].astype(np.uint16) * cmyk[..., 3:] + 127) // 255
 
 
 def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
@@ -286,9 +244,11 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
     Raises
     ------
     AdapterContractError
-        Something that is no image, or bytes that are no whole JPEG.
+        Something that is no image, bytes that are no whole JPEG, or more pixels than
+        readers allow.
     """
     if isinstance(frame, YuvFrame):
+        _refuse_unreadable(*frame.y.shape)
         return _encode_planes(frame, settings)
     if isinstance(frame, (bytes, bytearray, memoryview)):
         data = bytes(frame)
@@ -300,6 +260,7 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
             ) from cause
         return data
     pixels = to_storable(frame)
+    _refuse_unreadable(*pixels.shape[:2])
     if pixels.ndim == 2:
         encoded = simplejpeg.encode_jpeg(
             pixels[..., np.newaxis],
@@ -317,6 +278,15 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
             ),
         )
     return bytes(encoded)
+
+
+def _refuse_unreadable(height: int, width: int) -> None:
+    if height * width > MAX_PIXELS:
+        raise AdapterContractError(
+            f"a frame of {height}x{width} (height x width) is above the limit of "
+            f"{MAX_PIXELS} pixels, which readers refuse. Make it smaller, or set "
+            "GULPIO2_MAX_PIXELS, for readers too"
+        )
 
 
 def _encode_planes(frame: YuvFrame, settings: EncoderSettings) -> bytes:

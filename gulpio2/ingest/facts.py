@@ -55,24 +55,27 @@ def count_items(adapter: Adapter) -> int:
     """Count the items of an adapter; as `ask`."""
     try:
         return len(adapter)
-    except Exception as cause:
+    except (Exception, SystemExit) as cause:
         raise _failed(adapter, "__len__()", cause) from cause
 
 
 def item_ids(adapter: Adapter) -> list[str] | None:
     """List the ids of an adapter by position; None if it does not.
 
+    Nor where a class has another `iter_data` or ``len`` than that which its list of ids
+    goes with: a subclass of an adapter that gives further items, or other ids.
+
     Raises
     ------
     AdapterContractError
         They are more or fewer than its items; and as `ask`.
     """
-    ids = ask(adapter, "item_ids")
+    ids = ask(adapter, "item_ids") if _lists_its_own_items(adapter) else None
     if ids is None:
         return None
     try:
         names = [str(id_) for id_ in ids]
-    except Exception as cause:
+    except (Exception, SystemExit) as cause:
         raise _failed(adapter, "item_ids()", cause) from cause
     if len(names) != len(adapter):
         raise AdapterContractError(
@@ -100,11 +103,20 @@ def ask(adapter: Adapter, name: str) -> Any:
         return found() if callable(found) else found
     except GulpError:
         raise
-    except Exception as cause:
+    except (Exception, SystemExit) as cause:
         raise _failed(adapter, name, cause) from cause
 
 
-def _failed(adapter: Adapter, name: str, cause: Exception) -> AdapterContractError:
+def _lists_its_own_items(adapter: Adapter) -> bool:
+    for cls in type(adapter).__mro__:
+        if "item_ids" in vars(cls):
+            return True
+        if "iter_data" in vars(cls) or "__len__" in vars(cls):
+            break
+    return "item_ids" in getattr(adapter, "__dict__", {})
+
+
+def _failed(adapter: Adapter, name: str, cause: BaseException) -> AdapterContractError:
     place = traceback.extract_tb(cause.__traceback__)[-1]
     return AdapterContractError(
         f"{_of(adapter, name)} failed: {type(cause).__name__}: {cause} "
@@ -124,10 +136,16 @@ def _labels(adapter: Adapter, labels: Any) -> dict[str, int]:
             "their numbers, or None"
         )
     plain = plain_metadata(labels, _of(adapter, "label_mapping()"))
+    owners: dict[int, str] = {}
     for label, number in plain.items():
-        if type(number) is not int:
+        if type(number) is not int or number < 0:
             raise AdapterContractError(
                 f"{_of(adapter, 'label_mapping()')} gives {number!r} for {label!r}; a "
-                "label has a whole number"
+                "label has a whole number, from 0 on"
+            )
+        if owners.setdefault(number, label) != label:
+            raise AdapterContractError(
+                f"{_of(adapter, 'label_mapping()')} gives {number} for {label!r} and "
+                f"for {owners[number]!r}; each label has a number of its own"
             )
     return plain

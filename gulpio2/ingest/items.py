@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING",
     "PlacedItem",
+    "as_failure",
     "begin_worker",
     "check_item",
     "describe_failure",
@@ -75,7 +78,7 @@ def check_item(item: Any, position: int) -> PlacedItem:
     Raises
     ------
     AdapterContractError
-        Not a mapping with ``id``, ``meta`` and ``frames``.
+        Not a mapping with ``id``, ``meta`` and ``frames``; an id that is none.
     """
     if not isinstance(item, Mapping):
         raise AdapterContractError(
@@ -88,7 +91,15 @@ def check_item(item: Any, position: int) -> PlacedItem:
                 f"the adapter's item at position {position} has no {key!r}; it must "
                 f"have 'meta', 'frames' and 'id', and has {sorted(map(str, item))}"
             )
-    return PlacedItem(position, str(item["id"]), item["meta"], item["frames"])
+    id_ = item["id"]
+    # Of other kinds str() makes an id too, and 0.0.4 took it. These nobody has meant.
+    is_nan = isinstance(id_, float) and math.isnan(id_)
+    if id_ is None or isinstance(id_, bytes) or is_nan:
+        raise AdapterContractError(
+            f"the adapter's item at position {position} has the id {id_!r}; it must be "
+            "a string or an integer"
+        )
+    return PlacedItem(position, str(id_), item["meta"], item["frames"])
 
 
 def place_items(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
@@ -113,7 +124,7 @@ def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
     position = start
     try:
         _begin(position)
-        for item in adapter.iter_data(slice(start, stop)):
+        for item in _fresh(adapter).iter_data(slice(start, stop)):
             placed = _checked(item, position)
             if placed.id_ is not None:
                 given.add(placed.id_)
@@ -121,7 +132,7 @@ def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
             yield placed
             position += 1
             _begin(position if position < stop else NOTHING)
-    except Exception as error:  # noqa: BLE001  # the item boundary
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
     else:
@@ -129,14 +140,40 @@ def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
     for single in range(position, stop):
         _begin(single)
         try:
-            for item in adapter.iter_data(slice(single, single + 1)):
+            for item in _fresh(adapter).iter_data(slice(single, single + 1)):
                 placed = _checked(item, single)
                 _begin(single, placed.id_)
                 # An adapter that leaves positions out is behind its own count.
                 if placed.id_ is None or placed.id_ not in given:
                     yield placed
-        except Exception as error:  # noqa: BLE001  # the item boundary
-            yield PlacedItem(single, error=error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+            yield PlacedItem(single, error=as_failure(error))
+
+
+def _fresh(adapter: Adapter) -> Adapter:
+    """Copy an adapter for one call, as 0.0.4 gave each chunk a copy of its own.
+
+    Some leave in themselves what they were asked for, as that of 0.0.4 for lists of
+    images: ``self.data = self.data[slice_element]``.
+    """
+    if hasattr(type(adapter), "__del__"):
+        return adapter  # which may close what the copy shares with it
+    try:
+        return copy.copy(adapter)
+    except Exception:  # noqa: BLE001  # of a foreign class, that has its reasons
+        return adapter
+
+
+def as_failure(error: Exception | SystemExit) -> Exception:
+    """Give what failed an item; code that ends the program must not end the run."""
+    if isinstance(error, SystemExit):
+        failure = AdapterContractError(
+            f"the adapter ended the program: sys.exit({error.code!r}). Raise an "
+            "exception in its place"
+        )
+        failure.__cause__ = error
+        return failure
+    return error
 
 
 def _checked(item: Any, position: int) -> PlacedItem:

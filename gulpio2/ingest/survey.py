@@ -20,13 +20,13 @@ from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
 from gulpio2.errors import AdapterContractError, SourceReadError
 from gulpio2.format.records import pad_length
-from gulpio2.ingest.items import describe_failure, place_items
+from gulpio2.ingest.items import as_failure, describe_failure, place_items
 from gulpio2.ingest.surveyed import Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.items import PlacedItem
@@ -121,6 +121,7 @@ def survey(
     encoder: EncoderSettings,
     *,
     positions: Sequence[int] | None = None,
+    stored: Collection[str] = (),
     share: float = 0.01,
     least: int = 20,
     progress: Progress | None = None,
@@ -135,6 +136,8 @@ def survey(
         As for the ingest.
     positions : sequence of int, optional
         Of the items that are to be stored. Default: all.
+    stored : collection of str, optional
+        Ids that are in the directory, where the adapter lists none: they are noted.
     share : float, optional
         Part of the items to look at, spread evenly.
     least : int, optional
@@ -169,7 +172,7 @@ def survey(
     ]
     looks: dict[str, _Look] = {}
     odd: dict[str, list[str]] = {}
-    fails = {"unreadable", "no video stream", "no frames"}
+    fails = {"unreadable", "no video stream", "no frames", "id taken"}
     count = 0
     for place in itertools.chain(first, map(int, further)):
         sizes = [look.num_bytes for look in looks.values()]
@@ -180,6 +183,8 @@ def survey(
         count += 1
         found = _look_or_note(adapter, wanted[place], samples, odd)
         if found is not None:
+            if found[0] in looks or found[0] in stored:
+                odd.setdefault("id taken", []).append(f"item {found[0]!r}")
             looks[found[0]] = found[1]
         if progress is not None:
             progress(items=1)
@@ -231,7 +236,8 @@ def _look_or_note(
             if item.error is not None:
                 raise item.error
             look = _look_at(item, samples, odd)
-        except Exception as error:  # noqa: BLE001  # the item boundary
+        except (Exception, SystemExit) as cause:  # noqa: BLE001  # the item boundary
+            error = as_failure(cause)
             failure = describe_failure(adapter, position, item.id_, error)
             odd.setdefault(_kind_of(error), []).append(str(failure))
             return None

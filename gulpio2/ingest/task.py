@@ -18,7 +18,12 @@ from gulpio2.errors import (
     SourceReadError,
     StorageError,
 )
-from gulpio2.ingest.items import PlacedItem, describe_failure, place_items
+from gulpio2.ingest.items import (
+    PlacedItem,
+    as_failure,
+    describe_failure,
+    place_items,
+)
 from gulpio2.ingest.jobs import TaskResult
 from gulpio2.ingest.task_journal import Part, TaskJournal
 from gulpio2.media.deferred import DeferredFrames
@@ -189,8 +194,8 @@ class _TaskRun:
                 raise SourceReadError(f"item {item.id_!r} has no frames")
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001  # the item boundary
-            self.fail(item, error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+            self.fail(item, as_failure(error))
             return
         self.frames += num_frames
         self._unwritten = (item.position, item.id_)

@@ -1,4 +1,4 @@
-"""Finding source files: literal paths, never patterns.
+"""Finding source files in folders with literal names, never patterns.
 
 A folder may be called ``g[1]`` or ``a*``; nothing here takes its name for a glob.
 Hidden files and folders (a leading dot) are left out, as GulpIO2 0.0.4 did. A link
@@ -7,7 +7,9 @@ whose target is gone is listed: its item fails later, which is better than silen
 
 from __future__ import annotations
 
+import fnmatch
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,10 @@ __all__ = [
 ]
 
 
+# What makes a format a pattern.
+_PATTERN = re.compile(r"[*?\[]")
+
+
 def find_images_in_folder(
     folder: StrPath, formats: Iterable[str] = ("jpg",)
 ) -> list[str]:
@@ -36,15 +42,15 @@ def find_images_in_folder(
     folder : str or path object
         Taken literally, whatever characters it holds. It may be missing.
     formats : iterable of str
-        Endings without their dot, case-sensitive; a single str is one format.
+        Endings without their dot, case-sensitive, or patterns of such
+        (``"[jJ][pP][gG]"``); a single str is one format.
 
     Returns
     -------
     list of str
         Sorted paths, each beginning with `folder`; empty for a missing folder.
     """
-    endings = (formats,) if isinstance(formats, str) else tuple(formats)
-    return _files_in_folder(folder, tuple(f".{ending}" for ending in endings))
+    return _files_in_folder(folder, [formats] if isinstance(formats, str) else formats)
 
 
 def get_single_video_path(folder_name: StrPath, format_: str = "mp4") -> str:
@@ -55,7 +61,7 @@ def get_single_video_path(folder_name: StrPath, format_: str = "mp4") -> str:
     folder_name : str or path object
         Taken literally, whatever characters it holds.
     format_ : str
-        Ending without its dot, case-sensitive.
+        Ending without its dot, case-sensitive, or a pattern of such.
 
     Returns
     -------
@@ -68,7 +74,7 @@ def get_single_video_path(folder_name: StrPath, format_: str = "mp4") -> str:
         The folder is missing, or it holds no such file, or more than one. It is an
         ``AssertionError`` too.
     """
-    found = _files_in_folder(folder_name, (f".{format_}",))
+    found = _files_in_folder(folder_name, [format_])
     if len(found) != 1:
         folder = os.fspath(folder_name)
         what = f"{len(found)} files *.{format_}" if found else f"no file *.{format_}"
@@ -150,14 +156,24 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _files_in_folder(folder: StrPath, endings: tuple[str, ...]) -> list[str]:
+def _files_in_folder(folder: StrPath, formats: Iterable[str]) -> list[str]:
     path = os.fspath(folder)
+    endings, patterns = [], []
+    for each in formats:
+        if _PATTERN.search(each):
+            patterns.append(re.compile(fnmatch.translate(f"*.{each}")))
+        else:
+            endings.append(f".{each}")
+    plain = tuple(endings)
     try:
         with os.scandir(path or ".") as listing:
             return sorted(
                 join_path(path, entry.name)
                 for entry in listing
-                if entry.name.endswith(endings)
+                if (
+                    entry.name.endswith(plain)
+                    or any(pattern.match(entry.name) for pattern in patterns)
+                )
                 and not entry.name.startswith(".")
                 and not _is_folder(entry)
             )

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["resize_by_short_edge", "resize_images", "resize_pixels", "resized_shape"]
 
+# What OpenCV resizes as it is.
+_RESIZABLE = frozenset(
+    map(np.dtype, (np.uint8, np.uint16, np.int16, np.float32, np.float64))
+)
+
 
 def resized_shape(height: int, width: int, short_edge: int) -> tuple[int, int]:
     """Give the size of an image whose short edge has a given length.
@@ -103,14 +108,16 @@ def resize_by_short_edge(img: Any, size: int) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     img : numpy.ndarray, PIL image, str or path object
-        A path is read; an array or PIL image may be whatever `to_storable` takes.
+        A path is read; an array or PIL image may be whatever `to_storable` takes, and
+        an array also of other numbers, or of two or four channels (depth, flow).
     size : int
         Pixels; below 1 for no change.
 
     Returns
     -------
     numpy.ndarray
-        uint8: ``(H, W, 3)`` RGB, or ``(H, W)`` grey.
+        uint8: ``(H, W, 3)`` RGB, or ``(H, W)`` grey; of the type and the channels of
+        an array that is no frame.
 
     Raises
     ------
@@ -127,10 +134,32 @@ def resize_by_short_edge(img: Any, size: int) -> npt.NDArray[np.uint8]:
         from gulpio2.media.image_files import read_image
 
         pixels = read_image(img)
+    elif _is_no_frame(img):
+        return _resize_numbers(img, resized_shape(img.shape[0], img.shape[1], size))
     else:
         pixels = to_storable(img)
     height, width = pixels.shape[:2]
     return resize_pixels(pixels, resized_shape(height, width, size))
+
+
+def _is_no_frame(img: Any) -> bool:
+    """Tell an array of numbers that cannot be stored, but resized."""
+    if not isinstance(img, np.ndarray) or img.dtype.kind not in "biuf":
+        return False
+    if img.ndim == 2:
+        return bool(img.dtype != np.uint8)
+    return bool(img.ndim == 3 and img.dtype == np.uint8 and img.shape[2] in (2, 4))
+
+
+def _resize_numbers(
+    array: npt.NDArray[Any], shape: tuple[int, int]
+) -> npt.NDArray[Any]:
+    if array.dtype in _RESIZABLE:
+        return resize_pixels(array, shape)
+    resized = resize_pixels(array.astype(np.float64), shape)
+    if array.dtype.kind != "f":
+        resized = np.rint(resized)
+    return resized.astype(array.dtype)
 
 
 def resize_images(

@@ -160,3 +160,99 @@ def test_an_interrupt_is_put_off_until_the_process_is_forked():
         interrupt()
     assert reached
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class Cutting(FrameAdapter):
+    """Leaves in itself what it was asked for, as one of 0.0.4 does."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.numbers = list(range(len(self)))
+
+    def item_ids(self):
+        return None
+
+    def iter_data(self, slice_element=None):
+        self.numbers = self.numbers[slice_element or slice(None)]
+        for number in self.numbers:
+            if number == self.fails_at:
+                raise ValueError("this one cannot be read")
+            yield from super().iter_data(slice(number, number + 1))
+
+    fails_at = None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("fails_at", [None, 4])
+def test_what_an_adapter_does_to_itself_costs_no_item(tmp_path, workers, fails_at):
+    adapter = Cutting(num_items=10, num_frames=1)
+    adapter.fails_at = fails_at
+    report = GulpIngestor(adapter, tmp_path, 3, workers).run()
+    assert report.items == 10 - (fails_at is not None)
+    assert [failure.position for failure in report.failures] == [4] * (
+        fails_at is not None
+    )
+    assert adapter.numbers == list(range(10))
+
+
+def test_an_adapter_that_closes_what_it_has_is_not_copied(tmp_path):
+    class Closing(FrameAdapter):
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.closed = []
+
+        def iter_data(self, slice_element=None):
+            assert not self.closed
+            yield from super().iter_data(slice_element)
+
+        def __del__(self):
+            self.closed.append(True)
+
+    adapter = Closing(num_items=4, num_frames=1)
+    assert GulpIngestor(adapter, tmp_path, 1, 1).run().items == 4
+
+
+class Exiting(FrameAdapter):
+    """Ends the program where it should give an item, or its frames."""
+
+    where = "item"
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == "item1":
+                if self.where == "item":
+                    sys.exit(0)
+                item = {**item, "frames": self._exit()}
+            yield item
+
+    def _exit(self):
+        yield from make_frames(1)
+        sys.exit(0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("where", ["item", "frames"])
+def test_an_adapter_that_ends_the_program_loses_its_item_only(tmp_path, workers, where):
+    adapter = Exiting(num_items=3, num_frames=2)
+    adapter.where = where
+    report = GulpIngestor(adapter, tmp_path, 3, workers).run()
+    (failure,) = report.failures
+    assert failure.position == 1
+    assert "the adapter ended the program: sys.exit(0)" in failure.message
+    assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["item0", "item2"]
+
+
+@pytest.mark.parametrize("id_", [None, b"a", float("nan"), np.float64("nan")])
+def test_what_nobody_can_have_meant_for_an_id_is_refused(tmp_path, id_):
+    class Odd(FrameAdapter):
+        def item_ids(self):
+            return None
+
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                yield {**item, "id": id_ if item["id"] == "item1" else item["id"]}
+
+    report = GulpIngestor(Odd(num_items=3, num_frames=1), tmp_path, 3, 1).run()
+    (failure,) = report.failures
+    assert "it must be a string or an integer" in failure.message
+    assert report.items == 2

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import AdapterContractError, IngestSettingError
+from gulpio2.errors import (
+    AdapterContractError,
+    DuplicateIdError,
+    IngestSettingError,
+)
 from gulpio2.testing import FrameAdapter
 
 
@@ -52,6 +56,8 @@ def test_an_error_of_the_package_comes_through(tmp_path):
         ("label_mapping", ["run"], "gives a list; it must give a dict"),
         ("label_mapping", {"run": "1"}, "gives '1' for 'run'"),
         ("label_mapping", {"run": True}, "gives True for 'run'"),
+        ("label_mapping", {"run": -1}, "gives -1 for 'run'"),
+        ("label_mapping", {"a": 0, "b": 0}, "gives 0 for 'b' and for 'a'"),
         ("describe", {"x": {1, 2}}, r"cannot be stored as JSON: .* is a set"),
         ("metainfo", {"classes": {"run"}}, r"metainfo .* is a set \(at `\$\.classes`"),
         ("metainfo", ["run"], "it must be a dict"),
@@ -79,6 +85,42 @@ def test_what_it_tells_is_stored_as_json_has_it(tmp_path):
     with GulpDirectory(tmp_path) as directory:
         assert directory.metainfo == {"classes": ["run", "jump"], "version": 3}
         assert directory._load_label_dict() == {"run": 0, "jump": 1}
+
+
+class Prefixed(FrameAdapter):
+    """Gives other ids than the adapter that it is made of lists."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": f"train/{item['id']}"}
+
+
+class Limited(FrameAdapter):
+    """Has fewer items than the adapter that it is made of lists ids for."""
+
+    def __len__(self):
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("cls", "ids"), [(Prefixed, ["train/item0", "train/item1"]), (Limited, ["item0"])]
+)
+def test_a_list_of_ids_is_not_believed_where_a_subclass_gives_other_items(
+    cls, ids, tmp_path
+):
+    GulpIngestor(cls(num_items=2), tmp_path, 2, 1).run()
+    assert list(GulpDirectory(tmp_path).merged_meta_dict) == ids
+
+
+def test_a_subclass_that_lists_its_own_ids_is_held_to_them(tmp_path):
+    class Listing(Prefixed):
+        def item_ids(self):
+            return ["train/item0", "train/item1"]
+
+    ingestor = GulpIngestor(Listing(num_items=2), tmp_path, 1, 1)
+    ingestor.run()
+    with pytest.raises(DuplicateIdError):
+        ingestor.run()
 
 
 def test_all_is_asked_for_once_a_run(tmp_path):

@@ -203,3 +203,21 @@ def test_the_sample_is_one_percent_and_at_least_twenty(num_items):
 def test_a_period_in_the_items_is_met():
     positions = sample_positions(1000, least=100)
     assert len({position % 10 for position in positions}) == 10
+
+
+def test_ids_that_are_taken_are_seen_where_the_adapter_lists_none():
+    class Repeating(FrameAdapter):
+        def item_ids(self):
+            return None
+
+        def iter_data(self, slice_element=None):
+            for number in range(len(self))[slice_element or slice(None)]:
+                (item,) = super().iter_data(slice(number, number + 1))
+                yield {**item, "id": str(number % 6)}
+
+    found = survey(
+        Repeating(num_items=8, num_frames=2), EncoderSettings(), stored=["3"]
+    )
+    (oddity,) = found.oddities
+    assert (oddity.kind, oddity.sampled, oddity.fails) == ("id taken", 3, True)
+    assert sorted(oddity.examples) == ["item '0'", "item '1'", "item '3'"]

@@ -140,3 +140,17 @@ def test_the_current_folder_may_be_searched(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_files(".", [".jpg"]) == [("./a", "b.jpg")]
     assert find_files("", [".jpg"]) == [("./a", "b.jpg")]
+
+
+def test_a_format_may_be_a_pattern_of_endings(tmp_path):
+    for name in ("a.jpg", "b.JPG", "c.jpeg", "d.png", ".e.jpg"):
+        (tmp_path / name).touch()
+
+    def names(formats):
+        found = find_images_in_folder(tmp_path, formats)
+        return [Path(path).name for path in found]
+
+    assert names("[jJ][pP][gG]") == ["a.jpg", "b.JPG"]
+    assert names(["jp*g", "png"]) == ["a.jpg", "c.jpeg", "d.png"]
+    assert names("*") == ["a.jpg", "b.JPG", "c.jpeg", "d.png"]
+    assert Path(get_single_video_path(tmp_path, "pn?")).name == "d.png"

@@ -115,7 +115,9 @@ def test_a_missing_file_is_not_found(tmp_path, kind):
         resize_by_short_edge(path, -1)
 
 
-@pytest.mark.parametrize("image", [None, 7, np.zeros((2, 2))])
+@pytest.mark.parametrize(
+    "image", [None, 7, np.zeros((2, 2, 3)), np.zeros((2, 2), np.complex64)]
+)
 def test_what_is_neither_image_nor_path_is_refused(image):
     with pytest.raises(AdapterContractError):
         resize_by_short_edge(image, 10)
@@ -151,3 +153,24 @@ def test_a_size_that_no_memory_holds_is_refused_and_not_tried(tmp_path):
     Image.fromarray(np.zeros((2, 3000, 3), np.uint8)).save(image)
     with pytest.raises(IngestSettingError, match=r"2x3000 .* one of 1000x1500000 with"):
         resize_by_short_edge(image, 1000)
+
+
+@pytest.mark.parametrize(
+    "kind", ["bool", "uint16", "int16", "int32", "int64", "float16", "float32"]
+)
+def test_depth_and_masks_are_resized_in_their_own_type(kind):
+    image = np.zeros((8, 16), kind)
+    image[:, 8:] = 1
+    smaller = resize_by_short_edge(image, 4)
+    assert smaller.dtype == kind
+    assert np.array_equal(
+        smaller, np.repeat(np.array([[0, 1]], kind), 4, 1).repeat(4, 0)
+    )
+    assert resize_by_short_edge(image, -1).dtype == kind
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_flow_and_transparency_keep_their_channels(channels):
+    image = np.arange(8 * 16 * channels, dtype=np.uint8).reshape(8, 16, channels)
+    assert resize_by_short_edge(image, 4).shape == (4, 8, channels)
+    assert np.array_equal(resize_by_short_edge(image, -1), image)
