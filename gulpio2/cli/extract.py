@@ -28,6 +28,10 @@ __all__ = ["extract"]
 _DEFAULT_RATE = Fraction(25)
 
 
+# Frames per second that a video can have; beyond, its ticks have no room in the file.
+_SLOWEST, _FASTEST = Fraction(1, 1000), Fraction(1000)
+
+
 class _Rate(ParamType):
     """Frames per second: 25, 29.97 or 30000/1001."""
 
@@ -41,8 +45,13 @@ class _Rate(ParamType):
             rate = Fraction(value)
         except (ValueError, ZeroDivisionError):
             rate = Fraction(0)
-        if rate <= 0:
-            self.fail(f"{value!r} is no rate; write 25 or 30000/1001.", param, ctx)
+        if not _SLOWEST <= rate <= _FASTEST:
+            self.fail(
+                f"{value!r} is not a frame rate; write 25 or 30000/1001, from "
+                f"{_SLOWEST} to {_FASTEST}.",
+                param,
+                ctx,
+            )
         return rate
 
 
@@ -103,7 +112,7 @@ def extract(
     OUT/<ID>.mp4. What cannot stand in a file name is written in the ID as %XX.
     """
     if rate is not None and format_ != "mp4":
-        raise click.UsageError(f"--rate is of an mp4; {format_} files have no rate.")
+        raise click.UsageError("--rate applies to --format mp4 only.")
     from gulpio2.cli.export import file_name, write_images
     from gulpio2.cli.video_export import write_video
 

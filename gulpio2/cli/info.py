@@ -184,7 +184,7 @@ def _made_by(runs: tuple[Run, ...], unknown: str) -> Iterator[str]:
 
 def _index_text(index: IndexState) -> str:
     if not index.num_bytes:
-        return "none; a small directory needs none"
+        return "none; gulp2 index makes one, which a small directory does not need"
     if index.fault is not None:
         return escape(f"not usable: {index.fault}; gulp2 index makes it anew")
     if index.stale:

@@ -17,6 +17,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.terminal import escape, size, write_lines
+from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,6 +96,8 @@ def _chosen(directory: GulpDirectory, where: str | None) -> Iterable[str]:
         return directory.merged_meta_dict
     try:
         return directory.query(where).ids
+    except GulpError:  # of the directory, and not of the condition
+        raise
     except ValueError as error:
         raise click.BadParameter(escape(error), param_hint="--where") from error
 

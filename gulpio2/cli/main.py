@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import errno
 import importlib
 import logging
+import os
 import re
 import signal
 import sys
@@ -45,6 +48,8 @@ COMMANDS = [
 _ARGUMENT = re.compile(
     r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
 )
+# What a full disk and the like say to who writes the output there.
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG))
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -113,7 +118,22 @@ class Program(DocumentedGroup):
             _logger.debug("what led to the error:", exc_info=True)
             click.echo(f"gulp2: error: {one_line(error)}", err=True)
             status = 1
+        except OSError as error:
+            # Of the package's files there are StorageErrors: this is of the output.
+            if error.errno not in _NO_ROOM or error.filename is not None:
+                raise
+            click.echo(
+                f"gulp2: error: cannot write the output: {error.strerror}", err=True
+            )
+            _drop_output()
+            status = 1
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _drop_output() -> None:
+    """Let Python not try again, at its end, what could not be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def one_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
@@ -86,7 +87,8 @@ def summarize(
         meta = item.meta
         summary.metadata_keys.update(meta.keys())
         if label_key in meta:
-            summary.labels[str(meta[label_key])] += 1
+            label = meta[label_key]
+            summary.labels[label if isinstance(label, str) else json.dumps(label)] += 1
         _add_times(summary, item)
     summary.frames = sum(lengths)
     if lengths:

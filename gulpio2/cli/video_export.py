@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,7 @@ def _ticks_per_second(times: Sequence[Fraction], most: int) -> int:
     """Give the ticks in which all times are whole, or the most where there are none."""
     ticks = 1
     for time in times:
-        ticks = ticks * time.denominator // np.gcd(ticks, time.denominator)
+        ticks = math.lcm(ticks, time.denominator)
         if ticks > most:
             return most
     return ticks

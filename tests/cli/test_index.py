@@ -112,9 +112,7 @@ def test_info_says_whether_there_is_one(gulp2, gulped):
 
     none = {"bytes": 0, "fresh": False, "stale": [], "fault": None}
     assert told() == none
-    assert (
-        "index      none; a small directory needs none" in gulp2("info", gulped).stdout
-    )
+    assert "index      none; gulp2 index makes one" in gulp2("info", gulped).stdout
     gulp2("index", gulped)
     size = (gulped / "index.arrow").stat().st_size
     assert told() == {**none, "bytes": size, "fresh": True}

@@ -98,6 +98,15 @@ def test_a_condition_that_is_none_is_wrong_usage(gulp2, gulped, condition, messa
     assert message in " ".join(result.stderr.split())
 
 
+def test_a_directory_that_cannot_be_queried_is_no_wrong_condition(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("é\ud800", {"n": 1}, [])
+    result = gulp2("ls", tmp_path, "--where", "n == 1", status=1)
+    assert "Usage" not in result.stderr
+    assert "cannot be" in result.stderr
+
+
 def test_a_directory_without_items_is_no_failure(gulp2, tmp_path):
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
     with chunk.open("wb"):

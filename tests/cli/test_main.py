@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -189,3 +190,19 @@ def test_warnings_of_the_library_are_lines_on_stderr(gulp2, gulped):
     assert result.stderr.startswith("gulp2: warning: ")
     assert "data_7.gulp has no map" in result.stderr
     assert gulp2("ls", "-q", gulped).stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("words", [["ls"], ["info"], ["check", "--json"]])
+def test_output_that_has_no_room_is_an_error_of_one_line(gulped, words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gulpio2.cli.main", words[0], gulped, *words[1:]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    message = "gulp2: error: cannot write the output: No space left on device\n"
+    assert done.stderr == message
