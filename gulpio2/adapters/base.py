@@ -95,7 +95,8 @@ class AbstractDatasetAdapter(ABC):
         -----
         Called once for each chunk, in different processes, and again where a run is
         resumed: the same slice must always give the same items. An exception here
-        ends the chunk; one that comes out of iterating ``frames`` costs that item.
+        costs the item at which it comes, as one does that comes out of ``frames``; the
+        items after it are asked for one by one.
         """
         raise NotImplementedError
 

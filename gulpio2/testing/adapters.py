@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.appending import stored_frames
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+
 if TYPE_CHECKING:
     from gulpio2.types import Adapter
 
@@ -115,12 +118,16 @@ class AdapterTests:
             return
         assert all(isinstance(label, str) for label in mapping)
         assert all(isinstance(index, int) for index in mapping.values())
+        assert min(mapping.values(), default=0) >= 0
         assert len(set(mapping.values())) == len(mapping)
 
     def test_its_description_is_json(self, adapter: Adapter) -> None:
-        """``describe``, where there is one, goes into the manifest."""
+        """``describe`` and ``metainfo``, where they are, go into the manifest."""
         description = _hook(adapter, "describe")
         assert description is None or isinstance(json.dumps(description), str)
+        metainfo = getattr(adapter, "metainfo", None)
+        assert metainfo is None or isinstance(metainfo, dict)
+        assert isinstance(_as_json(metainfo or {}), str)
 
     def test_every_item_has_frames_and_gives_them_again(self, adapter: Adapter) -> None:
         """A chunk that failed is made anew, from the same items."""
@@ -128,6 +135,14 @@ class AdapterTests:
             assert sum(1 for _ in item["frames"]) > 0, f"{item['id']!r} has no frames"
         for item in adapter.iter_data(slice(0, 1)):
             assert next(iter(item["frames"]), None) is not None
+
+    def test_every_frame_can_be_stored(self, adapter: Adapter) -> None:
+        """Of a type and a shape that the store takes."""
+        for item in adapter.iter_data():
+            for number, frame in enumerate(stored_frames(item["frames"])):
+                assert encode_frame(frame.image, EncoderSettings()), (
+                    f"{item['id']!r}, frame {number}"
+                )
 
 
 def _items(adapter: Adapter, slice_element: slice | None) -> list[tuple[Any, str]]:

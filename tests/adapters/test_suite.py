@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 
 import numpy as np
 import pytest
@@ -29,7 +30,8 @@ class Good(AbstractDatasetAdapter):
             meta = meta | self.changes.get("meta", {})
         return {
             "meta": meta,
-            "frames": [FRAME] * self.changes.get("num_frames", 1),
+            "frames": [self.changes.get("frame", FRAME)]
+            * self.changes.get("num_frames", 1),
             "id": self.changes.get("ids", range(3))[number],
         }
 
@@ -51,6 +53,10 @@ class Good(AbstractDatasetAdapter):
 
     def label_mapping(self):
         return self.changes.get("labels")
+
+    @property
+    def metainfo(self):
+        return self.changes.get("metainfo")
 
     def describe(self):
         return self.changes.get("description", {})
@@ -80,7 +86,10 @@ class TestGood(AdapterTests):
         ({"source": 5}, "sources_are_named"),
         ({"labels": {"a": 0, "b": 0}}, "each_label_has_an_index_of_its_own"),
         ({"labels": {1: 0}}, "each_label_has_an_index_of_its_own"),
+        ({"labels": {"a": -1}}, "each_label_has_an_index_of_its_own"),
         ({"description": {"x": object()}}, "its_description_is_json"),
+        ({"metainfo": {"x": object()}}, "its_description_is_json"),
+        ({"frame": FRAME.astype(np.float32)}, "every_frame_can_be_stored"),
         ({"num_frames": 0}, "every_item_has_frames_and_gives_them_again"),
     ],
 )
@@ -111,3 +120,25 @@ def test_an_adapter_without_hooks_passes():
         except (AssertionError, TypeError, AttributeError) as error:
             failed.append((test.__name__, error))
     assert not failed
+
+
+def test_what_a_test_of_the_suite_compared_is_shown(tmp_path, python):
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n"
+        "from gulpio2.testing import FrameAdapter\n"
+        "from gulpio2.testing.adapters import AdapterTests\n"
+        "class More(FrameAdapter):\n"
+        "    def __len__(self):\n"
+        "        return 5\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        return super().iter_data(slice(0, 3))\n"
+        "class TestMore(AdapterTests):\n"
+        "    @pytest.fixture\n"
+        "    def adapter(self):\n"
+        "        return More()\n"
+    )
+    words = [python, "-m", "pytest", "-q", "-k", "as_many_items", "test_mine.py"]
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "assert 3 == 5" in done.stdout
