@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.errors import GulpError
 from gulpio2.testing.adapters import AdapterTests
 
 FRAME = np.zeros((8, 8), np.uint8)
@@ -95,7 +96,8 @@ class TestGood(AdapterTests):
 )
 def test_what_is_wrong_is_found_by_the_test_for_it(changes, test):
     run = getattr(AdapterTests(), f"test_{test}")
-    with pytest.raises((AssertionError, TypeError, AttributeError, pickle.PickleError)):
+    found = AssertionError, TypeError, AttributeError, pickle.PickleError, GulpError
+    with pytest.raises(found):
         run(Good(**changes))
 
 
