@@ -32,8 +32,8 @@ __all__ = ["Block", "FrameRequest", "Job", "plan_blocks", "verify_crc32"]
 # Bytes of JPEG for which waking another thread pays: decoding them takes a tenth of a
 # millisecond, waking a thread some twenty microseconds.
 _SHARE_BYTES = 8 * 1024
-# Bytes. Memory is set aside in such steps, kept up to such a size, and so often by each
-# thread: a clip of 32 ordinary frames has half a megabyte.
+# Bytes: the step of allocation, and the largest buffer that is kept; and how many each
+# thread keeps. A clip of 32 ordinary frames has half a megabyte.
 _STEP = 256 * 1024
 _MAX_KEPT = 4 * 1024 * 1024
 _MAX_KEPT_COUNT = 2
@@ -244,7 +244,7 @@ class Job:
             How many may work at the same time, at most.
         prepare : callable
             Gives, of the first block, what decodes frames, and their targets by the
-            frames' positions in the job. The other threads are on their way by then.
+            frames' positions in the job. The other threads have been woken by then.
 
         Raises
         ------

@@ -373,7 +373,7 @@ def read_clips(
     if first.decoder is not jpeg_bytes_to_img:
         if options != AS_STORED:
             raise ValueError(
-                "a jpeg_decoder of one's own makes whole frames: scale, min_size, crop "
+                "a custom jpeg_decoder returns whole frames: scale, min_size, crop "
                 "and colorspace go with the package's decoder only"
             )
         clips = [item.read_frames(indices) for item, indices in chosen]
@@ -386,7 +386,7 @@ def read_clips(
         array = array[0]
     if out is not None:
         given = np.asarray(out)
-        # Of no frames, a decoder of one's own tells neither shape nor type.
+        # With no frames, a custom decoder gives neither shape nor type.
         unknown = not indices and first.decoder is not jpeg_bytes_to_img
         shape = given.shape[: array.ndim] if unknown else given.shape
         fits = shape == array.shape or (not indices and given.shape == (0,))

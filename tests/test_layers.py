@@ -266,3 +266,29 @@ def test_no_module_is_longer_than_400_lines_without_a_reason():
     }
     too_long = {name for name, length in lengths.items() if length > 400}
     assert too_long - LONG.keys() == set()
+
+
+def unnamed_modules(package: Path) -> list[str]:
+    """List the modules that the map of their part, its docstring, does not name."""
+    missing = []
+    for init in sorted(package.rglob("*/__init__.py")):
+        described = ast.get_docstring(ast.parse(init.read_text("utf-8"))) or ""
+        named = set(re.findall(r"`(?:[\w.]+\.)?(\w+)`", described))
+        own = {path.stem for path in init.parent.glob("*.py")} - {"__init__"}
+        part = init.parent.relative_to(package).as_posix()
+        missing += [f"{part}/{name}.py" for name in sorted(own - named)]
+    return missing
+
+
+def test_the_map_of_each_part_names_its_modules():
+    assert unnamed_modules(PACKAGE) == []
+
+
+def test_a_module_that_a_map_leaves_out_is_found(tmp_path):
+    sources = {
+        "codecs/__init__.py": '"""Codecs.\n\n* `jpeg`, `gulpio2.codecs.raw`: some.\n"""',
+        "codecs/jpeg.py": "",
+        "codecs/raw.py": "",
+        "codecs/png.py": "",
+    }
+    assert unnamed_modules(make_package(tmp_path, sources)) == ["codecs/png.py"]

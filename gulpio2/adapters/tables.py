@@ -62,7 +62,7 @@ class Table(Sequence["Meta"]):
     name : str
         The file, for messages.
     num_rows : int, optional
-        Number of rows, which no column tells where there is none.
+        Number of rows; needed where there are no columns.
     is_text : bool
         Whether all values are texts, since the file knows no other type.
 

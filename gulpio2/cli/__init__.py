@@ -3,12 +3,14 @@
 * `main`: the program ``gulp2``, and the one place where errors become messages.
 * `command`, `options`, `parameter_types`: what commands are made of.
 * `terminal`, `progress`: lines and a bar on stderr that stay out of each other's way.
-* `ingest` `check` `info` `ls` `extract` `sheet` `delete` `compact`: a file per command.
-  A body parses, makes a call of the library, and prints.
+* `ingest` `check` `info` `ls` `index` `extract` `sheet` `delete` `compact` `merge`
+  `repair` `bench`: a file per command. A body parses, makes a call of the library, and
+  prints.
 * `adapter_lookup`, `constructor`, `adapter_options`: an adapter's class by its name,
   what its constructor takes, and that as options.
-* `summary`, `export`, `video_export`, `contact_sheet`: the work of info, extract and
-  sheet.
+* `summary`, `export`, `video_export`, `contact_sheet`, `survey`: the work of info,
+  extract, sheet and of a dry run.
+* `interrupts`: Ctrl-C that nothing on the way keeps to itself.
 * `legacy`, `grammar`, `register`: the ten ``gulp2_*`` programs of GulpIO2 0.0.4.
 * `reference`: writes ``docs/cli.md`` out of the help texts.
 """

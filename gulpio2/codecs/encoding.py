@@ -1,7 +1,7 @@
 """Frames encoded in their order, by more threads where cores are idle.
 
 One thread then takes frames from their source, which is to decode them; the calling one
-and the others encode. Who has nothing else to do helps with what there is.
+and the others encode. Idle threads take any waiting frame.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_HELPERS", "EncodedFrame", "FrameEncoder"]
 
-# Threads beside the calling one. One decoder cannot feed more: decoding takes 1.5 times
-# as long as encoding.
+# Threads beside the calling one. More have nothing to do: one thread takes the frames
+# out of the source for all of them.
 MAX_HELPERS = 8
 # Frames under way per thread, so that none waits for the slowest of them.
 _AHEAD = 2

@@ -76,7 +76,7 @@ def load_ordered_json(data: bytes, *, where: str) -> Any:
     if isinstance(value, OrderedDict) and len(value) != len(last):
         seen: set[str] = set()
         twice = next(key for key, _ in last if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is the else
-        raise MetaFileError(f"{where}: id {twice!r} stands there twice. {_HINT}")
+        raise MetaFileError(f"{where}: id {twice!r} appears twice. {_HINT}")
     return value
 
 
@@ -98,7 +98,7 @@ def load_gmeta(data: bytes, *, where: str) -> OrderedDict[str, Any]:
     Raises
     ------
     MetaFileError
-        It is no map; the message gives the item and the place.
+        It is not a valid map; the message gives the item and the place.
     """
     value = load_ordered_json(data, where=where)
     if not isinstance(value, OrderedDict):

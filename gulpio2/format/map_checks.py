@@ -41,7 +41,7 @@ class MapFindings:
     """What a map says, and what is wrong with it."""
 
     ids: list[str] = field(default_factory=list)
-    """Every id, in file order; one that stands there twice is here twice."""
+    """Every id, in file order; one that appears twice is here twice."""
     records: list[Record] = field(default_factory=list)
     """The records of the entries that can be understood."""
     problems: list[Problem] = field(default_factory=list)

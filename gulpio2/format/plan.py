@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 # Bytes. Reading over a gap this large costs less than a read of its own: a warm read
-# moves some 10 GB/s, and with what is done about each one takes ten microseconds. Every
+# moves some 10 GB/s, and with its overhead each one takes ten microseconds. Every
 # second frame of a clip comes in one read so.
 DEFAULT_MAX_GAP = 64 * 1024
 # Bytes. One read never asks for more than this, so that the buffer of a whole item
@@ -183,7 +183,7 @@ def calculate_chunk_slices(items_per_chunk: int, num_items: int) -> list[slice]:
     """
     if items_per_chunk <= 0:
         raise IngestSettingError(
-            f"a chunk of {items_per_chunk} items cannot be; give at least 1"
+            f"a chunk must hold at least 1 item, not {items_per_chunk}"
         )
     if num_items <= 0:
         raise IngestSettingError(

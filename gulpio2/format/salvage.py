@@ -60,7 +60,7 @@ def salvage_map(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     -------
     list of (str, dict)
         Id and entry of those that have the form of one, in file order, an id that
-        stands there twice twice. Whether an entry is still what was written, only its
+        appears twice twice. Whether an entry is still what was written, only its
         own check tells (`gulpio2.format.entry.covered_part`).
     """
     text = data.decode("utf-8", "replace")

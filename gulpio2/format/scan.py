@@ -50,7 +50,7 @@ _REGULAR = (("frame_info", "meta_data"), ("frame_info", "meta_data", EXTRAS_KEY)
 
 
 class UnusualMapError(Exception):
-    """A map that is right, but in a form that only a full load understands."""
+    """A valid map in a form that the scanner does not read."""
 
 
 class ScannedEntry(NamedTuple):
@@ -113,7 +113,7 @@ def scan_gmeta(data: bytes, *, where: str) -> Iterator[ScannedEntry]:
     Raises
     ------
     MetaFileError
-        It is no map; as `load_gmeta`.
+        It is not a valid map; as `load_gmeta`.
     UnusualMapError
         It is a map that `load_gmeta` reads, and not one that is read here: in another
         encoding than UTF-8, or with ids that are no text.
@@ -141,7 +141,7 @@ class _Scanner:
         seen: set[str] = set()
         for id_ in self._object():
             if id_ in seen:
-                raise ValueError(f"{id_!r} stands there twice")
+                raise ValueError(f"{id_!r} appears twice")
             seen.add(id_)
             id_.encode("utf-8")
             begin = self._key_at

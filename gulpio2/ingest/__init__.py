@@ -1,14 +1,25 @@
 """Items into a directory: in parallel, one item failing alone, a chunk at a time.
 
-* `report`: what a run did, and the items that failed.
-* `items`: the items of an adapter, one failing without the rest.
-* `task`: the work of one process: a slice of items into staged chunks.
-* `duplicates`: ids that are taken, found before anything is written.
-* `workers`: the executor of this machine, and how tasks reach any other.
-* `publishing`: staged chunks get their numbers and names.
-* `records`: what is written beside the chunks.
-* `writer`: `ChunkWriter`, one chunk at a time, without an ingestor.
-* `ingestor`: `GulpIngestor`, the run.
+Before a run
+    * `facts`: what an adapter tells of itself and of its dataset.
+    * `duplicates`: ids that are taken, found before anything is written.
+    * `shard`: a share of a run, for one of several machines.
+    * `planning`: what to store, in which chunks. `completeness`: whether all is there.
+    * `estimate`: a quick look at the space. `survey`, `surveyed`: that of a dry run.
+
+The run
+    * `ingestor`: `GulpIngestor`.
+    * `jobs`: what workers are given and give back. `workers`: processes of this
+      machine, and how tasks reach any other; `cluster`: those of Dask.
+    * `parent`: how workers end with the run. `crashes`: items that end a worker.
+    * `items`: the items of an adapter, one failing without the rest.
+    * `task`: the work of one process: a slice of items into staged chunks.
+    * `journal`, `task_journal`: what was done, so that another run can go on.
+    * `publishing`: staged chunks get their numbers and names.
+    * `records`: what is written beside the chunks.
+    * `report`: what a run did, and the items that failed.
+
+`writer` is `ChunkWriter`: one chunk at a time, without an ingestor.
 """
 
 __all__: list[str] = []

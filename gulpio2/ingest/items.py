@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 _ITEM_KEYS = ("id", "meta", "frames")
 
-# Told in the place of a position behind a slice: what ends a worker there, no item did.
+# Told past the end of a slice: a crash there is no item's fault.
 NOTHING = -1
 
 
@@ -143,7 +143,7 @@ def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
             for item in _fresh(adapter).iter_data(slice(single, single + 1)):
                 placed = _checked(item, single)
                 _begin(single, placed.id_)
-                # An adapter that leaves positions out is behind its own count.
+                # An adapter that skips positions gives fewer items than it counts.
                 if placed.id_ is None or placed.id_ not in given:
                     yield placed
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary

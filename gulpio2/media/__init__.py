@@ -6,14 +6,15 @@ Video
     * `wholeness`: compares a file with what its own structure says about its length.
     * `decode`: every frame of a stream, or an error.
     * `clock`: when a frame is shown.
-    * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does.
+    * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows
+      which before they are decoded.
     * `convert`: from a decoded frame to the planes of a JPEG, by way of `planes` (pixel
       formats and sizes), `colour` (matrix and range) and `orientation`.
 
 Images
     * `images`: `ImageFrames`, image files as frames.
     * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding.
-    * `resize`: sizes by the short edge.
+    * `resize`: sizes by the short edge. `limits`: how large a picture may be.
 
 Files
     * `folders`: finds them, by literal paths.

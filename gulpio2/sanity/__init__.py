@@ -3,6 +3,7 @@
 * `report`: what was gone through, and what was found.
 * `directory`: names, maps, and the files beside the chunks.
 * `data_files`: the records in a data file, read in blocks.
+* `deleted`: frames of deleted items that are gone from a data file.
 """
 
 from gulpio2.sanity.directory import check_directory

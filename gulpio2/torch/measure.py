@@ -71,7 +71,7 @@ def measure_loader(
     Parameters
     ----------
     loader : GulpLoader
-        Of gulp directories; its order is gone along, and it is closed at the end.
+        Of gulp directories; its order is advanced, and it is closed at the end.
     seconds : float
         Of all rounds together.
     rounds : int

@@ -179,7 +179,10 @@ class PixelMaker:
         start = perf_counter()
         if frames.shape[-1] != self._channels:
             if self._channels == 1:
-                raise FormatError(f"{where}: its reader gives colours, and not grey")
+                raise FormatError(
+                    f"{where}: its reader gives RGB frames, and the loader was asked "
+                    "for grey ones"
+                )
             frames = np.broadcast_to(frames, (*frames.shape[:-1], 3))
         height, width = frames.shape[1:3]
         if self.view is None:

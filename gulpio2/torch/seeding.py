@@ -22,7 +22,7 @@ __all__ = ["SampleIndex", "index_like", "sample_rng", "seeded", "substitute_inde
 
 Index = TypeVar("Index", bound=int)
 
-# In the place of the number of a word; there are never so many.
+# Used instead of the number of a word, and never one.
 _CHILDREN = -1
 
 

@@ -107,7 +107,7 @@ def test_mappings_keep_their_order_at_every_depth():
         (b"[]", "holds no JSON object"),
         (b"null", "holds no JSON object"),
         (b"[" * 100_000, "that are not JSON"),
-        (b'{"a": 1, "b": 2, "a": 3}', "id 'a' stands there twice"),
+        (b'{"a": 1, "b": 2, "a": 3}', "id 'a' appears twice"),
         (b'{"a": 1}', "item 'a': is int and no object"),
         (b'{"a": {"meta_data": []}}', "item 'a': has no list (at `$.frame_info`)"),
         (

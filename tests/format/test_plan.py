@@ -102,8 +102,8 @@ def test_chunks_are_those_of_the_original(arguments, slices):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0, 3), "a chunk of 0 items cannot be"),
-        ((-1, 3), "a chunk of -1 items cannot be"),
+        ((0, 3), "at least 1 item, not 0"),
+        ((-1, 3), "at least 1 item, not -1"),
         ((2, 0), "there are no items to ingest"),
         ((2, -1), "there are no items to ingest"),
     ],
