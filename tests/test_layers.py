@@ -286,7 +286,7 @@ def test_the_map_of_each_part_names_its_modules():
 
 def test_a_module_that_a_map_leaves_out_is_found(tmp_path):
     sources = {
-        "codecs/__init__.py": '"""Codecs.\n\n* `jpeg`, `gulpio2.codecs.raw`: some.\n"""',
+        "codecs/__init__.py": '"""Codecs: `jpeg`, `gulpio2.codecs.raw`."""',
         "codecs/jpeg.py": "",
         "codecs/raw.py": "",
         "codecs/png.py": "",

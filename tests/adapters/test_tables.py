@@ -57,6 +57,11 @@ def test_decimal_numbers_written_as_text_come_back(values):
     assert parsed == values
 
 
+@given(st.lists(st.text()), st.text("xyz-", min_size=1))
+def test_a_column_with_one_text_is_a_column_of_texts(values, text):
+    assert parse_column([*values, text]) == [*values, text]
+
+
 @given(st.lists(st.text()))
 def test_any_text_is_either_kept_or_becomes_a_number_or_boolean(values):
     for text, value in zip(values, parse_column(values), strict=True):

@@ -266,7 +266,9 @@ def test_bytes_that_are_no_whole_jpeg_are_refused(data, message):
 
 
 def test_real_jpegs_are_stored_byte_for_byte_and_read(shared_images):
-    for path in sorted(shared_images.glob("*.jpg")):
+    paths = sorted(shared_images.glob("*.jpg"))
+    assert paths
+    for path in paths:
         data = path.read_bytes()
         if data.endswith(b"\xff\xd9"):
             assert encode_frame(data, DEFAULT) == data, path.name

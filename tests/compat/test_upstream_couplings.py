@@ -6,6 +6,7 @@ thing under test here, which is why they are used.
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 from collections import OrderedDict
@@ -122,7 +123,7 @@ def test_opening_gives_fp_and_closes_it(chunk: GulpChunk, grey: Any, flag: str) 
         assert given is None
         opened: Any = chunk.fp
         assert opened is not None
-    assert chunk.fp is None or chunk.fp is opened
+    assert chunk.fp is None
     assert getattr(opened, "closed", True)
 
 
@@ -193,16 +194,13 @@ def test_shuffling_goes_through_the_global_shuffle_of_numpy(
         "gulpio2.fileio.GulpChunk",
         "gulpio2.fileio.ChunkWriter",
         "gulpio2.utils.resize_by_short_edge",
-        "PIL.Image.open",
-        "os.system",
-        "numpy.random.shuffle",
     ],
 )
 def test_a_name_that_upstream_patches_exists(target: str) -> None:
-    if target.startswith("PIL"):
-        pytest.importorskip("PIL.Image")
+    module, _, name = target.rpartition(".")
+    assert hasattr(importlib.import_module(module), name)
     with mock.patch(target) as patched:
-        assert patched is not None
+        assert getattr(importlib.import_module(module), name) is patched
 
 
 def test_ffmpeg_is_looked_for_through_os_system() -> None:

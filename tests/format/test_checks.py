@@ -290,7 +290,9 @@ def test_a_jpeg_begins_and_ends_well(jpeg):
 
 
 def test_real_jpegs_begin_well(shared_images):
-    for path in sorted(shared_images.glob("*.jpg")):
+    paths = sorted(shared_images.glob("*.jpg"))
+    assert paths
+    for path in paths:
         data = path.read_bytes()
         assert check_head(record_for(data), data[:HEAD_BYTES], "x") == [], path.name
 

@@ -109,7 +109,9 @@ def test_no_bytes_make_it_stumble(inserted, start, stop):
 
 
 def test_real_images_end_where_their_files_do(shared_images):
-    for path in sorted(shared_images.glob("*.jpg")):
+    paths = sorted(shared_images.glob("*.jpg"))
+    assert paths
+    for path in paths:
         data = path.read_bytes()
         outline = outline_jpeg(data)
         assert outline.end == len(data), path.name

@@ -249,5 +249,7 @@ def test_no_bytes_make_it_stumble(tmp_path_factory, start, rest):
 
 
 def test_real_videos_are_whole(shared_videos):
-    for path in sorted(shared_videos.iterdir()):
+    paths = sorted(shared_videos.iterdir())
+    assert paths
+    for path in paths:
         assert find_damage(path) is None, path.name
