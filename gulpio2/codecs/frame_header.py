@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gulpio2.format.jpeg_markers import START_OF_FRAME, START_OF_SCAN
+
 __all__ = ["FrameHeader", "find_frame_header", "with_factors_of_444"]
 
-# Start-of-frame markers; C4, C8 and CC in between mean other things.
-_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 # Baseline and extended sequential: rows come in order, so the last ones can be left.
 _SEQUENTIAL = frozenset({0xC0, 0xC1})
-_START_OF_SCAN = 0xDA
 # Markers without a length, and fill bytes: not expected before the first scan.
 _BARE = frozenset({0x00, 0x01, 0xFF, *range(0xD0, 0xDA)})
 
@@ -36,11 +35,11 @@ def find_frame_header(jpeg: bytes) -> FrameHeader | None:
         length = int.from_bytes(jpeg[position + 2 : position + 4], "big")
         if length < 2:
             return None
-        if marker in _FRAME_HEADERS:
+        if marker in START_OF_FRAME:
             start, end = position, position + 2 + length
             components = jpeg[position + 9]
             height_at = position + 5 if marker in _SEQUENTIAL else 0
-        elif marker == _START_OF_SCAN:
+        elif marker == START_OF_SCAN:
             # More than one scan: the rows of all but the last would have to be read.
             if jpeg[position + 4] != components:
                 height_at = 0

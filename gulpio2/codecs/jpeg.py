@@ -12,6 +12,7 @@ import simplejpeg
 from gulpio2.codecs.frame_header import with_factors_of_444
 from gulpio2.codecs.pixels import cmyk_to_rgb, resample_plane, to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError
+from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:
@@ -49,9 +50,6 @@ def ceiling(pixels: int) -> int:
 # Pixels. A frame that declares more is refused before memory is set aside for it: a
 # header of 20 bytes can declare 65535 x 65535, which is 12 GB of RGB.
 MAX_PIXELS = ceiling(2**27)
-
-_SOI = b"\xff\xd8"
-_EOI = b"\xff\xd9"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +146,9 @@ def check_jpeg(data: bytes | memoryview) -> JpegHeader:
     CorruptFrameError
         They do not begin and end as a JPEG does, or the header cannot be read.
     """
-    if bytes(data[:2]) != _SOI:
+    if bytes(data[:2]) != SOI:
         raise CorruptFrameError("not a JPEG: it does not begin with FF D8")
-    if bytes(data[-2:]) != _EOI:
+    if bytes(data[-2:]) != EOI:
         raise CorruptFrameError("a cut JPEG: it does not end with FF D9")
     return read_header(data)
 

@@ -17,6 +17,7 @@ is the specification that these modules implement.
 * `plan`: which bytes to read together, which items to write together.
 * `scan`: the entries of a map one after the other. `salvage`: what is left of a
   damaged map or data file.
+* `jpeg_markers`: what tells the parts of a JPEG apart.
 * `checksum`: the CRC-32 of everything that has one.
 * `problems`: what a check finds, as values.
 * `checks`, `map_checks`: everything that the checker knows, of names and records and

@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_FRAME, START_OF_SCAN
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     Listing,
@@ -45,12 +46,6 @@ AGAIN = ". `gulp2 delete` the item and ingest it again"
 
 # Problems of one kind that the spans of a file may have before they are counted only.
 _MOST = 500
-
-_SOI = b"\xff\xd8"
-_EOI = b"\xff\xd9"
-# Start-of-frame markers; C4, C8 and CC in between mean other things.
-_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_START_OF_SCAN = 0xDA
 
 
 class Record(NamedTuple):
@@ -206,7 +201,7 @@ def check_spans(
             text = f"ends at byte {stop} of a file of {size} bytes: the frame is lost"
             add([_at(record, "span-outside-file", text, file)])
             continue
-        if record.length - record.pad < len(_SOI + _EOI):
+        if record.length - record.pad < len(SOI + EOI):
             continue
         inside.append(record)
         if record.loc < end and owner is not None:
@@ -241,7 +236,7 @@ def _check_shape(record: Record, file: str) -> list[Problem]:
     """Check the numbers of one record against each other."""
     num_bytes = record.length - record.pad
     problems = []
-    if num_bytes < len(_SOI + _EOI):
+    if num_bytes < len(SOI + EOI):
         text = f"{num_bytes} bytes are too few for a JPEG"
         problems.append(_at(record, "not-jpeg", text, file))
     if record.pad != pad_length(num_bytes):
@@ -293,7 +288,7 @@ def check_head(record: Record, head: bytes | memoryview, file: str) -> list[Prob
 
 def _header_fault(head: bytes, *, complete: bool) -> str | None:
     """Walk the markers of a JPEG up to its size; None where nothing is wrong."""
-    if head[:2] != _SOI:
+    if head[:2] != SOI:
         return f"is no JPEG: it begins with {head[:2].hex(' ')} and not with ff d8"
     at = 2
     while at + 9 <= len(head):
@@ -303,14 +298,14 @@ def _header_fault(head: bytes, *, complete: bool) -> str | None:
         if marker == 0xFF:  # a fill byte
             at += 1
             continue
-        if marker in _FRAME_HEADERS:
+        if marker in START_OF_FRAME:
             height = int.from_bytes(head[at + 5 : at + 7], "big")
             width = int.from_bytes(head[at + 7 : at + 9], "big")
             if height and width:
                 return None
             return f"is a JPEG of {width}x{height} pixels"
         length = int.from_bytes(head[at + 2 : at + 4], "big")
-        if marker == _START_OF_SCAN or marker < 0xC0 or length < 2:
+        if marker == START_OF_SCAN or marker < 0xC0 or length < 2:
             return f"is a JPEG without a size: marker ff {marker:02x} at its byte {at}"
         at += 2 + length
     return "is a JPEG without a size" if complete else None
@@ -330,7 +325,7 @@ def check_tail(record: Record, tail: bytes | memoryview, file: str) -> list[Prob
     """
     problems = []
     end, padding = bytes(tail[:2]), bytes(tail[2:])
-    if end != _EOI:
+    if end != EOI:
         text = f"is cut or damaged: it ends with {end.hex(' ')} and not with ff d9"
         problems.append(_at(record, "not-jpeg", text, file))
     if any(padding):

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
 from gulpio2.format.records import ALIGNMENT
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FoundFrame", "JpegFinder", "gaps_between", "placeholder_id", "salvage_map"]
 
 _ENTRY = b'": {"frame_info": '
-_START = b"\xff\xd8\xff"
-_SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
+_START = SOI + b"\xff"
 # What ends entropy-coded data: neither a stuffed zero nor a restart marker.
 _MARKER = re.compile(rb"\xff+([\x01-\xcf\xd8-\xfe])")
 # Markers of one JPEG. A progressive one has some dozens; a crafted one could have
@@ -171,17 +171,17 @@ class JpegFinder:
         for _ in range(_MAX_MARKERS):
             match = _MARKER.search(data, position)
             cost += 1 + ((match.end() if match else len(data)) - position) // 256
-            if match is None or match[1][0] == _SOI:
+            if match is None or match[1][0] == SOI[1]:
                 break  # an SOI is the next record: this one has lost its end
             marker, position = match[1][0], match.end()
-            if marker == _EOI and scans:
+            if marker == EOI[1] and scans:
                 return position
             if marker == 0x01:
                 continue
             length = int.from_bytes(data[position : position + 2], "big")
-            if marker == _EOI or length < 2:
+            if marker == EOI[1] or length < 2:
                 break
-            scans += marker == _SOS
+            scans += marker == START_OF_SCAN
             position += length
         self._budget -= cost
         return None

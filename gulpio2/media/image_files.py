@@ -15,6 +15,7 @@ import numpy as np
 
 from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
+from gulpio2.format.jpeg_markers import SOI
 from gulpio2.media.jpeg_outline import outline_jpeg
 from gulpio2.media.limits import MAX_IMAGE_PIXELS
 
@@ -102,7 +103,7 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
     """
     outline = None
     size = (0, 0)
-    if data[:2] == b"\xff\xd8":
+    if data[:2] == SOI:
         try:
             outline = outline_jpeg(data)
         except ValueError as cause:

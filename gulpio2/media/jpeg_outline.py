@@ -6,14 +6,12 @@ import re
 import struct
 from typing import NamedTuple
 
+from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_FRAME
+
 __all__ = ["JpegOutline", "outline_jpeg"]
 
-_SOI = b"\xff\xd8"
-_EOI = 0xD9
 # Of a frame header, behind its length: precision, rows, columns, components.
 _FRAME = struct.Struct(">BHHB")
-# Frame headers (SOF0 to SOF15) are C0 to CF but for tables and the reserved JPG.
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 # Baseline, extended sequential and progressive, all with Huffman coding: what every
 # decoder has. The others are lossless, hierarchical or arithmetic.
 _COMMON = (0xC0, 0xC1, 0xC2)
@@ -21,7 +19,7 @@ _COMMON = (0xC0, 0xC1, 0xC2)
 # FF that fills the room before another one.
 _NEXT_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 _MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD8, 0xFF)))
-_WITHOUT_LENGTH = (0x01, _SOI[1])
+_WITHOUT_LENGTH = (0x01, SOI[1])
 
 
 class JpegOutline(NamedTuple):
@@ -65,7 +63,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     The end is found by walking, not from the back of the file: a preview in the header
     has an end of its own, and so may have what follows the image.
     """
-    if data[:2] != _SOI:
+    if data[:2] != SOI:
         raise ValueError("it does not begin as a JPEG does")
     header, kind = b"", 0
     position, size = 2, len(data)
@@ -86,14 +84,14 @@ def outline_jpeg(data: bytes) -> JpegOutline:
                 )
             position = match.end()
             marker = data[position - 1]
-        if marker == _EOI:
+        if marker == EOI[1]:
             break
         if marker in _WITHOUT_LENGTH:
             continue
         length = int.from_bytes(data[position : position + 2], "big")
         if length < 2 or position + length > size:
             raise ValueError(f"it is cut off or damaged at byte {position}")
-        if marker in _FRAMES:
+        if marker in START_OF_FRAME:
             header, kind = data[position + 2 : position + 8], marker
             if len(header) < 6:
                 raise ValueError(f"it is cut off or damaged at byte {position}")
