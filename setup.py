@@ -68,7 +68,7 @@ setup(
         "numpy>=1.26",
         "simplejpeg>=1.8",
         # Elsewhere the checksums are those of zlib, at a tenth of the speed.
-        "zlib-ng>=0.5.1; platform_machine in 'x86_64 AMD64 aarch64 arm64'",
+        "zlib-ng>=0.5.1; platform_machine in 'x86_64 aarch64 arm64'",
         "av>=17.1",
         "opencv-python-headless>=4.8.1.78",
         "pyarrow>=14.0.1",
@@ -96,6 +96,7 @@ setup(
     classifiers=[
         "Development Status :: 4 - Beta",
         "Intended Audience :: Science/Research",
+        "Operating System :: POSIX",
         "Programming Language :: Python :: 3 :: Only",
         "Programming Language :: Python :: 3.10",
         "Programming Language :: Python :: 3.11",

@@ -49,8 +49,8 @@ def to_storable(frame: Any) -> npt.NDArray[np.uint8]:
     ----------
     frame : array_like or PIL image
         An array ``(H, W)``, ``(H, W, 1)``, ``(H, W, 3)`` or ``(H, W, 4)`` of uint8 or
-        bool, of any strides; the fourth channel is dropped, True becomes 255. A PIL
-        image of any mode but ``F``: grey for ``L``, ``LA``, ``1``, ``I``, ``I;16``,
+        bool, of any strides; the fourth channel is dropped, bool becomes 0 and 1. A
+        PIL image of any mode but ``F``: grey for ``L``, ``LA``, ``1``, ``I``, ``I;16``,
         which is scaled from 16 bits; RGB for all others.
 
     Returns
@@ -79,8 +79,7 @@ def to_storable(frame: Any) -> npt.NDArray[np.uint8]:
             "PIL image or the bytes of a JPEG"
         )
     if array.dtype == np.bool_:
-        # As Pillow shows a mask. A JPEG of zeros and ones, as of 0.0.4, is black.
-        array = array.astype(np.uint8) * np.uint8(255)
+        array = array.astype(np.uint8)  # as 0.0.4 did
     if array.dtype != np.uint8:
         raise AdapterContractError(
             f"a frame of shape {array.shape} and type {array.dtype} cannot be stored: "

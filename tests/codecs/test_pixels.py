@@ -26,7 +26,7 @@ GREY = RGB[..., 0].copy()
         pytest.param(RGB[..., ::-1], RGB[..., ::-1], id="bgr"),
         pytest.param(RGB.transpose(1, 0, 2), RGB.transpose(1, 0, 2), id="transposed"),
         pytest.param(RGB[1:4, 2:5], RGB[1:4, 2:5], id="cropped"),
-        pytest.param(GREY > 99, (GREY > 99).astype(np.uint8) * 255, id="bool"),
+        pytest.param(GREY > 99, (GREY > 99).astype(np.uint8), id="bool"),
         pytest.param(np.asfortranarray(GREY), GREY, id="fortran"),
         pytest.param(memoryview(GREY.data), GREY, id="buffer"),
     ],
