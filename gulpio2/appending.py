@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gulpio2.codecs.encoding import FrameEncoder
@@ -18,12 +18,11 @@ from gulpio2.errors import (
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import (
     EXTRAS_KEY,
-    dump_extras,
-    entry_check,
-    load_extras,
+    GrowingExtras,
+    checked_extras,
     seal_entry,
 )
-from gulpio2.format.gmeta import dump_gmeta, join_gmeta
+from gulpio2.format.gmeta import dump_gmeta, join_gmeta, validate_entry
 from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import FrameInfo, record_of
 from gulpio2.types import StoredFrame
@@ -33,13 +32,12 @@ if TYPE_CHECKING:
         Callable,
         Iterable,
         Iterator,
-        Mapping,
         MutableMapping,
     )
-    from fractions import Fraction
 
+    from gulpio2.format.edits import Origins
     from gulpio2.storage.base import StoreWriter
-    from gulpio2.types import FrameSource, JsonValue
+    from gulpio2.types import FrameSource
 
 __all__ = ["ChunkAppender", "stored_frames"]
 
@@ -97,16 +95,6 @@ class _Block:
         if position < self._start:
             self._writer.truncate(position)
             self._start = self.position = position
-
-
-@dataclass(slots=True)
-class _Growth:
-    """What is gathered for an item's extras while its frames are written."""
-
-    crc32: list[int] = field(default_factory=list)
-    pts: list[int] = field(default_factory=list)
-    time_base: Fraction | None = None
-    source: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 def _is_source(frames: Any) -> TypeGuard[FrameSource]:
@@ -172,6 +160,14 @@ class ChunkAppender:
         Encodes frames in several threads. Default: in this one.
     gather : bool, optional
         Write small items together: not before `flush`, or when there are many.
+
+    Attributes
+    ----------
+    origins : Origins or None
+        What the entries were on the disk, where they may be edited.
+    dump : callable or None
+        Gives the bytes of a map that is not stored as this package's JSON; metadata
+        need not be JSON then, and an entry that JSON cannot hold gets no extras.
     """
 
     def __init__(
@@ -191,7 +187,9 @@ class ChunkAppender:
         self.frame_encoder = frame_encoder or _IN_THIS_THREAD
         self.gather = gather
         self._block = _Block(writer, on_frames)
-        self._growth: dict[str, _Growth | None] = {}
+        self.origins: Origins | None = None
+        self.dump: Callable[[Mapping[str, Any]], bytes] | None = None
+        self._growth: dict[str, GrowingExtras | None] = {}
         # JSON of the entries that nobody changes any more.
         self._sealed: dict[str, str] = {}
 
@@ -220,7 +218,8 @@ class ChunkAppender:
         int
             Frames written.
         """
-        plain_metadata(meta_data, f"the metadata of item {id_!r}")  # refuse first
+        if self.dump is None or not isinstance(meta_data, Mapping):  # refuse first
+            plain_metadata(meta_data, f"the metadata of item {id_!r}")
         old_entry = self.meta_dict.get(id_)
         old_lengths = old_entry and {
             key: len(old_entry[key]) for key in ("frame_info", "meta_data")
@@ -246,7 +245,10 @@ class ChunkAppender:
         entry["frame_info"].extend(infos)
         entry["meta_data"].append(meta_data)
         if growth:
-            self._add_times(growth, frames, times, num_before)
+            source = frames if _is_source(frames) else None
+            if source is not None and not num_before:
+                growth.source = source.source_info()
+            growth.add(infos, times, None if source is None else source.time_base)
         return len(infos)
 
     def drop_last(self, id_: str) -> int:
@@ -257,22 +259,17 @@ class ChunkAppender:
         self._block.cut(entry["frame_info"][0][0])
         return len(entry["frame_info"])
 
-    def _growth_of(self, id_: str) -> _Growth | None:
+    def _growth_of(self, id_: str) -> GrowingExtras | None:
         """Go on with an item's extras; None where earlier frames have no checksums."""
-        if id_ not in self._growth:
-            growth: _Growth | None = _Growth()
-            entry = self.meta_dict.get(id_)
-            if entry is not None:
-                extras = load_extras(entry, where=f"item {id_!r}")
-                growth = None
-                if len(extras.crc32) == len(entry["frame_info"]):
-                    growth = _Growth(
-                        crc32=[int(crc) for crc in extras.crc32],
-                        pts=list(extras.pts),
-                        time_base=extras.time_base,
-                        source=extras.source,
-                    )
-            self._growth[id_] = growth
+        entry = self.meta_dict.get(id_)
+        if entry is None:  # perhaps not any more
+            self._growth[id_] = GrowingExtras()
+        elif id_ not in self._growth:
+            if self.origins is not None:
+                self.finished_entry(id_)
+            self._growth[id_] = GrowingExtras.of(entry, where=f"item {id_!r}")
+        elif (growth := self._growth[id_]) and not growth.fits(entry):
+            self._growth[id_] = None
         return self._growth[id_]
 
     def _write_frames(
@@ -280,7 +277,7 @@ class ChunkAppender:
         id_: str,
         frames: Iterable[Any],
         infos: list[FrameInfo],
-        growth: _Growth | None,
+        growth: GrowingExtras | None,
     ) -> list[int | None]:
         times: list[int | None] = []
         block = self._block
@@ -306,28 +303,6 @@ class ChunkAppender:
     def _settings(self) -> EncoderSettings:
         return self.encoder or EncoderSettings()
 
-    @staticmethod
-    def _add_times(
-        growth: _Growth, frames: Iterable[Any], times: list[int | None], num_before: int
-    ) -> None:
-        """Keep times only where every frame of the item has one, on one time base."""
-        ticks = [tick for tick in times if tick is not None]
-        time_base = frames.time_base if _is_source(frames) else None
-        if _is_source(frames) and not num_before:
-            growth.source = frames.source_info()
-        if not times:
-            return
-        if (
-            len(ticks) == len(times)
-            and time_base is not None
-            and (not num_before or growth.time_base == time_base)
-            and len(growth.pts) == num_before
-        ):
-            growth.pts.extend(ticks)
-            growth.time_base = time_base
-        else:
-            growth.pts.clear()
-
     def finished_map(self) -> dict[str, Any]:
         """Give the map as it is to be stored, and complete the entries in memory.
 
@@ -341,8 +316,22 @@ class ChunkAppender:
     def finished_entry(self, id_: str) -> dict[str, Any]:
         """Give one entry as it is to be stored, and complete the one in memory."""
         plain = self._unchecked_entry(id_)
-        if EXTRAS_KEY in plain and id_ in self._growth:
-            plain[EXTRAS_KEY]["check"] = entry_check(id_, plain)
+        if self.origins is not None and (fault := validate_entry(plain)):
+            raise AdapterContractError(f"item {id_!r} of the map in memory: {fault}")
+        if EXTRAS_KEY not in plain:
+            return plain
+        if id_ in self._growth:
+            extras = checked_extras(id_, plain)
+        elif self.origins is not None:
+            # JSON makes a string of an id that is none.
+            extras = self.origins.fitting_extras(str(id_), plain)
+        else:
+            return plain
+        for entry in (plain, self.meta_dict[id_]):
+            if extras is None:
+                del entry[EXTRAS_KEY]
+            else:
+                entry[EXTRAS_KEY] = extras
         return plain
 
     def seal(self, id_: str) -> str:
@@ -360,35 +349,31 @@ class ChunkAppender:
     def _unchecked_entry(self, id_: str) -> dict[str, Any]:
         """Give one entry as it is to be stored but for the check of what is new."""
         entry, what = self.meta_dict[id_], f"the metadata of item {id_!r}"
-        plain = {
-            **entry,
-            "meta_data": [
+        plain = {**entry}
+        if self.dump is None:
+            plain["meta_data"] = [
                 {} if meta is None else plain_metadata(meta, what)
                 for meta in entry["meta_data"]
-            ],
-        }
+            ]
         if id_ not in self._growth:
             return plain
         growth = self._growth[id_]
         entry.pop(EXTRAS_KEY, None)
         plain.pop(EXTRAS_KEY, None)
-        if growth:
-            plain[EXTRAS_KEY] = dump_extras(
-                crc32=growth.crc32,
-                time_base=growth.time_base,
-                pts=growth.pts,
-                source=growth.source,
-            )
-            entry[EXTRAS_KEY] = plain[EXTRAS_KEY]
+        if growth and growth.fits(entry):
+            entry[EXTRAS_KEY] = plain[EXTRAS_KEY] = growth.dump()
         return plain
 
     def dump_map(self) -> bytes:
         """Give the bytes of the map."""
+        if self.dump is not None:
+            self.finished_map()
+            return self.dump(self.meta_dict)
         try:
             if self._sealed.keys() == self.meta_dict.keys():
                 return join_gmeta({id_: self._sealed[id_] for id_ in self.meta_dict})
             return dump_gmeta(self.finished_map())
-        except (TypeError, ValueError, RecursionError) as cause:
+        except (KeyError, TypeError, ValueError, RecursionError) as cause:
             if isinstance(cause, GulpError):
                 raise
             raise AdapterContractError(

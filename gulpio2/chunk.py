@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,21 @@ from gulpio2.errors import (
     MetaFileError,
     StorageError,
 )
+from gulpio2.format.edits import Origins
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import validate_entry
-from gulpio2.format.layout import partial_name
 from gulpio2.item import StoredItem, record_of
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.handles import HandlePool
+from gulpio2.storage.index.taking_in import remember, taken_in
 from gulpio2.storage.links import stop_sharing
-from gulpio2.storage.local import LocalStore, new_token
+from gulpio2.storage.local import LocalStore, follow_link
+from gulpio2.storage.map_file import MapFile
 from gulpio2.verbs import ReadingVerbs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
     from gulpio2.serializers import AbstractSerializer
@@ -65,7 +68,8 @@ class GulpChunk(ReadingVerbs):
     Attributes
     ----------
     meta_dict : OrderedDict
-        Id to ``{"frame_info": [...], "meta_data": [...]}``.
+        Id to ``{"frame_info": [...], "meta_data": [...]}``. It may be edited:
+        ``open("ab")`` writes it as it is at the end of the block.
     fp : file or None
         The open file inside of `open`.
 
@@ -104,9 +108,11 @@ class GulpChunk(ReadingVerbs):
         self.threads = threads
         self.verify = verify
         self.fp: BinaryIO | StoreWriter | None = None
-        self.meta_dict: OrderedDict[str, Any] = (
-            self._get_or_create_dict() if meta_dict is None else meta_dict
-        )
+        # The bytes of the map that meta_dict is made of; None where they are not known.
+        self._base: bytes | None = None
+        if meta_dict is None:
+            meta_dict, self._base = self._load_map()
+        self.meta_dict = meta_dict
         self._handles = HandlePool() if handles is None else handles
         self._session: ChunkSession | None = None
         self._open_depth = 0
@@ -147,7 +153,7 @@ class GulpChunk(ReadingVerbs):
 
     def iter_all(
         self,
-        accepted_ids: Collection[str] | None = None,
+        accepted_ids: Iterable[Any] | None = None,
         shuffle: bool = False,  # noqa: FBT001, FBT002  # signature of 0.0.4
         *,
         seed: int | None = None,
@@ -156,7 +162,7 @@ class GulpChunk(ReadingVerbs):
 
         Parameters
         ----------
-        accepted_ids : collection of str, optional
+        accepted_ids : iterable of str, optional
             Only these; the chunk's order is kept and unknown ids are ignored.
         shuffle : bool, optional
             In random order, drawn from numpy's global generator.
@@ -173,7 +179,9 @@ class GulpChunk(ReadingVerbs):
         """
         ids = list(self.meta_dict)
         if accepted_ids is not None:
-            ids = [id_ for id_ in ids if id_ in accepted_ids]
+            # Gone through once, for it may be an iterator; ids are strings.
+            accepted = {id_ for id_ in accepted_ids if isinstance(id_, str)}
+            ids = [id_ for id_ in ids if id_ in accepted]
         if seed is not None:
             np.random.default_rng(seed).shuffle(ids)
         elif shuffle:
@@ -204,16 +212,20 @@ class GulpChunk(ReadingVerbs):
         Parameters
         ----------
         flag : {"rb", "wb", "ab"}
-            "wb" starts from nothing, "ab" adds to what is there. Readers see the old
-            chunk until the block ends; when it ends with an error, nothing of it is
-            kept.
+            "wb" starts from nothing, "ab" adds to what is there, and writes what was
+            edited in `meta_dict`; what another process has appended meanwhile is taken
+            in. Readers see the old chunk until the block ends; when it ends with an
+            error, nothing of it is kept, and `meta_dict` is what it was before.
 
         Raises
         ------
         NotImplementedError
             Another flag.
         ChunkMismatchError
-            "ab", and the data file is missing while the map has items.
+            "ab", and the data file is missing while the map has items; or the chunk has
+            changed, and no longer has the frames of an item added in memory.
+        DuplicateIdError
+            "ab", and items of the same id were added in memory and on the disk.
         StorageError
             A file cannot be opened, written or synced.
         """
@@ -247,39 +259,49 @@ class GulpChunk(ReadingVerbs):
     def _opened_for_writing(self, *, extend: bool) -> Iterator[None]:
         if self.fp is not None:
             raise StorageError(None, f"{self.data_file_path} is open already")
-        path = Path(self.data_file_path)
-        before = self.meta_dict
-        meta_dict = self._get_or_create_dict() if extend else OrderedDict()
-        if extend and not path.exists():
-            if meta_dict:  # a new map would be all that is left of these items
-                raise ChunkMismatchError(
-                    f"{path} is not there, and {self.meta_file_path} lists "
-                    f"{len(meta_dict)} items of it. Put the data file back before you "
-                    "append; to begin anew, remove the map or open with 'wb'"
-                )
-            extend = False
+        with ExitStack() as undo:
+            undo.callback(vars(self).update, meta_dict=self.meta_dict, _base=self._base)
+            if extend:
+                self._take_in(undo)
+            else:
+                self.meta_dict, self._base = OrderedDict(), b""
+            session = self._begin_session(extend=extend)
+            self._session, self.fp = session, session.writer
+            try:
+                yield
+                self.flush()
+                undo.pop_all()
+            except BaseException:
+                session.abort()
+                raise
+            finally:
+                session.close()
+                self._session = self.fp = None
+                self._handles.close()
+
+    def _take_in(self, undo: ExitStack) -> None:
+        """Bring the map in memory up to date with the one on the disk."""
+        remember(self.meta_dict, undo)
+        if self._base is not None and self._map_file.read() == self._base:
+            return
+        disk, data = self._load_map()
+        base = None if self._base is None else self._map_file.parse(self._base)
+        self.meta_dict = taken_in(self.meta_dict, base, disk, undo)
+        self._base = data
+
+    def _begin_session(self, *, extend: bool) -> ChunkSession:
+        path = follow_link(self.data_file_path)
+        extend = extend and path.exists()
         if extend:
             stop_sharing(path)
-        session = ChunkSession(
-            LocalStore(path.parent),
-            path.name,
-            meta_dict,
-            None,
-            extend=extend,
-        )
-        self.meta_dict = meta_dict
-        self._session, self.fp = session, session.writer
-        try:
-            yield
-            self.flush()
-        except BaseException:
-            session.abort()
-            self.meta_dict = before
-            raise
-        finally:
-            session.close()
-            self._session = self.fp = None
-            self._handles.close()
+        elif self.meta_dict:  # a new map would be all that is left of these items
+            raise ChunkMismatchError(
+                f"{path} is not there, and {self.meta_file_path} lists "
+                f"{len(self.meta_dict)} items of it. Put the data file back before "
+                "you append; to begin anew, remove the map or open with 'wb'"
+            )
+        store = LocalStore(path.parent)
+        return ChunkSession(store, path.name, self.meta_dict, None, extend=extend)
 
     def append(self, id_: Any, meta_data: Meta, frames: Iterable[Any]) -> None:
         """Append an item, or frames to an item that is there; inside of `open`.
@@ -303,10 +325,14 @@ class GulpChunk(ReadingVerbs):
         self._writing_session().append(str(id_), meta_data, frames)
 
     def flush(self) -> None:
-        """Make what was appended so far durable and visible to readers."""
-        self._writing_session().commit(
-            put_map=self._put_map, drop_map=self._drop_map, has_map=self._may_have_map
-        )
+        """Make what was appended and edited so far durable and visible to readers."""
+        session, map_ = self._writing_session(), self._map_file
+        session.commit(put_map=self._put_map, drop_map=map_.drop, has_map=map_.may_be)
+        session.appender.origins = None  # the disk has another map now
+
+    def _put_map(self, content: bytes) -> None:
+        self._map_file.put(content)
+        self._base = content
 
     def _writing_session(self) -> ChunkSession:
         if self._session is None:
@@ -315,43 +341,26 @@ class GulpChunk(ReadingVerbs):
                 f"{self.data_file_path} is not open for writing; append inside of "
                 "`with chunk.open('wb'):` or 'ab'",
             )
+        appender = self._session.appender
+        appender.meta_dict = self.meta_dict  # another may have been put there
+        if appender.origins is None:
+            appender.origins = Origins(partial(self._map_file.parse, self._base))
+        if type(self.serializer).dump is not JSONSerializer.dump:
+            appender.dump = self._map_file.dumped
         return self._session
 
-    def _drop_map(self) -> None:
-        """Remove the map for good: it does not fit the data that comes next."""
-        path = Path(self.meta_file_path)
-        if path.exists():
-            store = LocalStore(path.parent)
-            store.remove(path.name)
-            store.sync_names()
-
-    def _put_map(self, content: bytes) -> None:
-        path = Path(self.meta_file_path)
-        store = LocalStore(path.parent)
-        if isinstance(self.serializer, JSONSerializer):
-            store.write_atomically(path.name, content)
-            return
-        partial = partial_name(path.name, new_token())
-        self.serializer.dump(self.meta_dict, store.path(partial))
-        store.rename(partial, path.name)
-        store.sync_names()
-
-    def _may_have_map(self, content: bytes) -> bool:
-        """Tell whether the map may be this one; bytes of JSON are compared."""
-        if not isinstance(self.serializer, JSONSerializer):
-            return True
-        try:
-            return Path(self.meta_file_path).read_bytes() == content
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
+    @property
+    def _map_file(self) -> MapFile:
+        reads_json = type(self.serializer) is JSONSerializer
+        return MapFile(Path(self.meta_file_path), self.serializer, reads_json)
 
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:
         """Read the map, or begin one where there is none."""
-        if not Path(self.meta_file_path).exists():
-            return OrderedDict()
-        loaded = self.serializer.load(str(self.meta_file_path))
+        return self._load_map()[0]
+
+    def _load_map(self) -> tuple[OrderedDict[str, Any], bytes | None]:
+        """Read the map; give its bytes too, if they can be read."""
+        loaded, data = self._map_file.load()
         if not isinstance(loaded, dict):
             raise MetaFileError(
                 f"{self.meta_file_path}: holds no object. Run `gulp2 check` on its "
@@ -366,7 +375,7 @@ class GulpChunk(ReadingVerbs):
             if self.verify:
                 where = f"{self.meta_file_path}: item {id_!r}"
                 verify_entry(id_, entry, where=where)
-        return OrderedDict(loaded)
+        return OrderedDict(loaded), data
 
     def __repr__(self) -> str:
         """Show the file and the number of items."""
@@ -381,6 +390,10 @@ class GulpChunk(ReadingVerbs):
         return {**state, "fp": None, "_open_depth": 0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a chunk that is not open."""
+        """Restore a chunk that is not open, also one that 0.0.4 pickled."""
+        if "_handles" not in state:
+            known = ("data_file_path", "meta_file_path", "serializer", "jpeg_decoder")
+            state = {key: state[key] for key in (*known, "meta_dict")}
+            GulpChunk.__init__(self, **state)
         self.__dict__.update(state)
         self._lock = threading.Lock()

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
-from gulpio2.errors import IngestError
-from gulpio2.format.layout import partial_name
+from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.format.layout import REMOVALS_NAME, list_chunks, partial_name
+from gulpio2.format.removals import dump_removals, load_removals
 from gulpio2.storage.local import new_token
 
 if TYPE_CHECKING:
@@ -110,6 +111,19 @@ def taken_number(
     )
 
 
+def _forget_deleted(store: Store, name: str) -> None:
+    """Let no note of deleted items speak of the file that takes a data file's place."""
+    try:
+        removals = load_removals(store.read(REMOVALS_NAME), where=REMOVALS_NAME)
+    except (FileNotFoundError, MetaFileError):  # a damaged one is for a check to tell
+        return
+    for number in list_chunks([name]).data_only:
+        if number in removals.deleted or number in removals.erased:
+            removals.deleted.pop(number, None)
+            removals.erased.pop(number, None)
+            store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+
+
 class ChunkSession:
     """One data file being written, from the first byte to its commit.
 
@@ -166,7 +180,7 @@ class ChunkSession:
             self.partial = partial_name(data_name, self.token)
             self.writer = store.create(self.partial)
         self._start = self.writer.tell()
-        self._appender = ChunkAppender(
+        self.appender = ChunkAppender(
             self.writer,
             meta_dict,
             encoder,
@@ -174,11 +188,11 @@ class ChunkSession:
             frame_encoder=frame_encoder,
             gather=gather,
         )
-        self.append = self._appender.append
-        self.seal = self._appender.seal
-        self.drop_last = self._appender.drop_last
-        self.tell = self._appender.tell
-        self.flush = self._appender.flush
+        self.append = self.appender.append
+        self.seal = self.appender.seal
+        self.drop_last = self.appender.drop_last
+        self.tell = self.appender.tell
+        self.flush = self.appender.flush
 
     def commit(
         self,
@@ -199,10 +213,11 @@ class ChunkSession:
             the same: the last thing that it does is to sync the folder.
         """
         self.flush()
-        content = self._appender.dump_map()
+        content = self.appender.dump_map()
         self.writer.sync()
         if self.partial is not None:
             drop_map()
+            _forget_deleted(self.store, self.data_name)
             self.store.rename(self.partial, self.data_name)
             self.partial = None
             self.store.sync_names()
@@ -220,7 +235,7 @@ class ChunkSession:
             raise ValueError(f"{self.data_name} is published already")
         staged = StagedChunk(self.partial, partial_name(meta_name, self.token))
         self.flush()
-        content = self._appender.dump_map()
+        content = self.appender.dump_map()
         self.writer.sync()
         map_writer = self.store.create(staged.meta)
         try:

@@ -7,8 +7,9 @@ import os
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from gulpio2 import GulpChunk
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
+from gulpio2.sanity import check_directory
 from gulpio2.testing import make_frames
 from gulpio2.types import StoredFrame
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+# What the check finds where items were deleted from a map, or frames from an item.
+LEFT = {"unreferenced-bytes", "data-too-long"}
 JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(8)]
 
 
@@ -86,6 +89,43 @@ def make_three_items(folder: Path) -> GulpChunk:
             "empty": ({"why": "no frames"}, []),
         },
     )
+
+
+def make_labelled_items(folder: Path) -> Path:
+    """Write a chunk of "a", with times, "b" and "c"."""
+    write(
+        folder,
+        ("a", {"label": "old"}, Timed([0, 40, 80], codec="x")),
+        ("b", {"label": "old", "deep": {"n": [1]}}, JPEGS[3:5]),
+        ("c", {}, JPEGS[5:6]),
+    )
+    return folder
+
+
+def label(entries: Any, id_: str, value: Any = "new") -> None:
+    """Edit the label of an item."""
+    entries[id_]["meta_data"][0]["label"] = value
+
+
+def rename(entries: Any, id_: str, new_id: str) -> None:
+    """Give an item another id."""
+    entries[new_id] = entries.pop(id_)
+
+
+def labels(folder: Path) -> dict[str, Any]:
+    """Give the labels on the disk."""
+    entries = json.loads((folder / "meta_0.gmeta").read_bytes())
+    return {id_: e["meta_data"][0].get("label") for id_, e in entries.items()}
+
+
+def problems(folder: Path) -> list[str]:
+    """Name what the check finds, opening with it included."""
+    found = sorted({p.code for p in check_directory(folder, deep=True).problems})
+    if not found:
+        with GulpDirectory(folder, verify=True, indexed=False) as directory:
+            for id_ in directory.merged_meta_dict:
+                directory[id_]
+    return found
 
 
 def content(folder: Path) -> dict[str, bytes]:

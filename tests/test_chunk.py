@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +13,22 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk
-from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.codecs.jpeg import EncoderSettings, decode_frame
 from gulpio2.errors import (
     FrameIndexError,
     ItemNotFoundError,
     MetaFileError,
     StorageError,
 )
-from gulpio2.serializers import pickle_serializer
+from gulpio2.serializers import json_serializer, pickle_serializer
 from gulpio2.testing import make_frames
-from tests.chunks import decoded_frames, make_chunk, make_three_items, open_files
+from tests.chunks import (
+    decoded_frames,
+    make_chunk,
+    make_three_items,
+    new_chunk,
+    open_files,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,6 +173,11 @@ def test_iteration_goes_through_the_items_in_the_order_of_the_map(chunk):
         ([], []),
         ([7], []),
         (None, [6, 2, 0]),
+        (iter(["empty", "7", "a"]), [6, 2, 0]),
+        (map(str, [7, 1]), [2]),
+        ("a7", [6, 2]),
+        (np.array(["a"]), [6]),
+        ([["a"], "7", None], [2]),
     ],
 )
 def test_accepted_ids_are_strings_and_keep_the_order_of_the_chunk(
@@ -256,6 +269,28 @@ def test_a_chunk_is_pickled_without_files(chunk, tmp_path, read_before):
     assert np.array_equal(copy.read_clip("a"), chunk.read_clip("a"))
     with copy.open("rb"):
         assert len(copy["7"][0]) == 2
+
+
+def test_a_chunk_that_the_original_pickled_is_opened(chunk, tmp_path):
+    state: dict[str, Any] = {
+        "jpeg_decoder": decode_frame,
+        "serializer": json_serializer,
+        "data_file_path": str(tmp_path / "data_0.gulp"),
+        "meta_file_path": str(tmp_path / "meta_0.gmeta"),
+        "meta_dict": OrderedDict(json.loads(json.dumps(chunk.meta_dict))),
+        "_img_info": {},
+        "fp": None,
+    }
+    state["meta_dict"]["a"]["meta_data"][0]["label"] = "edited"
+    copy = GulpChunk.__new__(GulpChunk)
+    copy.__setstate__(state)
+    for again in (copy, pickle.loads(pickle.dumps(copy))):
+        with again.open("rb"):
+            assert len(again["a"][0]) == 6
+        with again.open("ab"):
+            again.append("b", {}, [])
+        assert again["a", []][1]["label"] == "edited"
+        assert list(new_chunk(tmp_path).meta_dict) == ["a", "7", "empty", "b"]
 
 
 def test_threads_read_one_chunk(chunk, frames):

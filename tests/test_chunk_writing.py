@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import pickle
+import pickletools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk
+from gulpio2 import ChunkWriter, GulpChunk
 from gulpio2.errors import (
     AdapterContractError,
     ChunkMismatchError,
@@ -19,7 +21,7 @@ from gulpio2.errors import (
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import entry_check
 from gulpio2.sanity import check_directory
-from gulpio2.serializers import AbstractSerializer, JSONSerializer
+from gulpio2.serializers import AbstractSerializer, JSONSerializer, pickle_serializer
 from gulpio2.testing import make_frames
 from tests.chunks import JPEGS, Timed, content, entry_of, new_chunk, write
 
@@ -294,3 +296,99 @@ def test_a_serializer_of_ones_own_writes_the_map_and_it_appears_whole(tmp_path):
     assert (tmp_path / "meta_0.gmeta").read_text().startswith('{\n "a": {')
     assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
     assert GulpChunk(*paths, serializer=Lines()).read_jpegs("a") == JPEGS[:1]
+
+
+class Indented(JSONSerializer):
+    """A serializer of a client that writes dates too."""
+
+    def dump(self, thing: Any, file_name: Any) -> None:
+        Path(file_name).write_text(json.dumps(thing, indent=1, default=str))
+
+
+class Same(JSONSerializer):
+    """A serializer of a client that changes nothing."""
+
+
+DAY = datetime.date(2020, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("serializer", "meta", "stored"),
+    [
+        (Indented(), {"day": DAY}, {"day": "2020-01-01"}),
+        (Same(), {"n": np.int64(1)}, {"n": 1}),
+        (pickle_serializer, {"day": DAY}, {"day": DAY}),
+        (pickle_serializer, {"s": {1, 2}, (1, 2): b"x"}, {"s": {1, 2}, (1, 2): b"x"}),
+    ],
+)
+def test_a_serializer_of_ones_own_holds_what_it_can(tmp_path, serializer, meta, stored):
+    chunk = new_chunk(tmp_path, serializer=serializer)
+    for flag, id_, more in (("wb", "a", meta), ("wb", "a", meta), ("ab", "b", {})):
+        with chunk.open(flag):
+            chunk.append(id_, more, JPEGS[:2])
+    again = new_chunk(tmp_path, serializer=serializer, verify=True)
+    assert again["a", []][1] == stored
+    assert len(again["a"][0]) == 2
+    assert "gulp2" in again.meta_dict["b"]
+    with again.open("ab"):
+        again.meta_dict["b"]["meta_data"][0]["day"] = 1
+        again.append("a", {}, JPEGS[2:3])
+    last = new_chunk(tmp_path, serializer=serializer, verify=True)
+    assert last["b", []][1] == {"day": 1}
+    assert last.read_jpegs("a") == JPEGS[:3]
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+def test_what_a_serializer_cannot_write_leaves_the_chunk_as_it_was(tmp_path, flag):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    expected = content(tmp_path)
+    chunk = new_chunk(tmp_path, serializer=Lines())
+    with pytest.raises(TypeError, match="not JSON serializable"), chunk.open(flag):
+        chunk.append("new", {"day": DAY}, JPEGS[2:3])
+    assert content(tmp_path) == expected
+    assert chunk.read_jpegs("old") == JPEGS[:2]
+
+
+def test_metadata_that_is_no_mapping_is_refused_whatever_the_serializer(tmp_path):
+    chunk = new_chunk(tmp_path, serializer=pickle_serializer)
+    with chunk.open("wb"), pytest.raises(AdapterContractError, match="must be a dict"):
+        chunk.append("a", None, [])  # type: ignore[arg-type]
+
+
+def test_a_pickled_map_names_only_what_the_original_has(tmp_path):
+    chunk = new_chunk(tmp_path, serializer=pickle_serializer)
+    with chunk.open("wb"):
+        chunk.append("a", {}, JPEGS[:1])
+    opcodes = pickletools.genops((tmp_path / "meta_0.gmeta").read_bytes())
+    names = {arg for _, arg, _ in opcodes if isinstance(arg, str) and "gulp" in arg}
+    assert names == {"gulpio2.fileio", "gulp2"}
+
+
+# --- a slice of an adapter ----------------------------------------------------------
+
+
+class Listed:
+    """An adapter that takes whatever it is asked for."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def iter_data(self, slice_element: Any = None) -> Iterator[dict[str, Any]]:
+        positions = (
+            range(4)[slice_element]
+            if isinstance(slice_element, slice)
+            else (range(4) if slice_element is None else slice_element)
+        )
+        for position in positions:
+            yield {"id": position, "meta": {}, "frames": JPEGS[:1]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "ids"),
+    [(None, "0123"), ([3, 1], "31"), (slice(None, 2), "01"), (slice(2, None), "23")],
+)
+def test_the_adapter_is_asked_for_what_the_writer_is(tmp_path, asked, ids):
+    chunk = new_chunk(tmp_path)
+    ChunkWriter(Listed()).write_chunk(chunk, asked)  # type: ignore[arg-type]  # no length
+    assert list(chunk.meta_dict) == list(ids)

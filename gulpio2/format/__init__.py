@@ -8,6 +8,7 @@ is the specification that these modules implement.
 * `entry`: what we add to an item's entry: checksums, times, facts of the source.
 * `gmeta`: the map of a chunk, to bytes and back.
 * `metadata`: users' metadata as JSON can hold it.
+* `edits`: a map that was edited in memory, beside what happened to it on the disk.
 * `manifest`: ``gulp.json``, how a directory was made.
 * `removals`: ``deleted.json``, what was deleted and erased.
 * `checked_json`: small JSON files that carry their own check.

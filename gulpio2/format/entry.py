@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EXTRAS_KEY",
     "EntryExtras",
+    "GrowingExtras",
+    "checked_extras",
     "covered_part",
     "dump_extras",
     "entry_check",
@@ -63,6 +65,68 @@ class EntryExtras:
     """Facts of the source file."""
     check: str | None = None
     """CRC-32 of the entry, eight hexadecimal digits; None where there is none."""
+
+
+@dataclass(slots=True)
+class GrowingExtras:
+    """What is gathered for an item's extras while its frames are written."""
+
+    infos: list[Any] = field(default_factory=list)
+    """The frames that all of it is about."""
+    crc32: list[int] = field(default_factory=list)
+    pts: list[int] = field(default_factory=list)
+    time_base: Fraction | None = None
+    source: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], *, where: str) -> GrowingExtras | None:
+        """Go on with those of an entry; None where frames have no checksums."""
+        extras = load_extras(entry, where=where)
+        infos = list(entry["frame_info"])
+        if len(extras.crc32) != len(infos):
+            return None
+        crc32 = [int(crc) for crc in extras.crc32]
+        return cls(infos, crc32, list(extras.pts), extras.time_base, extras.source)
+
+    def add(
+        self,
+        infos: Sequence[Any],
+        times: Sequence[int | None],
+        time_base: Fraction | None,
+    ) -> None:
+        """Take frames, whose checksums are here already.
+
+        Times are kept only where every frame of the item has one, on one time base.
+        """
+        num_before = len(self.infos)
+        self.infos.extend(infos)
+        ticks = [tick for tick in times if tick is not None]
+        if not times:
+            return
+        if (
+            len(ticks) == len(times)
+            and time_base is not None
+            and (not num_before or self.time_base == time_base)
+            and len(self.pts) == num_before
+        ):
+            self.pts.extend(ticks)
+            self.time_base = time_base
+        else:
+            self.pts.clear()
+
+    def fits(self, entry: Mapping[str, Any]) -> bool:
+        """Tell whether an entry has these frames: it may have been edited."""
+        infos = list(entry["frame_info"])
+        return self.infos == infos or [*map(tuple, self.infos)] == [*map(tuple, infos)]
+
+    def dump(self) -> dict[str, JsonValue]:
+        """Make the value of the ``gulp2`` key, ``check`` left out."""
+        return dump_extras(
+            crc32=self.crc32,
+            time_base=self.time_base,
+            pts=self.pts,
+            source=self.source,
+        )
 
 
 def ticks_to_runs(ticks: Iterable[int]) -> list[list[int]]:
@@ -148,6 +212,16 @@ def entry_check(id_: str, entry: Mapping[str, Any]) -> str:
     extras = {key: value for key, value in entry[EXTRAS_KEY].items() if key != "check"}
     covered = {**entry, EXTRAS_KEY: extras}
     return f"{crc32_of(json.dumps([id_, covered]).encode('ascii')):08x}"
+
+
+def checked_extras(id_: str, entry: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Give the extras of an entry with its check; None where JSON cannot hold it."""
+    try:
+        check = entry_check(id_, entry)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    extras = {key: value for key, value in entry[EXTRAS_KEY].items() if key != "check"}
+    return {**extras, "check": check}
 
 
 def seal_entry(id_: str, entry: dict[str, Any]) -> str:

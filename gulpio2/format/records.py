@@ -21,6 +21,10 @@ class FrameInfo(NamedTuple):
     """Bytes of the record, padding included."""
 
 
+# So that GulpIO2 reads a pickled map that has some.
+FrameInfo.__module__, FrameInfo.__qualname__ = "gulpio2.fileio", "ImgInfo"
+
+
 def pad_length(num_bytes: int) -> int:
     """Count the zero bytes that bring a length to a multiple of four.
 

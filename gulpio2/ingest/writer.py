@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import DuplicateIdError
 from gulpio2.ingest.items import check_item
@@ -30,7 +30,7 @@ class ChunkWriter:
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
 
-    def write_chunk(self, output_chunk: GulpChunk, input_slice: slice) -> None:
+    def write_chunk(self, output_chunk: GulpChunk, input_slice: Any) -> None:
         """Write the items of a slice, from an empty chunk on.
 
         Parameters
@@ -38,7 +38,7 @@ class ChunkWriter:
         output_chunk : GulpChunk
             Published when all items are written; as it was before if one fails.
         input_slice : slice
-            Positions of the items.
+            Positions of the items; whatever it is, the adapter's ``iter_data`` gets it.
 
         Raises
         ------
@@ -51,7 +51,7 @@ class ChunkWriter:
         -----
         An item without frames is left out, which is said on stdout as 0.0.4 said it.
         """
-        start = input_slice.start or 0
+        start = (isinstance(input_slice, slice) and input_slice.start) or 0
         with output_chunk.open("wb"):
             items = self.adapter.iter_data(input_slice)
             for position, item in enumerate(items, start):

@@ -46,9 +46,9 @@ MUTATIONS = [
     Mutation(
         "leave out the sync of the data file",
         "staging.py",
-        "        content = self._appender.dump_map()\n        self.writer.sync()\n"
+        "        content = self.appender.dump_map()\n        self.writer.sync()\n"
         "        map_writer",
-        "        content = self._appender.dump_map()\n        map_writer",
+        "        content = self.appender.dump_map()\n        map_writer",
         POWER,
     ),
     Mutation(

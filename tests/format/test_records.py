@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +49,14 @@ def test_a_frame_info_is_the_triplet_of_the_original():
     info = FrameInfo(4, 1, 8)
     assert info == (4, 1, 8)
     assert info._fields == ("loc", "pad", "length")
+
+
+def test_a_frame_info_is_pickled_under_the_name_of_the_original():
+    info = FrameInfo(4, 1, 8)
+    pickled = pickle.dumps(info)
+    assert b"gulpio2.fileio" in pickled
+    assert b"ImgInfo" in pickled
+    assert type(pickle.loads(pickled)) is type(copy.deepcopy(info)) is FrameInfo
 
 
 @given(st.integers(0, 10**9))

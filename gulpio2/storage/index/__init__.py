@@ -11,9 +11,11 @@ each row, when it is first used, against the map that it was made from.
 * `whole`: the checksum of the whole file.
 * `file`: columns to ``index.arrow`` and back.
 * `table`: what users see, as an Arrow table.
+* `exact`: numbers compared with its columns as Python does.
 * `entries`, `lazy`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.
 * `index`: ids, rows and spans for readers.
 * `composing`: what the maps say, and as much of an old index as holds.
+* `taking_in`: the map of a chunk brought up to date before it is written.
 * `opening`: the file if it is fresh, else columns built anew.
 * `keeping`: the file written, checked against the maps, and removed.
 """

@@ -1,0 +1,289 @@
+"""A map that programs edit in memory, and what happens to it on the disk meanwhile.
+
+Programs for GulpIO2 0.0.4 change metadata so: they edit the map of a chunk, and open
+the chunk for appending, which writes it. Three states of the map meet then: `mine`, in
+memory, edited or not; `base`, what it was made of; and `disk`, what is there now, since
+another process may have appended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, MutableMapping, MutableSequence
+from copy import deepcopy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import ChunkMismatchError, DuplicateIdError, MetaFileError
+from gulpio2.format.entry import (
+    EXTRAS_KEY,
+    checked_extras,
+    covered_part,
+    dump_extras,
+    load_extras,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Origins", "Snapshot", "take_in"]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare as JSON, in which a triplet is a list, NaN is NaN, and 1 is not True."""
+    return one is other or _text(one) == _text(other)
+
+
+def _text(value: Any) -> str:
+    try:
+        return json.dumps(value, default=repr)
+    except (TypeError, ValueError, RecursionError):  # of a pickled map
+        return repr(value)
+
+
+def _replace(entry: MutableMapping[str, Any], content: Mapping[str, Any]) -> None:
+    """Change an entry that others hold too."""
+    entry.clear()
+    entry.update(content)
+
+
+class Snapshot:
+    """Entries as they are, to go back to.
+
+    Parameters
+    ----------
+    entries : mapping
+        Id to entry.
+    """
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        self._items = list(entries.items())
+        self._contents = [_copied(entry) for _, entry in self._items]
+
+    def restore(self, meta_dict: MutableMapping[str, Any] | None = None) -> None:
+        """Make the entries, the very same objects, what they were.
+
+        Parameters
+        ----------
+        meta_dict : mutable mapping, optional
+            Has exactly these entries afterwards.
+        """
+        for (_, entry), content in zip(self._items, self._contents, strict=True):
+            if isinstance(entry, MutableMapping) and not _same(entry, content):
+                _replace(entry, content)
+        if meta_dict is not None:
+            meta_dict.clear()
+            meta_dict.update(self._items)
+
+
+def _copied(entry: Any) -> Any:
+    """Copy an entry so far as programs edit it: not its triplets, which are many."""
+    if not isinstance(entry, Mapping):
+        return entry
+    return {key: _copied_part(key, value) for key, value in entry.items()}
+
+
+def _copied_part(key: str, value: Any) -> Any:
+    if key == "frame_info" and isinstance(value, MutableSequence):
+        return list(value)
+    if key == EXTRAS_KEY and isinstance(value, Mapping):
+        return dict(value)
+    return deepcopy(value)
+
+
+def take_in(
+    mine: MutableMapping[str, Any],
+    base: Mapping[str, Any],
+    disk: Mapping[str, Any],
+) -> None:
+    """Bring a map in memory up to date, its edits kept.
+
+    What others changed on the disk is taken over, what was edited here stays, and of an
+    item to which both happened the frames of both are kept. What was deleted on the
+    disk is deleted; what was deleted here comes back if it has changed on the disk.
+
+    Parameters
+    ----------
+    mine : mutable mapping
+        Is changed; an entry of it that changes stays the same object.
+    base : mapping
+        What `mine` was made of.
+    disk : mapping
+        What is on the disk. Its entries become part of `mine`.
+
+    Raises
+    ------
+    DuplicateIdError
+        An id was added on both sides, for different items.
+    ChunkMismatchError
+        What was added here has frames that the map on the disk does not have any more.
+    """
+    for id_ in [id_ for id_ in mine if id_ in base and id_ not in disk]:
+        del mine[id_]
+    _check_added([id_ for id_ in mine if id_ not in disk], mine, disk)
+    for id_, entry in disk.items():
+        if id_ not in mine:
+            if id_ not in base or not _same(base[id_], entry):
+                mine[id_] = entry
+        elif id_ in base:
+            _merge(mine[id_], base[id_], entry)
+        elif not _same(list(mine[id_]["frame_info"]), entry["frame_info"]):
+            raise DuplicateIdError(
+                f"item {id_!r} was added to the map in memory, and another one of that "
+                "id to the chunk on the disk. Rename it in memory"
+            )
+
+
+def _check_added(
+    added: Iterable[str], mine: Mapping[str, Any], disk: Mapping[str, Any]
+) -> None:
+    """Refuse items whose places in the data file may hold something else by now."""
+    known: set[tuple[int, ...]] | None = None
+    for id_ in added:
+        if known is None:
+            known = {_place(info) for e in disk.values() for info in e["frame_info"]}
+        if not known.issuperset(map(_place, mine[id_]["frame_info"])):
+            raise ChunkMismatchError(
+                f"item {id_!r} was added to the map in memory, and the chunk on the "
+                "disk has changed: it does not have its frames any more. Remove it"
+            )
+
+
+def _place(info: Any) -> tuple[int, ...]:
+    return tuple(info)
+
+
+def _merge(
+    mine: MutableMapping[str, Any], base: Mapping[str, Any], disk: Mapping[str, Any]
+) -> None:
+    """Bring an entry up to date."""
+    if disk is base or _same(disk, base) or _same(mine, disk):
+        return
+    if _same(mine, base):
+        _replace(mine, disk)
+        return
+    parts = {
+        key: _joined(*(list(entry[key]) for entry in (mine, base, disk)))
+        for key in ("frame_info", "meta_data")
+    }
+    # Of two edits the one here wins; but frames are where the disk says they are.
+    infos = disk["frame_info"] if parts["frame_info"] is None else parts["frame_info"]
+    metas = mine["meta_data"] if parts["meta_data"] is None else parts["meta_data"]
+    content = {**mine, "frame_info": list(infos), "meta_data": list(metas)}
+    if EXTRAS_KEY in content:  # which `Origins` makes fit
+        del content[EXTRAS_KEY]
+        if EXTRAS_KEY in disk:
+            content[EXTRAS_KEY] = disk[EXTRAS_KEY]
+    _replace(mine, content)
+
+
+def _joined(mine: list[Any], base: list[Any], disk: list[Any]) -> list[Any] | None:
+    """Join changes of a list that others append to; None where both changed it."""
+    if _same(mine, base):
+        return disk
+    if _same(disk[: len(base)], base):
+        return mine + disk[len(base) :]
+    return None
+
+
+class Origins:
+    """The entries of a map as they were read, to tell those that were edited since.
+
+    Parameters
+    ----------
+    read : callable
+        Reads the map; it is called if an entry does not fit its check.
+    """
+
+    def __init__(self, read: Callable[[], Mapping[str, Any]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Any]:
+        return self._read()
+
+    @cached_property
+    def _id_of_check(self) -> dict[str, str]:
+        return {
+            str(entry[EXTRAS_KEY].get("check")): id_
+            for id_, entry in self._entries.items()
+            if EXTRAS_KEY in entry
+        }
+
+    def fitting_extras(
+        self, id_: str, entry: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """Give the extras with which an entry is to be stored.
+
+        Parameters
+        ----------
+        id_ : str
+            The item.
+        entry : mapping
+            Its entry, with extras.
+
+        Returns
+        -------
+        dict or None
+            Those that it has, where they fit or nobody has edited it: what was damaged
+            on the disk stays marked so. Else with a check of its own, and with the
+            checksums and times of its frames; None where these are not known.
+        """
+        extras: dict[str, Any] = entry[EXTRAS_KEY]
+        fitting = checked_extras(id_, entry)
+        if fitting is not None and fitting["check"] == extras.get("check"):
+            return extras
+        origin = self._origin(id_, extras)
+        if origin is not None:
+            old_id, old = origin
+            if (old_id == id_ and _same(entry, old)) or not _is_sound(old_id, old):
+                return extras
+        moved = _moved_extras(entry, entry if origin is None else origin[1])
+        if moved is None:
+            return None
+        return checked_extras(id_, {**entry, EXTRAS_KEY: moved})
+
+    def _origin(
+        self, id_: str, extras: Mapping[str, Any]
+    ) -> tuple[str, Mapping[str, Any]] | None:
+        """Find what an entry was, by its check: it may have got another id."""
+        own = self._entries.get(id_, {}).get(EXTRAS_KEY)
+        old_id = id_
+        if own is None or own.get("check") != extras.get("check"):
+            old_id = self._id_of_check.get(str(extras.get("check")), id_)
+        old = self._entries.get(old_id, {})
+        return (old_id, old) if EXTRAS_KEY in old else None
+
+
+def _is_sound(id_: str, entry: Mapping[str, Any]) -> bool:
+    try:
+        load_extras(entry, where="")
+    except MetaFileError:
+        return False
+    return covered_part(id_, entry) is not None
+
+
+def _moved_extras(
+    entry: Mapping[str, Any], old: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Give an entry the checksums and times that its frames have in another one."""
+    try:
+        known = load_extras(old, where="")
+    except MetaFileError:
+        return None
+    before = [_place(info) for info in old["frame_info"]]
+    frames = [_place(info) for info in entry["frame_info"]]
+    if len(known.crc32) != len(before):
+        return None
+    if frames == before:
+        return dict(entry[EXTRAS_KEY])
+    index_of = {place: index for index, place in enumerate(before)}
+    if not index_of.keys() >= set(frames):
+        return None
+    indices = [index_of[place] for place in frames]
+    return dump_extras(
+        crc32=[int(known.crc32[index]) for index in indices],
+        time_base=known.time_base,
+        pts=[known.pts[index] for index in indices] if known.pts else (),
+        source=known.source,
+    )

@@ -1,0 +1,107 @@
+"""The file of a map, written and read by a serializer that may be a client's own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gulpio2.errors import StorageError
+from gulpio2.format.gmeta import load_ordered_json
+from gulpio2.format.layout import partial_name
+from gulpio2.storage.local import LocalStore, follow_link, new_token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gulpio2.types import StrPath
+
+__all__ = ["MapFile"]
+
+
+class _Serializer(Protocol):
+    """See `gulpio2.serializers.AbstractSerializer`."""
+
+    def load(self, file_name: StrPath) -> Any: ...
+
+    def dump(self, thing: Any, file_name: StrPath) -> None: ...
+
+
+@dataclass(frozen=True)
+class MapFile:
+    """A map on the disk, there or not."""
+
+    path: Path
+    serializer: _Serializer
+    reads_json: bool
+    """Whether the serializer reads what `load_ordered_json` does."""
+
+    def read(self) -> bytes:
+        """Give its bytes; none where it is missing."""
+        try:
+            return self._store.read(self.path.name)
+        except FileNotFoundError:
+            return b""
+
+    def load(self) -> tuple[Any, bytes | None]:
+        """Give what it says, and its bytes if they can be read."""
+        if not self.path.exists():
+            return OrderedDict(), b""
+        if self.reads_json:
+            data = self._store.read(self.path.name)
+            return load_ordered_json(data, where=str(self.path)), data
+        before: bytes | None = None
+        with suppress(StorageError):  # it may be no file, but what a client has there
+            before = self.read()
+        return self.serializer.load(str(self.path)), before
+
+    def parse(self, data: bytes | None) -> Any:
+        """Give what it said when these were its bytes."""
+        if not data:
+            return OrderedDict()
+        if self.reads_json:
+            return load_ordered_json(data, where=str(self.path))
+        with self._beside() as path:
+            path.write_bytes(data)
+            return self.serializer.load(str(path))
+
+    def dumped(self, meta_dict: Any) -> bytes:
+        """Give the bytes that the serializer writes."""
+        with self._beside() as path:
+            self.serializer.dump(meta_dict, str(path))
+            return path.read_bytes()
+
+    def put(self, data: bytes) -> None:
+        """Replace it, durably and in one step."""
+        path = follow_link(self.path)
+        LocalStore(path.parent).write_atomically(path.name, data)
+
+    def drop(self) -> None:
+        """Remove it for good."""
+        path = follow_link(self.path)
+        if path.exists():
+            store = LocalStore(path.parent)
+            store.remove(path.name)
+            store.sync_names()
+
+    def may_be(self, data: bytes) -> bool:
+        """Tell whether it may have these bytes; not, if it has others."""
+        try:
+            return self.read() == data and self.path.exists()
+        except StorageError:
+            return True
+
+    @property
+    def _store(self) -> LocalStore:
+        return LocalStore(self.path.parent)
+
+    @contextmanager
+    def _beside(self) -> Iterator[Path]:
+        """Give a file for a while that no reader looks at."""
+        name = partial_name(self.path.name, new_token())
+        try:
+            yield self.path.parent / name
+        finally:
+            self._store.remove(name)

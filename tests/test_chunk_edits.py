@@ -1,0 +1,274 @@
+"""A chunk whose map is edited in memory, and written by opening it for appending."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.errors import (
+    AdapterContractError,
+)
+from gulpio2.format.entry import entry_check
+from gulpio2.sanity import check_directory
+from gulpio2.storage.index.entries import IndexRecord
+from tests.chunks import (
+    JPEGS,
+    LEFT,
+    Timed,
+    content,
+    entry_of,
+    label,
+    labels,
+    make_labelled_items,
+    new_chunk,
+    problems,
+    rename,
+    write,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Edit = Callable[[Any], Any]
+
+
+class StopError(Exception):
+    """What ends a block of writing."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder with a chunk of "a", with times, "b" and "c"."""
+    return make_labelled_items(tmp_path)
+
+
+# --- edits are written --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("through", ["the chunk", "the directory"])
+def test_edited_metadata_is_written_and_stays_shared(folder, indexed, inside, through):
+    directory = GulpDirectory(folder, indexed=indexed)
+    (chunk,) = directory.chunks()
+    entries = directory.merged_meta_dict
+    edited = chunk.meta_dict if through == "the chunk" else entries
+    entry = entries["a"]
+    if not inside:
+        label(edited, "a")
+    with chunk.open("ab"):
+        if inside:
+            label(edited, "a")
+        chunk.append("b", {}, JPEGS[6:7])
+        chunk.append("d", {}, JPEGS[7:8])
+    assert labels(folder) == {"a": "new", "b": "old", "c": None, "d": None}
+    assert directory["a", []][1] == {"label": "new"}
+    assert directory.read_jpegs("b") == [*JPEGS[3:5], JPEGS[6]]
+    assert entries["a"] is chunk.meta_dict["a"] is entry
+    assert all(entries[id_] is chunk.meta_dict[id_] for id_ in entries)
+    label(entries, "b", "newer")
+    assert directory["b", []][1]["label"] == "newer"
+    with chunk.open("ab"):
+        pass
+    assert labels(folder)["b"] == "newer"
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_deleted_renamed_and_added_ids_are_written(folder, indexed):
+    (chunk,) = GulpDirectory(folder, indexed=indexed).chunks()
+    meta_dict = chunk.meta_dict
+    del meta_dict["c"]
+    rename(meta_dict, "a", "z")
+    with chunk.open("ab"):
+        rename(chunk.meta_dict, "b", "y")
+    assert list(labels(folder)) == list(chunk.meta_dict) == ["z", "y"]
+    assert (chunk.meta_dict is meta_dict) is not indexed
+    assert chunk.read_jpegs("z") == JPEGS[:3]
+    assert chunk.item("z").extras.pts == (0, 40, 80)
+    report = check_directory(folder, deep=True)
+    assert {problem.code for problem in report.problems} <= LEFT
+    assert report.frames_without_checksum == 0
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+def test_a_map_that_is_assigned_in_the_block_is_written(folder, flag):
+    chunk = new_chunk(folder)
+    with chunk.open(flag):
+        chunk.append("d", {}, JPEGS[:1])
+        assigned = {id_: e for id_, e in chunk.meta_dict.items() if id_ != "b"}
+        chunk.meta_dict = assigned  # type: ignore[assignment]  # as clients do
+        chunk.append("e", {}, JPEGS[1:2])
+    assert chunk.meta_dict is assigned
+    assert list(labels(folder)) == [*("ac" if flag == "ab" else ""), "d", "e"]
+    assert new_chunk(folder).read_jpegs("e") == JPEGS[1:2]
+    assert set(problems(folder)) <= LEFT
+
+
+def test_what_is_edited_after_a_flush_is_written_too(folder):
+    chunk = new_chunk(folder)
+    with chunk.open("ab"):
+        chunk.append("d", {"label": 1}, JPEGS[:1])
+        label(chunk.meta_dict, "a", "first")
+        chunk.flush()
+        assert (labels(folder)["a"], labels(folder)["d"]) == ("first", 1)
+        label(chunk.meta_dict, "a", "second")
+        label(chunk.meta_dict, "d", True)
+        rename(chunk.meta_dict, "d", "e")
+    assert labels(folder) == {"a": "second", "b": "old", "c": None, "e": True}
+    assert problems(folder) == []
+
+
+def test_nothing_of_an_index_is_made_where_nothing_was_edited(folder, monkeypatch):
+    directory = GulpDirectory(folder, indexed=True)
+    (chunk,) = directory.chunks()
+    monkeypatch.delattr(IndexRecord, "entry")
+    with chunk.open("ab"):
+        chunk.append("d", {}, JPEGS[:1])
+    assert list(labels(folder)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda e: e["a"].update(frame_info="none"), r"'a' .*has no list"),
+        (lambda e: e["a"]["frame_info"].append([0, 9, 4]), r"is no \[loc, pad, len"),
+        (lambda e: e["a"].pop("meta_data"), "cannot be written as JSON: 'meta_data'"),
+        (lambda e: e.update(a=None), "cannot be written as JSON"),
+        (lambda e: label(e, "a", {1}), r"item 'a' .*\(at `\$\.label`\)"),
+    ],
+)
+def test_what_nobody_could_read_is_refused_before_it_is_written(folder, edit, message):
+    expected = content(folder)
+    chunk = new_chunk(folder)
+    edit(chunk.meta_dict)
+    with pytest.raises(AdapterContractError, match=message), chunk.open("ab"):
+        pass
+    assert content(folder) == expected
+
+
+# --- a block that fails -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("changed", [False, True], ids=["same disk", "another"])
+def test_after_an_error_memory_is_what_it_was(folder, indexed, changed):
+    directory = GulpDirectory(folder, indexed=indexed)
+    (chunk,) = directory.chunks()
+    label(chunk.meta_dict, "a")
+    entries = {id_: chunk.meta_dict[id_] for id_ in "abc"}
+    expected = json.dumps(entries)
+    meta_dict = chunk.meta_dict
+    if changed:
+        write(folder, ("d", {}, JPEGS[:1]), ("c", {}, JPEGS[1:2]), flag="ab")
+    before = content(folder)
+
+    def write_and_fail() -> None:
+        with chunk.open("ab"):
+            label(chunk.meta_dict, "a", "in vain")
+            entries["b"]["meta_data"][0]["deep"]["n"].append(2)
+            chunk.append("c", {}, JPEGS[2:3])
+            chunk.append("e", {}, JPEGS[2:3])
+            rename(chunk.meta_dict, "b", "f")
+            raise StopError
+
+    with pytest.raises(StopError):
+        write_and_fail()
+    assert content(folder) == before
+    assert chunk.meta_dict is meta_dict
+    assert list(meta_dict) == ["a", "b", "c"]
+    assert all(meta_dict[id_] is entry for id_, entry in entries.items())
+    assert json.dumps(entries) == expected
+    with chunk.open("ab"):
+        pass
+    assert labels(folder) == {"a": "new", "b": "old", "c": None} | (
+        {"d": None} if changed else {}
+    )
+    assert problems(folder) == []
+
+
+# --- checks of edited entries -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("edit", "frames", "pts"),
+    [
+        (lambda e: label(e, "a"), [0, 1, 2], [0, 40, 80]),
+        (lambda e: label(e, "a", 1.0), [0, 1, 2], [0, 40, 80]),
+        (lambda e: e["a"]["meta_data"].append({"n": 1}), [0, 1, 2], [0, 40, 80]),
+        (lambda e: e["a"]["frame_info"].reverse(), [2, 1, 0], [80, 40, 0]),
+        (lambda e: e["a"]["frame_info"].pop(0), [1, 2], [40, 80]),
+        (lambda e: e["a"]["frame_info"].clear(), [], []),
+        (lambda e: e["a"]["frame_info"].extend(e["b"]["frame_info"]), None, []),
+        (lambda e: e.update(a=e["b"], b=e["a"]), [3, 4], []),
+        (lambda e: e["a"].pop("gulp2"), None, []),
+        (lambda e: e["a"]["gulp2"].pop("check"), [0, 1, 2], [0, 40, 80]),
+    ],
+)
+@pytest.mark.parametrize("append", [False, True])
+def test_an_edited_entry_fits_its_check(folder, edit, frames, pts, append):
+    chunk = new_chunk(folder)
+    edit(chunk.meta_dict)
+    jpegs = list(chunk.read_jpegs("a"))
+    with chunk.open("ab"):
+        if append:
+            chunk.append("a", {}, JPEGS[7:])
+            frames = None if frames is None else [*frames, 7]
+    entry = entry_of(folder, "a")
+    assert chunk.read_jpegs("a") == jpegs + (JPEGS[7:] if append else [])
+    if frames is None:
+        assert "gulp2" not in entry
+    else:
+        assert entry["gulp2"]["check"] == entry_check("a", entry)
+        extras = new_chunk(folder).item("a").extras
+        assert chunk.read_jpegs("a") == [JPEGS[index] for index in frames]
+        assert list(extras.pts) == ([] if append else pts)
+        assert extras.time_base == (Fraction(1, 1000) if extras.pts else None)
+    assert set(problems(folder)) <= LEFT | {"overlap"}  # of frames that two items have
+
+
+@pytest.mark.parametrize("edit", [lambda e: e["frame_info"].reverse(), dict.clear])
+def test_what_is_appended_and_edited_in_one_block_fits_its_check(tmp_path, edit):
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        chunk.append("a", {}, Timed([0, 40]))
+        edit(chunk.meta_dict["a"])
+        chunk.meta_dict["a"].setdefault("meta_data", [{}])
+        chunk.meta_dict["a"].setdefault("frame_info", [])
+        chunk.append("a", {}, JPEGS[2:3])
+        del chunk.meta_dict["a"]
+        chunk.append("a", {}, JPEGS[3:5])
+        chunk.append("b", {}, JPEGS[5:7])
+        edit(chunk.meta_dict["b"])
+        chunk.meta_dict["b"].update(meta_data=[{}], frame_info=[])
+    assert chunk.read_jpegs("a") == JPEGS[3:5]
+    assert "gulp2" in entry_of(tmp_path, "a")
+    assert "gulp2" not in entry_of(tmp_path, "b")
+    assert set(problems(tmp_path)) <= LEFT
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda e: None,
+        lambda e: label(e, "b"),
+        lambda e: label(e, "a", "newer"),
+        lambda e: rename(e, "a", "z"),
+        lambda e: e["a"]["frame_info"].reverse(),
+    ],
+)
+def test_damage_of_the_disk_stays_marked(folder, edit):
+    path = folder / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"old"', b'"odd"', 1))
+    chunk = new_chunk(folder)
+    edit(chunk.meta_dict)
+    with chunk.open("ab"):
+        chunk.append("c", {}, JPEGS[:1])
+    item = "z" if "z" in chunk.meta_dict else "a"
+    found = check_directory(folder).problems
+    assert [(p.code, p.item) for p in found] == [("entry-check", item)]
