@@ -5,33 +5,41 @@
     GulpError
       FormatError (ValueError)         what is on disk is not what the format says
         MetaFileError                  a .gmeta or gulp.json cannot be understood
-        ChunkMismatchError             a data file and its map do not belong together
+        ChunkMismatchError (AssertionError)  a data file and its map do not fit
         CorruptFrameError              a record is not the frame that was stored
-        AnnotationError                an annotation lacks what a dataset was to use
+        AnnotationError (AssertionError)  an annotation lacks what was to be used
       GulpLookupError (LookupError)    asked for something that is not there
         ItemNotFoundError (KeyError)   no item has this id
         FrameIndexError (IndexError)   the item has no frame at this index
         FrameTimeError                 the item has no frame at this time, or no times
         SampleIndexError (IndexError, ValueError)  a dataset has no such sample
       IngestError                      an item or a run could not be ingested
-        DuplicateIdError               two items have one id
+        DuplicateIdError (AssertionError)  two items have one id
         SourceReadError                a source file cannot be read
-        ImageNotFoundError             an image file is missing or is no image
-        NotOneVideoError               a folder holds no video, or several
-        UnknownFileFormatError (RuntimeError)  an ending that tells no known format
+          SourceNotFoundError (FileNotFoundError)  it is not there
+            ImageNotFoundError         an image file is missing or is no image
+          SourceFormatError (ValueError)  a list or annotation file is none
+            SourceFieldError (KeyError, IndexError)  an entry of it lacks a field
+          NotOneVideoError (AssertionError)  a folder holds no video, or several
+          UnknownFileFormatError (RuntimeError)  an ending that tells no known format
         AdapterContractError (ValueError)  an adapter gave something it must not give
-        IngestSettingError (ValueError)    no workers, empty chunks, nothing to ingest
+        IngestSettingError (ValueError, AssertionError)  a run that cannot be
       StorageError (OSError)           the storage refused
-        ReadRangeError                 bytes outside of a file were asked for
+        StorageNotFoundError (FileNotFoundError)  a folder to write to is missing
+        StorageExistsError (FileExistsError)  something else has the name
+        StorageDeniedError (PermissionError)  the system does not permit it
+        StorageNotFolderError (NotADirectoryError)  a part of the path is a file
+        ReadRangeError (ValueError)    bytes outside of a file were asked for
         LockedError                    another writer holds the directory
       EmptySampleError                 a pipeline gave no sample
-    MissingDependencyError (ImportError)   an optional package is not installed
-        FfmpegNotFoundError                  the ffmpeg program is not installed
+      MissingDependencyError (ImportError)  an optional package is not installed
+        FfmpegNotFoundError            the ffmpeg program is not installed
     GulpWarning (UserWarning)          a caller's mistake that was survived
-    GulpDeprecationWarning (DeprecationWarning)   will go in a later release
+    GulpDeprecationWarning (DeprecationWarning)  will go in a later release
 
 A message says what happened, where, and what to do next. Where GulpIO2 0.0.4 let
-a built-in exception through, the class here derives from it as well.
+a built-in exception through, the class here derives from it as well; the few that do
+not are named in ``docs/compatibility.md``.
 """
 
 from __future__ import annotations
@@ -61,9 +69,17 @@ __all__ = [
     "NotOneVideoError",
     "ReadRangeError",
     "SampleIndexError",
+    "SourceFieldError",
+    "SourceFormatError",
+    "SourceNotFoundError",
     "SourceReadError",
+    "StorageDeniedError",
     "StorageError",
+    "StorageExistsError",
+    "StorageNotFolderError",
+    "StorageNotFoundError",
     "UnknownFileFormatError",
+    "unreadable",
     "with_article",
 ]
 
@@ -150,14 +166,37 @@ class SourceReadError(IngestError):
     """A source file cannot be read, or gave fewer frames than it has."""
 
 
-class ImageNotFoundError(SourceReadError, FileNotFoundError):
-    """An image file is missing, or is no image.
+class SourceNotFoundError(SourceReadError, FileNotFoundError):
+    """A list, an annotation file or a folder of sources is not there.
 
     Also a ``FileNotFoundError``, which is what GulpIO2 0.0.4 let through.
     """
 
     def __str__(self) -> str:
         """Give the message, which ``OSError`` would take apart."""
+        return str(self.args[0]) if self.args else ""
+
+
+class ImageNotFoundError(SourceNotFoundError):
+    """An image file is missing, or is no image."""
+
+
+class SourceFormatError(SourceReadError, ValueError):
+    """A list or an annotation file cannot be understood.
+
+    Also a ``ValueError``, which is what GulpIO2 0.0.4 let through.
+    """
+
+
+class SourceFieldError(SourceFormatError, KeyError, IndexError):
+    """An entry of a list or of an annotation file lacks a field.
+
+    Also a ``KeyError`` and an ``IndexError``: GulpIO2 0.0.4 let the first through for
+    an object without a key, and the second for a row that is too short.
+    """
+
+    def __str__(self) -> str:
+        """Give the message itself, where ``KeyError`` gives its repr."""
         return str(self.args[0]) if self.args else ""
 
 
@@ -191,7 +230,17 @@ class IngestSettingError(IngestError, ValueError, AssertionError):
 
 
 class StorageError(GulpError, OSError):
-    """The storage refused: no space, no permission, an I/O error."""
+    """The storage refused: no space, no permission, an I/O error.
+
+    One with the number of a missing file is a `StorageNotFoundError`, and so on for
+    the classes below, as with ``OSError`` itself.
+    """
+
+    def __new__(cls, *args: object) -> StorageError:
+        """Give the class that belongs to the error number, where there is one."""
+        if cls is StorageError:
+            cls = _OF_BUILT_IN.get(type(OSError(*args)), cls)
+        return super().__new__(cls, *args)
 
     def __str__(self) -> str:
         """Leave an error number out that is none."""
@@ -200,8 +249,35 @@ class StorageError(GulpError, OSError):
         return super().__str__()
 
 
-class ReadRangeError(StorageError):
-    """Bytes outside of a file were asked for."""
+class StorageNotFoundError(StorageError, FileNotFoundError):
+    """A folder that is to be written to, or a file in it, is not there."""
+
+
+class StorageExistsError(StorageError, FileExistsError):
+    """A file has the name that another file or a folder was to get."""
+
+
+class StorageDeniedError(StorageError, PermissionError):
+    """The system does not permit it to this user."""
+
+
+class StorageNotFolderError(StorageError, NotADirectoryError):
+    """A part of the path is a file, where a folder must be."""
+
+
+_OF_BUILT_IN: dict[type[OSError], type[StorageError]] = {
+    FileExistsError: StorageExistsError,
+    FileNotFoundError: StorageNotFoundError,
+    NotADirectoryError: StorageNotFolderError,
+    PermissionError: StorageDeniedError,
+}
+
+
+class ReadRangeError(StorageError, ValueError):
+    """Bytes outside of a file were asked for.
+
+    Also a ``ValueError``, which is what GulpIO2 0.0.4 raised for a frame that was cut.
+    """
 
 
 class LockedError(StorageError):
@@ -226,6 +302,28 @@ class GulpWarning(UserWarning):
 
 class GulpDeprecationWarning(DeprecationWarning):
     """Something that will be gone in a later release."""
+
+
+def unreadable(cause: Exception, message: str) -> SourceReadError:
+    """Make the error of a source file or folder that cannot be read.
+
+    Parameters
+    ----------
+    cause : Exception
+        What was raised on reading it; it decides the class.
+    message : str
+        What to say.
+
+    Examples
+    --------
+    >>> unreadable(FileNotFoundError(), "there is no list")
+    SourceNotFoundError('there is no list')
+    """
+    if isinstance(cause, FileNotFoundError):
+        return SourceNotFoundError(message)
+    if isinstance(cause, ValueError):  # of JSON, or of a text's encoding
+        return SourceFormatError(message)
+    return SourceReadError(message)
 
 
 def with_article(noun: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import errno
 import importlib
 import inspect
+import pickle
 import pkgutil
 import re
 from collections import OrderedDict
@@ -542,16 +544,82 @@ BUILT_IN = {
     "LockedError": OSError,
     "MetaFileError": ValueError,
     "MissingDependencyError": ImportError,
-    "ReadRangeError": OSError,
+    "ReadRangeError": ValueError,
+    "SourceFieldError": (KeyError, IndexError),
+    "SourceFormatError": ValueError,
+    "SourceNotFoundError": FileNotFoundError,
+    "StorageDeniedError": PermissionError,
     "StorageError": OSError,
+    "StorageExistsError": FileExistsError,
+    "StorageNotFolderError": NotADirectoryError,
+    "StorageNotFoundError": FileNotFoundError,
+    "UnknownFileFormatError": RuntimeError,
 }
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_an_error_is_also_the_built_in_kind(name: str) -> None:
-    error = getattr(errors, name)
-    assert issubclass(error, BUILT_IN[name])
+    error, kinds = getattr(errors, name), BUILT_IN[name]
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        assert issubclass(error, kind)
     assert issubclass(error, errors.GulpError)
+
+
+ERRORS = [
+    name
+    for name in errors.__all__
+    if isinstance(getattr(errors, name), type)
+    and issubclass(getattr(errors, name), Exception)
+]
+
+
+def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+    drawn, branch = {}, [""] * 9
+    for line in (errors.__doc__ or "").split("::\n\n")[1].splitlines():
+        match = re.match(r"( {4,})(\w+)( \(([\w, ]+)\))?", line)
+        if not match:
+            break
+        depth = len(match[1]) // 2
+        branch[depth] = match[2]
+        above = {branch[depth - 1]} - {""}
+        drawn[match[2]] = above | set((match[4] or "").split(", ")) - {""}
+    assert drawn == {
+        name: {base.__name__ for base in getattr(errors, name).__bases__}
+        - {"Exception"}
+        for name in ERRORS
+    }
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_survives_the_way_to_another_process(name: str) -> None:
+    error = getattr(errors, name)("what was wrong")
+    error.__notes__ = ["and where"]
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == "what was wrong"
+    assert copy.args == error.args
+    assert copy.__notes__ == ["and where"]
+
+
+NUMBERED = {
+    errno.ENOENT: errors.StorageNotFoundError,
+    errno.EEXIST: errors.StorageExistsError,
+    errno.EACCES: errors.StorageDeniedError,
+    errno.EPERM: errors.StorageDeniedError,
+    errno.ENOTDIR: errors.StorageNotFolderError,
+    errno.ENOSPC: errors.StorageError,
+    errno.ETIMEDOUT: errors.StorageError,  # a TimeoutError is something else here
+    None: errors.StorageError,
+}
+
+
+@pytest.mark.parametrize("number", NUMBERED)
+def test_the_number_of_a_storage_error_decides_its_class(number: int | None) -> None:
+    error = errors.StorageError(number, "what was wrong")
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert type(one) is NUMBERED[number]
+        assert (one.errno, one.strerror) == (number, "what was wrong")
+    assert type(errors.LockedError(number, "")) is errors.LockedError
 
 
 def test_serializers_have_the_class_tree_of_the_original() -> None:

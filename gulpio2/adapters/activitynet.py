@@ -11,7 +11,7 @@ from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
-from gulpio2.errors import IngestSettingError, SourceReadError
+from gulpio2.errors import IngestSettingError, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
 
         Raises
         ------
-        SourceReadError
+        SourceFieldError
             It is no annotation file of ActivityNet.
         """
         content = read_json_file(json_file)
@@ -107,7 +107,7 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         ------
         IngestSettingError
             The database has other phases, but not this one.
-        SourceReadError
+        SourceNotFoundError
             The folder is missing.
         """
         phases = {record.get("subset") for record in self.json_storage.values()}
@@ -119,9 +119,10 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         try:
             names = sorted(entry.name for entry in os.scandir(self.folder))
         except OSError as cause:
-            raise SourceReadError(
+            raise unreadable(
+                cause,
                 f"The folder of videos {os.fspath(self.folder)!r} cannot be listed "
-                f"({cause.strerror}). Give the path of an existing folder."
+                f"({cause.strerror}). Give the path of an existing folder.",
             ) from cause
         self.vid_storage = [
             name

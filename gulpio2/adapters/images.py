@@ -11,7 +11,7 @@ from gulpio2.adapters.labels import FolderLabelMixin, label_key
 from gulpio2.adapters.settings import check_choice
 from gulpio2.adapters.sources import IMAGE_FORMATS, image_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import SourceFormatError, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,23 +90,26 @@ class ImageListAdapter(FolderLabelMixin, AbstractDatasetAdapter):
 
         Raises
         ------
-        SourceReadError
-            The file is missing, or a line has no label; the message gives the line.
+        SourceNotFoundError
+            The file is missing.
+        SourceFormatError
+            It is no UTF-8, or a line has no label; the message gives the line.
         """
         rows: list[Meta] = []
         try:
             lines = Path(input_file).read_text("utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as cause:
-            raise SourceReadError(
+            raise unreadable(
+                cause,
                 f"The list of images {str(input_file)!r} cannot be read ({cause}). "
-                "Give the path of a UTF-8 text file."
+                "Give the path of a UTF-8 text file.",
             ) from cause
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             path, comma, label = (part.strip() for part in line.rpartition(","))
             if not comma or not path:
-                raise SourceReadError(
+                raise SourceFormatError(
                     f"{str(input_file)!r}, line {number}: {line.strip()!r} is not "
                     "'path,label'. Add the comma and the label."
                 )

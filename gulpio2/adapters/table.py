@@ -20,7 +20,7 @@ from gulpio2.adapters.sources import (
     video_frames,
 )
 from gulpio2.adapters.tables import Table, parse_column, read_table
-from gulpio2.errors import SourceReadError, with_article
+from gulpio2.errors import SourceNotFoundError, SourceReadError, with_article
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -213,7 +213,7 @@ def _open(
         both_cases = sorted({*IMAGE_FORMATS, *map(str.upper, IMAGE_FORMATS)})
         return folder_frames(path, formats=both_cases, frame_size=frame_size)
     if not Path(path).exists():
-        raise SourceReadError(
+        raise SourceNotFoundError(
             f"There is no {path!r}. Check the path column, or give root_folder."
         )
     raise SourceReadError(

@@ -19,7 +19,13 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, overload
 
-from gulpio2.errors import IngestSettingError, SourceReadError
+from gulpio2.errors import (
+    IngestSettingError,
+    SourceFieldError,
+    SourceFormatError,
+    SourceReadError,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -106,17 +112,17 @@ class Table(Sequence["Meta"]):
 
         Raises
         ------
-        SourceReadError
+        SourceFieldError
             There is no such column, or a row lacks it.
         """
         if name not in self.columns:
-            raise SourceReadError(
+            raise SourceFieldError(
                 f"{self.name} has no column {name!r}; it has {list(self.columns)}. "
                 "Name the right column, or add it."
             )
         values = self.columns[name]
         if _Cell.ABSENT in values:
-            raise SourceReadError(
+            raise SourceFieldError(
                 f"{self.name}: row {values.index(_Cell.ABSENT) + 1} has no {name!r}. "
                 "Every row needs it."
             )
@@ -187,7 +193,7 @@ def read_table(
     if ending == ".json":
         rows = read_json_file(path)
         if not isinstance(rows, list):
-            raise SourceReadError(f"{name!r} is not a list of objects, one an item.")
+            raise SourceFormatError(f"{name!r} is not a list of objects, one an item.")
         return Table(_columns_of(rows, name), name=name)
     raise SourceReadError(
         f"{name!r} has no ending of a table; known are .csv, .tsv, .json, .jsonl and "
@@ -210,14 +216,14 @@ def read_json_file(path: StrPath) -> Any:
 
     Raises
     ------
-    SourceReadError
-        The file is missing or is no JSON.
+    SourceNotFoundError, SourceFormatError
+        The file is missing, or is no JSON.
     """
     with _open_text(path) as file:
         try:
             return json.load(file)
         except json.JSONDecodeError as cause:
-            raise SourceReadError(
+            raise SourceFormatError(
                 f"{os.fspath(path)!r} is no JSON: {cause}."
             ) from cause
 
@@ -234,13 +240,13 @@ def records_by_id(content: Any, refusal: str) -> dict[str, dict[str, Any]]:
 
     Raises
     ------
-    SourceReadError
+    SourceFieldError
         It is something else.
     """
     if not isinstance(content, dict) or not all(
         isinstance(record, dict) for record in content.values()
     ):
-        raise SourceReadError(refusal)
+        raise SourceFieldError(refusal)
     return content
 
 
@@ -261,8 +267,8 @@ def read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[st
 
     Raises
     ------
-    SourceReadError
-        The file is missing or cannot be parsed.
+    SourceNotFoundError, SourceFormatError
+        The file is missing, or cannot be parsed.
     IngestSettingError
         The delimiter is not one character.
     """
@@ -279,7 +285,7 @@ def read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[st
                 if any(cell.strip() for cell in row):
                     yield reader.line_num, row
         except csv.Error as cause:
-            raise SourceReadError(
+            raise SourceFormatError(
                 f"{os.fspath(path)!r}, line {reader.line_num}: {cause}."
             ) from cause
 
@@ -334,13 +340,14 @@ def _open_text(path: StrPath) -> Iterator[TextIO]:
         ) as file:
             yield file
     except UnicodeDecodeError as cause:
-        raise SourceReadError(
+        raise SourceFormatError(
             f"{name!r} is not UTF-8 text ({cause}). Convert it to UTF-8."
         ) from cause
     except (OSError, EOFError, zlib.error) as cause:
-        raise SourceReadError(
+        raise unreadable(
+            cause,
             f"{name!r} cannot be read ({cause}). Give the path of a file that can"
-            f"{', and is what its ending says' if name.endswith('.gz') else ''}."
+            f"{', and is what its ending says' if name.endswith('.gz') else ''}.",
         ) from cause
 
 
@@ -349,13 +356,13 @@ def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
     _, header = next(rows, (0, []))
     names = [cell.strip() for cell in header]
     if not names:
-        raise SourceReadError(f"{name!r} is empty; its first line must name columns.")
+        raise SourceFormatError(f"{name!r} is empty; its first line must name columns.")
     if len(set(names)) < len(names):
-        raise SourceReadError(f"{name!r} names a column twice in its header: {names}.")
+        raise SourceFormatError(f"{name!r} names a column twice: {names}.")
     columns: list[list[Any]] = [[] for _ in names]
     for line, row in rows:
         if len(row) != len(names):
-            raise SourceReadError(
+            raise SourceFormatError(
                 f"{name!r}, line {line}: {len(row)} cells for {len(names)} columns "
                 f"{names}. Quote a cell that holds the delimiter {delimiter!r}."
             )
@@ -372,7 +379,7 @@ def _json_lines(name: str) -> Iterator[Any]:
             try:
                 yield json.loads(line)
             except json.JSONDecodeError as cause:
-                raise SourceReadError(
+                raise SourceFormatError(
                     f"{name!r}, line {number}, is no JSON: {cause}."
                 ) from cause
 
@@ -381,7 +388,7 @@ def _columns_of(rows: Iterable[Any], name: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     for position, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise SourceReadError(
+            raise SourceFormatError(
                 f"{name!r}: row {position + 1} is not an object but {row!r:.80}."
             )
         for key in row:

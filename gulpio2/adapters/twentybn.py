@@ -13,7 +13,13 @@ from gulpio2.adapters.labels import Custom20BNAdapterMixin, label_key
 from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import folder_frames, single_video_frames, video_frames
 from gulpio2.adapters.tables import read_delimited, read_json_file
-from gulpio2.errors import NotOneVideoError, SourceReadError, UnknownFileFormatError
+from gulpio2.errors import (
+    NotOneVideoError,
+    SourceFieldError,
+    SourceFormatError,
+    SourceReadError,
+    UnknownFileFormatError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +57,7 @@ class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):
                         if key == "id"
                         else "Add it, or give label_name the right name."
                     )
-                    raise SourceReadError(
+                    raise SourceFieldError(
                         f"{os.fspath(table)!r}: item {position + 1} has no {key!r}; it "
                         f"has {list(row)}. {advice}"
                     )
@@ -176,7 +182,7 @@ class Custom20BNJsonVideoAdapter(_LabelledRows):
                 "Give a file with one of these endings."
             )
         if not isinstance(rows, list) or not all(isinstance(r, dict) for r in rows):
-            raise SourceReadError(f"{name!r} is not a list of objects, one an item.")
+            raise SourceFormatError(f"{name!r} is not a list of objects, one an item.")
         self._set_rows(json_file, rows)
         self._finish(shuffle, remove_duplicate_ids)
 
@@ -356,13 +362,13 @@ class Custom20BNCsvJpegAdapter(_LabelledRows):
 
         Raises
         ------
-        SourceReadError
+        SourceFieldError
             A row has no label; the message gives the line.
         """
         rows = []
         for line, row in read_delimited(csv_file, ";"):
             if len(row) < 2:
-                raise SourceReadError(
+                raise SourceFieldError(
                     f"{os.fspath(csv_file)!r}, line {line}: {row[0]!r} is not "
                     "'id;label'. Add the semicolon and the label."
                 )

@@ -4,33 +4,94 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.storage.refusals import refused
 
-__all__ = ["HandlePool", "open_regular", "read_fully"]
+if TYPE_CHECKING:
+    from gulpio2.types import StrPath
+
+__all__ = ["HandlePool", "open_descriptor", "open_regular", "read_fully"]
 
 # Files. A directory of Kinetics-400 has some 2,400 chunks and the usual limit of a
 # process is 1,024 open files, which the training script needs as well.
 DEFAULT_MAX_OPEN = 64
+# Of the files that a process may have open, one in so many is for all pools together;
+# the rest is the program's. Of the usual 1,024 that is four full pools.
+_SHARE = 4
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
+_TRIES = 3
 
-
-# A lock that another thread holds at the moment of a fork stays locked in the child
-# for ever, so the child gets new ones.
 _pools: weakref.WeakSet[HandlePool] = weakref.WeakSet()
+# Held while the set changes or is copied. May be taken by who holds a pool's lock, and
+# its holder takes no other.
+_pools_lock = threading.Lock()
 
 
 def _renew_locks() -> None:
+    # A lock that another thread holds at the moment of a fork stays locked in the child
+    # for ever, so the child gets new ones.
+    global _pools_lock
+    _pools_lock = threading.Lock()
     for pool in _pools:
         pool._lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_renew_locks)
+
+
+def _release_idle(more_than: int = 0) -> bool:
+    """Let go of the files of all pools of this process, if they are more than so many.
+
+    Returns
+    -------
+    bool
+        Whether there were any. Those that a thread reads from stay open until it is
+        done; see `_Handle`.
+    """
+    with _pools_lock:
+        pools = list(_pools)
+    if sum(len(pool._handles) for pool in pools) <= more_than:
+        return False
+    for pool in pools:
+        # Replaced, which needs no lock: two threads that waited for each other's pools
+        # would wait for ever. One that is at work on the old files goes on with them.
+        pool._handles = OrderedDict()
+    return True
+
+
+def _keep_to_share(newest: int) -> None:
+    """Let go of all files where the pools hold more than their share of descriptors."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # The system gives the lowest free number: before one is so high, there cannot be so
+    # many, and need not be counted.
+    if limit != resource.RLIM_INFINITY and newest >= limit // _SHARE:
+        _release_idle(limit // _SHARE)
+
+
+def open_descriptor(path: StrPath, flags: int, mode: int = 0o777) -> int:
+    """Open as ``os.open`` does; if too many are open, without those of idle files.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened.
+    """
+    in_vain = 0
+    while True:
+        try:
+            return os.open(path, flags | os.O_CLOEXEC, mode)
+        except OSError as cause:
+            if cause.errno not in _TOO_MANY or in_vain == _TRIES:
+                raise
+            # Where there are none another thread may just have let go of them.
+            in_vain += not _release_idle()
 
 
 def open_regular(path: str) -> int:
@@ -41,7 +102,7 @@ def open_regular(path: str) -> int:
     OSError
         It cannot be opened, or is no regular file.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    fd = open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "not a regular file", path)
@@ -79,13 +140,17 @@ class HandlePool:
 
     Positional reads share no file offset, so one descriptor serves all threads, and
     also a forked child.
+
+    All pools of a process share a quarter of the files that it may have open. Where
+    that is not enough, or nothing can be opened any more, all let go of theirs.
     """
 
     def __init__(self, max_open: int = DEFAULT_MAX_OPEN) -> None:
         self.max_open = max_open
         self._handles: OrderedDict[str, _Handle] = OrderedDict()
         self._lock = threading.Lock()
-        _pools.add(self)
+        with _pools_lock:
+            _pools.add(self)
 
     def read_at(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`.
@@ -140,13 +205,19 @@ class HandlePool:
 
     def _handle(self, path: str) -> _Handle:
         with self._lock:
-            handle = self._handles.get(path)
+            handles = self._handles  # another thread may put others in their place
+            handle = handles.get(path)
             if handle is not None:
-                self._handles.move_to_end(path)
+                handles.move_to_end(path)
                 return handle
-            handle = self._handles[path] = _open(path)
-            if len(self._handles) > self.max_open:
-                self._handles.popitem(last=False)
+            del handles  # what is let go of meanwhile would stay open by it
+            # Under the lock: a file that `close` was to let go of must not come after.
+            handle = _open(path)
+            _keep_to_share(handle.fd)
+            handles = self._handles
+            handles[path] = handle
+            if len(handles) > self.max_open:
+                handles.popitem(last=False)
             return handle
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import partial_name
-from gulpio2.storage.handles import HandlePool, open_regular
+from gulpio2.storage.handles import HandlePool, open_descriptor, open_regular
 from gulpio2.storage.locks import lock_file, lock_folder
 from gulpio2.storage.refusals import refused
 
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
-__all__ = ["LocalStore", "LocalWriter", "free_bytes", "new_token", "open_store"]
+__all__ = [
+    "LocalStore",
+    "LocalWriter",
+    "follow_link",
+    "free_bytes",
+    "new_token",
+    "open_store",
+]
 
 
 # Bytes after which the system is asked to begin writing. Else it would keep all of a
@@ -71,6 +79,24 @@ def free_bytes(folder: StrPath) -> int | None:
     return found.f_bavail * found.f_frsize if found.f_blocks else None
 
 
+def follow_link(path: StrPath) -> Path:
+    """Give the path that a symbolic link leads to, and any other as it is.
+
+    For a file that is to be replaced where it is, with the link to it left in place.
+    """
+    is_link = os.path.islink(path)  # noqa: PTH114  # Path's raises
+    return Path(os.path.realpath(path)) if is_link else Path(path)
+
+
+def _take_permissions(path: Path, other: Path) -> None:
+    """Give a file the permission bits of another, if there is a file of that name."""
+    # Where there is none, or the file system knows no permissions, it stays as made.
+    with contextlib.suppress(OSError):
+        state = other.lstat()
+        if stat.S_ISREG(state.st_mode):
+            path.chmod(state.st_mode & 0o777)
+
+
 class LocalWriter:
     """A file being written through one descriptor. See `gulpio2.storage.base`."""
 
@@ -78,7 +104,7 @@ class LocalWriter:
         self, path: Path, *, extend: bool = False, alone: bool = False
     ) -> None:
         self.path = path
-        flags = os.O_WRONLY | os.O_CLOEXEC
+        flags = os.O_WRONLY
         flags |= 0 if extend else os.O_CREAT | os.O_EXCL
         if not path.name.endswith(".gulp"):
             # A data file may be a link to another disk. What only writers make is
@@ -86,7 +112,7 @@ class LocalWriter:
             flags |= os.O_NOFOLLOW
         self._fd: int | None = None
         try:
-            self._fd = os.open(path, flags, 0o666)
+            self._fd = open_descriptor(path, flags, 0o666)
             is_locked = not alone or lock_file(self._fd)
             self._position = self._begun = os.lseek(self._fd, 0, os.SEEK_END)
         except OSError as cause:
@@ -265,8 +291,13 @@ class LocalStore:
             raise
 
     def rename(self, source: str, target: str) -> None:
-        """Give a synced file its final name, replacing what had it."""
+        """Give a synced file its final name, replacing what had it.
+
+        It gets the permission bits of a file that it replaces: the new file would shut
+        out others who write to the directory.
+        """
         try:
+            _take_permissions(self.folder / source, self.folder / target)
             (self.folder / source).replace(self.folder / target)
         except OSError as cause:
             raise refused(
@@ -276,7 +307,7 @@ class LocalStore:
     def sync_names(self) -> None:
         """Return once renames and removals are on the disk itself."""
         try:
-            fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = open_descriptor(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(fd)
             finally:

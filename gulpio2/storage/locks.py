@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
+from gulpio2.storage.handles import open_descriptor
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         killed, a worker may just have been started, and not have let go of its copy.
     """
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = open_descriptor(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as cause:
         raise refused(cause, "open the folder", folder, writing=True) from cause
     try:

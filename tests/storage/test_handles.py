@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
+import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.errors import ReadRangeError, StorageError
+from gulpio2.storage import handles
 from gulpio2.storage.handles import HandlePool, read_fully
+from gulpio2.storage.local import LocalStore
+from gulpio2.testing import make_gulp_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # Python 3.12 and later warn of a fork beside threads, of libraries too; the children
@@ -39,6 +47,29 @@ def open_paths(folder: Path) -> list[str]:
         except FileNotFoundError:  # of the listing itself
             continue
     return sorted(target for target in targets if target.startswith(str(folder)))
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def limited(more: int) -> Iterator[int]:
+    """Let this process open only so many files more; gives the limit."""
+    limit = 0
+    while more or is_open(limit):
+        more -= not is_open(limit)
+        limit += 1
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield limit
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_exactly_the_bytes_asked_for_are_read(paths):
@@ -172,13 +203,13 @@ def test_a_copy_by_pickle_has_the_settings_and_no_files(paths, tmp_path):
     assert copy.read_at(paths[1], 0, 1) == b"\x01"
 
 
-def test_a_child_reads_although_a_thread_held_the_lock_at_the_fork(paths):
+def test_a_child_reads_although_a_thread_held_the_locks_at_the_fork(paths):
     pool = HandlePool()
     pool.read_at(paths[0], 0, 1)
     holding, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with pool._lock:
+        with pool._lock, handles._pools_lock:
             holding.set()
             done.wait(30)
 
@@ -189,7 +220,7 @@ def test_a_child_reads_although_a_thread_held_the_lock_at_the_fork(paths):
     if child == 0:  # pragma: no cover  # coverage does not follow
         status = 1
         try:
-            both = pool.read_at(paths[0], 0, 1) + pool.read_at(paths[5], 0, 1)
+            both = pool.read_at(paths[0], 0, 1) + HandlePool().read_at(paths[5], 0, 1)
             status = 0 if both == b"\0\x05" else 2
         finally:
             os._exit(status)
@@ -206,3 +237,95 @@ def test_a_descriptor_is_read_wherever_its_offset_is(paths):
         assert os.lseek(fd, 0, os.SEEK_CUR) == 80
     finally:
         os.close(fd)
+
+
+# --- too many open files ------------------------------------------------------------
+
+
+def test_many_pools_do_with_the_files_that_a_process_may_have_open(paths, tmp_path):
+    pools = [HandlePool() for _ in range(20)]
+    with limited(40) as limit:
+        for _ in range(3):
+            for pool in pools:
+                for number, path in enumerate(paths):
+                    assert pool.read_at(path, 0, 1)[0] == number
+                    # The rest is for the program: sockets, videos, its own files.
+                    assert len(open_paths(tmp_path)) <= limit // 4 + 1
+
+
+def test_many_directories_do_with_the_files_that_a_process_may_have_open(tmp_path):
+    make_gulp_directory(
+        tmp_path / "gulped", num_items=24, num_frames=1, items_per_chunk=1
+    ).close()
+    directories = [GulpDirectory(tmp_path / "gulped", threads=1) for _ in range(4)]
+    with limited(24):
+        for directory in directories:
+            for id_ in directory.merged_meta_dict:
+                assert len(directory[id_][0]) == 1
+
+
+def test_files_that_a_program_needs_are_let_go_of_by_all_pools(paths, tmp_path):
+    pools = [HandlePool() for _ in range(2)]
+    for path in paths[:4]:
+        pools[0].read_at(path, 0, 1)
+    store = LocalStore(tmp_path / "out")
+    store.make()
+    with limited(0):  # but for those of the first pool
+        assert pools[1].read_at(paths[5], 0, 1) == b"\x05"
+        assert open_paths(tmp_path) == [paths[5]]
+        with store.lock():
+            pools[0].read_at(paths[0], 0, 1)
+            store.write_atomically("a", b"1")
+            assert store.read("a") == b"1"
+
+
+def test_where_the_program_has_all_files_open_the_limit_is_named(paths):
+    pool = HandlePool()
+    with limited(0), pytest.raises(StorageError, match="Raise the limit") as caught:
+        pool.read_at(paths[0], 0, 1)
+    assert caught.value.errno == errno.EMFILE
+
+
+def test_a_file_that_a_thread_reads_from_is_not_closed_under_it(paths, monkeypatch):
+    reading, go_on = threading.Event(), threading.Event()
+    pread = os.pread
+
+    def slow(fd, *rest):
+        if threading.current_thread() is thread:
+            reading.set()
+            go_on.wait(30)
+        return pread(fd, *rest)
+
+    busy, other, found = HandlePool(), HandlePool(), []
+    thread = threading.Thread(target=lambda: found.append(busy.read_at(paths[3], 0, 2)))
+    monkeypatch.setattr(os, "pread", slow)
+    with limited(2):
+        thread.start()
+        reading.wait(30)
+        for number, path in enumerate(paths):  # each would take its number
+            assert other.read_at(path, 0, 1)[0] == number
+        go_on.set()
+        thread.join()
+    assert found == [b"\x03\x01"]
+
+
+def test_threads_with_pools_of_their_own_wait_for_no_other(paths):
+    # Each of them lets go of the files of all others again and again.
+    def read(number: int) -> bool:
+        pool = HandlePool()
+        return all(
+            pool.read_at(paths[(number + k) % 8], 0, 1)[0] == (number + k) % 8
+            for k in range(300)
+        )
+
+    with limited(12), ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(read, range(8)))
+
+
+def test_where_there_is_no_limit_nothing_is_let_go_of(paths, tmp_path, monkeypatch):
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: unlimited)
+    pool = HandlePool()
+    for path in paths:
+        pool.read_at(path, 0, 1)
+    assert open_paths(tmp_path) == paths
