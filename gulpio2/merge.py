@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
+import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from gulpio2.errors import (
     IngestSettingError,
 )
 from gulpio2.format.checksum import crc32_of
+from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -28,19 +29,28 @@ from gulpio2.format.layout import (
     meta_name,
     partial_name,
 )
-from gulpio2.format.manifest import Manifest, Run, dump_manifest
+from gulpio2.format.manifest import (
+    Manifest,
+    add_run,
+    conflicting_runs,
+    dump_manifest,
+    missing_shares,
+    without_complete_shares,
+)
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
-from gulpio2.storage.links import copy_file, link_file
+from gulpio2.storage.links import copy_file, is_beginning, link_file
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
 
 __all__ = ["MergeReport", "merge_directories"]
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -57,6 +67,9 @@ class MergeReport:
     """Data files that had to be copied."""
     present: int = 0
     """Chunks that an earlier merge had brought."""
+    missing: list[str] = field(default_factory=list)
+    """Shares (``3/16``; ``4-9/16``) of which others are in the target and they are
+    not."""
 
 
 @dataclass(slots=True)
@@ -106,7 +119,8 @@ def merge_directories(
         A part is the target, or is given twice.
     IngestError
         A part or the target is unfinished; or a part holds deleted items, or numbers
-        its labels otherwise.
+        its labels otherwise, or is a share of other items than the others, or of other
+        chunks.
     DuplicateIdError
         Two items have the same id. Nothing was written.
     LockedError
@@ -115,7 +129,8 @@ def merge_directories(
     Notes
     -----
     The result of merging all shards of a run, in their order, is what the run would
-    have given undivided. An interrupted merge is finished by merging again.
+    have given undivided. Where some are missing a warning is logged, and they can be
+    merged later. An interrupted merge is finished by merging again.
     """
     seen: set[Path] = set()
     for path in parts:
@@ -142,8 +157,9 @@ def merge_directories(
             )
         remove_leftovers(out)
         report = MergeReport()
+        _refuse_other_plans(found, target)
         present = _present_chunks(found, target)
-        _refuse_repeats(found, target, present)
+        owners = _refuse_repeats(found, target, present)
         labels = _merged_labels(found, target)
         listing = list_chunks(out.names())
         number = listing.next_number
@@ -153,30 +169,42 @@ def merge_directories(
                     part.numbers[chunk] = present[part.path, chunk]
                     report.present += 1
                     continue
-                free = _brought_before(part, chunk, out, listing.data_only)
+                # The map first: what another appends to the chunk meanwhile is behind
+                # all that it speaks of.
+                content, entries = _read_map(part.store, chunk)
+                _refuse_taken({*entries}.difference(ids), part, owners)
+                end = _end_of(entries)
+                free = _brought_before(part, chunk, end, out, listing.data_only)
                 if free is None:
                     free, number = number, number + 1
-                    _bring_data(part, chunk, out, target, free, token, link=link)
-                content = part.store.read(meta_name(chunk))
+                    _bring_data(part, chunk, end, out, target, free, token, link=link)
                 out.write_atomically(meta_name(free), content)  # the commit
                 linked = _data_path(out, free).samefile(_data_path(part.store, chunk))
                 part.numbers[chunk] = free
                 report.linked += linked
                 report.copied += not linked
-                report.items += len(ids)
+                report.items += len(entries)
                 report.chunks.append(free)
                 if progress is not None:
-                    progress(items=len(ids))
+                    progress(items=len(entries))
         if labels:
             write_label_file(target, labels)
-        _write_records(found, out, target)
+        report.missing = _write_records(found, out, target)
         refresh_index(target)
+    if report.missing:
+        _logger.warning(
+            "%s lacks shares of what was ingested: %s. Merge them into it too",
+            target,
+            ", ".join(report.missing),
+        )
     return report
 
 
 def _open_part(stack: contextlib.ExitStack, path: Path) -> _Part:
     """Look at a part, and keep writers away from it."""
     store = open_store(path)
+    if path.is_dir():
+        stack.enter_context(store.lock())  # or what is seen may be changed at once
     names = set(store.names())
     listing = list_chunks(names)
     if not listing.chunks and MANIFEST_NAME not in names:
@@ -194,7 +222,6 @@ def _open_part(stack: contextlib.ExitStack, path: Path) -> _Part:
             f"{path} holds deleted items, which a merge would not know of. 'gulp2 "
             "repair' copies a directory without them: merge the copy"
         )
-    stack.enter_context(store.lock())
     with GulpDirectory(path) as directory:
         by_chunk: dict[int, list[str]] = {number: [] for number in listing.chunks}
         for id_, number in directory.chunk_lookup.items():
@@ -213,9 +240,12 @@ def _present_chunks(parts: list[_Part], target: StrPath) -> dict[tuple[Path, int
     for part in parts:
         for chunk, ids in part.chunks.items():
             there = lookup.get(ids[0])
-            if there is not None and (
-                out.read(meta_name(there)) == part.store.read(meta_name(chunk))
-                and out.size(data_name(there)) == part.store.size(data_name(chunk))
+            if there is None:
+                continue
+            content, entries = _read_map(part.store, chunk)
+            # Of the data only what the map speaks of was brought.
+            if out.read(meta_name(there)) == content and (
+                out.size(data_name(there)) >= _end_of(entries)
             ):
                 present[part.path, chunk] = there
     return present
@@ -223,7 +253,8 @@ def _present_chunks(parts: list[_Part], target: StrPath) -> dict[tuple[Path, int
 
 def _refuse_repeats(
     parts: list[_Part], target: StrPath, present: dict[tuple[Path, int], int]
-) -> None:
+) -> dict[str, Path]:
+    """Give the directory that each id is in, or refuse where there are two."""
     brought = set(present.values())
     with GulpDirectory(target) as directory:
         owners = {
@@ -233,14 +264,35 @@ def _refuse_repeats(
         }
     for part in parts:
         for ids in part.chunks.values():
-            for id_ in ids:
-                if id_ in owners:
-                    raise DuplicateIdError(
-                        f"the id {id_!r} is in {owners[id_]} and in {part.path}. "
-                        "Nothing was written. Delete it in one of them (gulp2 delete), "
-                        "or leave a directory out"
-                    )
-                owners[id_] = part.path
+            _refuse_taken(ids, part, owners, "Nothing was written. ")
+    return owners
+
+
+def _refuse_taken(
+    ids: Iterable[str], part: _Part, owners: dict[str, Path], so_far: str = ""
+) -> None:
+    for id_ in ids:
+        if id_ in owners:
+            raise DuplicateIdError(
+                f"the id {id_!r} is in {owners[id_]} and in {part.path}. {so_far}"
+                "Delete it in one of them (gulp2 delete), or leave a directory out"
+            )
+        owners[id_] = part.path
+
+
+def _refuse_other_plans(parts: list[_Part], target: StrPath) -> None:
+    """Refuse shares that are not of one whole: items may be in none of them."""
+    with GulpDirectory(target) as directory:
+        told = [(Path(target), run) for run in directory.manifest.runs]
+    told += [(part.path, run) for part in parts for run in part.manifest.runs]
+    if found := conflicting_runs([run for _, run in told]):
+        one, other = (told[index][0] for index in found)
+        raise IngestError(
+            f"{one} and {other} hold shares of one source that do not fit together: of "
+            "other items, or of chunks of another size, so that items may be in "
+            "neither. Nothing was written. Ingest one of them again with the items and "
+            "the --videos-per-chunk of the other"
+        )
 
 
 def _merged_labels(parts: list[_Part], target: StrPath) -> dict[str, int]:
@@ -259,16 +311,27 @@ def _merged_labels(parts: list[_Part], target: StrPath) -> dict[str, int]:
     return labels
 
 
+def _read_map(store: Store, chunk: int) -> tuple[bytes, Mapping[str, Any]]:
+    name = meta_name(chunk)
+    content = store.read(name)
+    return content, load_gmeta(content, where=store.path(name))
+
+
+def _end_of(entries: Mapping[str, Any]) -> int:
+    """Give where the last record of a map ends."""
+    infos = (info for entry in entries.values() for info in entry["frame_info"])
+    return max((offset + length for offset, _, length in infos), default=0)
+
+
 def _brought_before(
-    part: _Part, chunk: int, out: Store, data_only: Sequence[int]
+    part: _Part, chunk: int, end: int, out: Store, data_only: Sequence[int]
 ) -> int | None:
     """Find the number of a chunk whose map a merge that was killed did not bring."""
     source = _data_path(part.store, chunk)
+    size = min(end, part.store.size(data_name(chunk)))
     for number in data_only:
         present = _data_path(out, number)
-        is_same = present.samefile(source) or filecmp.cmp(
-            source, present, shallow=False
-        )
+        is_same = present.samefile(source) or is_beginning(present, source, size)
         if is_same and not Path(out.path(meta_name(number))).exists():
             return number
     return None
@@ -281,6 +344,7 @@ def _data_path(store: Store, number: int) -> Path:
 def _bring_data(
     part: _Part,
     chunk: int,
+    end: int,
     out: Store,
     target: StrPath,
     number: int,
@@ -291,14 +355,16 @@ def _bring_data(
     """Put the frames of a chunk into the target; no reader sees them before its map."""
     source = _data_path(part.store, chunk)
     partial = partial_name(data_name(number), token)
-    if not (link and link_file(source, out.path(partial))):
-        copy_file(source, target, partial)
+    # One that is longer than its map says is, or was, being appended to.
+    can_share = link and part.store.size(data_name(chunk)) <= end
+    if not (can_share and link_file(source, out.path(partial))):
+        copy_file(source, target, partial, end)
     out.rename(partial, data_name(number))
     out.sync_names()
 
 
-def _write_records(parts: list[_Part], out: Store, target: StrPath) -> None:
-    """Write the list of failures and the manifest."""
+def _write_records(parts: list[_Part], out: Store, target: StrPath) -> list[str]:
+    """Write the list of failures and the manifest; name the shares that it lacks."""
     before = _read(out, FAILURES_NAME).splitlines(keepends=True)
     # Each once: an earlier merge may have brought those of some parts.
     lines = dict.fromkeys(before)
@@ -314,29 +380,16 @@ def _write_records(parts: list[_Part], out: Store, target: StrPath) -> None:
     for part in parts:
         metainfo.update(part.manifest.metainfo)
         for run in part.manifest.runs:
-            _add_run(runs, _renumbered(run, part.numbers))
+            chunks = (part.numbers[n] for n in run.chunks if n in part.numbers)
+            add_run(runs, replace(run, chunks=tuple(sorted(chunks))))
     files = {
         name: f"{crc32_of(data):08x}"
         for name in (LABELS_NAME, FAILURES_NAME)
         if (data := _read(out, name))
     }
-    merged = Manifest(tuple(runs), metainfo, files)
+    merged = Manifest(without_complete_shares(runs), metainfo, files)
     out.write_atomically(MANIFEST_NAME, dump_manifest(merged))
-
-
-def _renumbered(run: Run, numbers: dict[int, int]) -> Run:
-    chunks = sorted(numbers[chunk] for chunk in run.chunks if chunk in numbers)
-    return replace(run, chunks=tuple(chunks))
-
-
-def _add_run(runs: list[Run], run: Run) -> None:
-    """Add a run, or its chunks to those of the same run of another part."""
-    for index, other in enumerate(runs):
-        if replace(other, chunks=run.chunks) == run:
-            chunks = sorted({*other.chunks, *run.chunks})
-            runs[index] = replace(other, chunks=tuple(chunks))
-            return
-    runs.append(run)
+    return missing_shares(merged.runs)
 
 
 def _read(store: Store, name: str) -> bytes:

@@ -419,7 +419,7 @@ def _plan(adapter: Any, settings: Settings) -> None:
     ids, positions = run.ids, [n for task in run.tasks for n in task.positions()]
     num_items, names = len(positions), ids or []
     repeated = len(names) - len(set(names))
-    present = len(stored.intersection(names))
+    present = len(stored.intersection(names[n] for n in run.share if names))
     plan = {
         "output": str(settings.output),
         "adapter": type(adapter).__name__,

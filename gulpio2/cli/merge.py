@@ -42,15 +42,31 @@ __all__ = ["merge"]
     is_flag=True,
     help="Copy data files also where they could be shared by hard links.",
 )
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Exit with 0 even if shares of an ingest are missing.",
+)
 @json_option("what was done as JSON")
 @verbosity_options
-def merge(parts: tuple[Path, ...], target: Path, copy: bool, as_json: bool) -> None:
+@click.pass_context
+def merge(
+    ctx: click.Context,
+    parts: tuple[Path, ...],
+    target: Path,
+    copy: bool,
+    partial: bool,
+    as_json: bool,
+) -> None:
     """Bring the chunks of several directories into one.
 
     Of all shards of an ingest (--shard) it makes what an undivided ingest would have
     made. Data files are shared with the parts where the file system has hard links, so
     that nothing is copied: remove the parts afterwards, or append to them no more. A
     merge that was interrupted is finished by the same command.
+
+    Where shares of an ingest are missing, those that are there are merged, the missing
+    ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
     from gulpio2.merge import merge_directories
 
@@ -64,3 +80,5 @@ def merge(parts: tuple[Path, ...], target: Path, copy: bool, as_json: bool) -> N
             f"{count(len(report.chunks), 'chunk')} ({report.linked} linked, "
             f"{report.copied} copied{before})"
         )
+    if report.missing and not partial:
+        ctx.exit(1)

@@ -51,8 +51,8 @@ class ProgressBar:
 
     Notes
     -----
-    It may be called from any thread. Under ``-q`` it draws nothing. Where stderr is no
-    terminal, there is a line every ten seconds and at the end.
+    It may be called from any thread. Under ``-q`` it draws nothing, nor where stderr is
+    closed. Where that is no terminal, there is a line every ten seconds and at the end.
     """
 
     def __init__(
@@ -66,12 +66,13 @@ class ProgressBar:
         self.counted = counted
         self.items = self.frames = self.num_bytes = self.failures = 0
         self._delay = delay_seconds
-        self._is_terminal = sys.stderr.isatty()
+        # There is none where a program was started with it closed.
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._pause = _TERMINAL_SECONDS if self._is_terminal else _FILE_SECONDS
         self._began = time.monotonic()
         self._drawn = float("-inf")
         self._bar: Any = None
-        self._quiet = is_quiet()
+        self._quiet = is_quiet() or sys.stderr is None
         self._lock = threading.Lock()
 
     def __call__(

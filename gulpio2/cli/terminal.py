@@ -76,7 +76,7 @@ def note(line: str) -> None:
     """Write a line to stderr; a bar that is there makes way for it."""
     # It may be there in part: another thread is about to show the first bar.
     tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
-    if tqdm is None:
+    if tqdm is None or sys.stderr is None:
         click.echo(line, err=True)
     else:
         tqdm.write(line, file=sys.stderr)

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checked_json import dump_checked, load_checked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["FORMAT_VERSION", "Manifest", "Run", "dump_manifest", "load_manifest"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Manifest",
+    "Run",
+    "Shares",
+    "add_run",
+    "conflicting_runs",
+    "dump_manifest",
+    "incomplete_plans",
+    "load_manifest",
+    "missing_shares",
+    "without_complete_shares",
+]
 
 FORMAT_NAME = "gulp2"
 FORMAT_VERSION = 1
 _ADVICE = "It can be removed: the frames do not depend on it"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Which shares of an ingest a run is."""
+
+    count: int
+    """How many there are of the ingest."""
+    present: tuple[int, ...]
+    """Those that are here: from 1, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +56,11 @@ class Run:
     """Version of this package."""
     chunks: tuple[int, ...]
     """Numbers of the chunks that it wrote."""
+    plan: str | None = None
+    """The same only where the same items go into the same chunks, of all shares
+    together. None in what earlier versions wrote."""
+    shares: Shares | None = None
+    """None where the ingest was not divided, or all of its shares are here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +80,28 @@ def dump_manifest(manifest: Manifest) -> bytes:
     body: dict[str, Any] = {
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
-        "runs": [
-            {
-                "adapter": run.adapter,
-                "options": dict(run.options),
-                "encoder": dict(run.encoder),
-                "package": run.package,
-                "chunks": list(run.chunks),
-            }
-            for run in manifest.runs
-        ],
+        "runs": [_dump_run(run) for run in manifest.runs],
         "metainfo": dict(manifest.metainfo),
     }
     if manifest.files:
         body["files"] = dict(manifest.files)
     return dump_checked(body)
+
+
+def _dump_run(run: Run) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "adapter": run.adapter,
+        "options": dict(run.options),
+        "encoder": dict(run.encoder),
+        "package": run.package,
+        "chunks": list(run.chunks),
+    }
+    if run.plan is not None:
+        body["plan"] = run.plan
+    if run.shares is not None:
+        present = list(run.shares.present)
+        body["shares"] = {"count": run.shares.count, "present": present}
+    return body
 
 
 def load_manifest(data: bytes, *, where: str) -> Manifest:
@@ -93,6 +129,8 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
                 encoder=_object(run["encoder"]),
                 package=run["package"],
                 chunks=tuple(_number(number) for number in run["chunks"]),
+                plan=None if run.get("plan") is None else str(run["plan"]),
+                shares=_shares(run.get("shares")),
             )
             for run in value["runs"]
         )
@@ -112,3 +150,115 @@ def _object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{str(value)[:80]!r} is no object")
     return value
+
+
+def _shares(value: Any) -> Shares | None:
+    if value is None:
+        return None
+    count, present = _number(value["count"]), value["present"]
+    shares = Shares(count, tuple(_number(number) for number in present))
+    inside = (0, *shares.present, count + 1)
+    if count < 1 or not all(before < after for before, after in pairwise(inside)):
+        raise ValueError(f"{str(present)[:80]} are no shares of {count}")
+    return shares
+
+
+# --- runs that were divided -----------------------------------------------------
+
+
+def add_run(runs: list[Run], run: Run) -> None:
+    """Add a run, or what it wrote to what the same run, or a share of it, wrote.
+
+    Parameters
+    ----------
+    runs : list of Run
+        Changed in place.
+    run : Run
+        With the numbers that its chunks have among those of `runs`.
+    """
+    for index, other in enumerate(runs):
+        counts = {each.shares.count for each in (run, other) if each.shares is not None}
+        same = replace(other, chunks=run.chunks, shares=run.shares) == run
+        if same and len(counts) < 2:
+            chunks = tuple(sorted({*other.chunks, *run.chunks}))
+            shares = None  # all of them, if they are in one of both
+            if run.shares is not None and other.shares is not None:
+                present = {*run.shares.present, *other.shares.present}
+                shares = Shares(run.shares.count, tuple(sorted(present)))
+            runs[index] = replace(other, chunks=chunks, shares=shares)
+            return
+    runs.append(run)
+
+
+def incomplete_plans(runs: Iterable[Run]) -> dict[tuple[str | None, int], set[int]]:
+    """Find the ingests of which not all shares are here.
+
+    Returns
+    -------
+    dict of (str, int) to set of int
+        Plan and number of shares, to those that are here.
+    """
+    runs = tuple(runs)
+    undivided = {run.plan for run in runs if run.shares is None}
+    present: dict[tuple[str | None, int], set[int]] = {}
+    for run in runs:
+        if run.shares is not None and run.plan not in undivided:
+            key = run.plan, run.shares.count
+            present.setdefault(key, set()).update(run.shares.present)
+    return {key: here for key, here in present.items() if len(here) < key[1]}
+
+
+def missing_shares(runs: Iterable[Run]) -> list[str]:
+    """Name the shares that are missing of the ingests whose other shares are here.
+
+    Returns
+    -------
+    list of str
+        As ``2/3``; several in a row as ``4-9/16``.
+
+    Examples
+    --------
+    >>> run = Run("A", {}, {}, "1", chunks=(0,), plan="p", shares=Shares(9, (2, 8)))
+    >>> missing_shares([run])
+    ['1/9', '3-7/9', '9/9']
+    """
+    found = []
+    for (_, count), here in incomplete_plans(runs).items():
+        for before, after in pairwise((0, *sorted(here), count + 1)):
+            first, last = before + 1, after - 1
+            if first == last:
+                found.append(f"{first}/{count}")
+            elif first < last:
+                found.append(f"{first}-{last}/{count}")
+    return found
+
+
+def conflicting_runs(runs: Sequence[Run]) -> tuple[int, int] | None:
+    """Find two runs that hold shares of one source and of no whole, by their indices.
+
+    They were cut from other items, or otherwise, so that items may be in neither. What
+    has all of its shares is whole whatever else there is.
+    """
+    incomplete = incomplete_plans(runs)
+    first: dict[str, tuple[int, tuple[str | None, int]]] = {}
+    for index, run in enumerate(runs):
+        plan = run.plan, 0 if run.shares is None else run.shares.count
+        if plan in incomplete:
+            source = json.dumps([run.adapter, dict(run.options)], sort_keys=True)
+            other, other_plan = first.setdefault(source, (index, plan))
+            if plan != other_plan:
+                return other, index
+    return None
+
+
+def without_complete_shares(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Give runs as if what all shares of are here had never been divided."""
+    runs = tuple(runs)
+    incomplete = incomplete_plans(runs)
+    found = []
+    for run in runs:
+        if run.shares is None or (run.plan, run.shares.count) in incomplete:
+            found.append(run)
+        elif run.chunks:  # a share may have none, and a run that has none is not told
+            found.append(replace(run, shares=None))
+    return tuple(found)

@@ -14,7 +14,8 @@ The run
     * `parent`: how workers end with the run. `crashes`: items that end a worker.
     * `items`: the items of an adapter, one failing without the rest.
     * `task`: the work of one process: a slice of items into staged chunks.
-    * `journal`, `task_journal`: what was done, so that another run can go on.
+    * `journal`, `task_journal`: what was done, so that another run can go on;
+      `resuming`: whether the items are still the same.
     * `publishing`: staged chunks get their numbers and names.
     * `records`: what is written beside the chunks.
     * `report`: what a run did, and the items that failed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2._optional import require
@@ -13,10 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-__all__ = ["Cluster", "connect", "share_bytes"]
+__all__ = ["Cluster", "connect", "is_lost", "share_bytes"]
 
 # Seconds to wait for a scheduler before the user is told.
 _CONNECT_SECONDS = 30
+# Dask's errors for what was under way when the scheduler ended.
+_LOST = {
+    "CancelledError",
+    "ClosedClientError",
+    "CommClosedError",
+    "FutureCancelledError",
+    "FuturesCancelledError",
+}
 _ADDRESS = re.compile(r"(\w+://)?[^\s/]*:\d+(/.*)?|inproc://.+")
 
 
@@ -73,7 +82,7 @@ def connect(address: str) -> Iterator[Cluster]:
 
 
 def share_bytes(executor: Executor, data: bytes) -> Any:
-    """Send bytes to every worker once, where the executor can.
+    """Send bytes to each worker once, where the executor can.
 
     Returns
     -------
@@ -83,5 +92,22 @@ def share_bytes(executor: Executor, data: bytes) -> Any:
     module = type(executor).__module__.partition(".")[0]
     client = getattr(executor, "_client", None)
     if module == "distributed" and client is not None:
-        return client.scatter(data, broadcast=True, hash=False)
+        with warnings.catch_warnings():
+            # That large data are scattered better. Those are lost with the workers that
+            # have them; the result of a task is made again, and goes from one worker to
+            # the next as they do.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return client.submit(_identity, data, pure=False)
+    return data
+
+
+def is_lost(error: BaseException) -> bool:
+    """Tell whether an error says that a cluster is gone, and what it had to do.
+
+    By name: the package that it is of need not be there.
+    """
+    return type(error).__name__ in _LOST
+
+
+def _identity(data: bytes) -> bytes:
     return data

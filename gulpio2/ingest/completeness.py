@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
 from gulpio2.format.layout import REMOVALS_NAME
@@ -10,49 +10,64 @@ from gulpio2.ingest.records import failed_positions
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from gulpio2.format.manifest import Run
+    from gulpio2.ingest.planning import RunPlan
     from gulpio2.types import StrPath
 
 __all__ = ["is_complete"]
 
 
-def is_complete(
-    folder: StrPath, arguments: Mapping[str, Any], ids: Sequence[str] | None
-) -> bool:
+def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
     """Tell whether the last run of a directory was this one, and left nothing out.
 
     Parameters
     ----------
     folder : str or path
         The directory.
-    arguments : mapping
-        Those of the run, as its journal has them.
-    ids : sequence of str or None
-        Ids of its items, by position; None where they are not known.
+    run : Run
+        As the manifest would tell of it; what it wrote does not matter.
+    plan : RunPlan
+        Of what it would store, were nothing stored.
     """
     with GulpDirectory(folder) as directory:
         runs = directory.manifest.runs
-        if not runs or not _is_run_with(runs[-1], arguments):
+        if not runs or not _is_alike(runs[-1], run):
             return False
-        return ids is None or not _lacks_any(directory, ids)
+        was_planned = runs[-1].plan == run.plan and _has_share(runs[-1], run)
+        if plan.ids is None:  # nothing else can tell
+            return was_planned
+        if run.shares is not None and runs[-1].plan is not None and not was_planned:
+            return False  # it would not fit the other shares
+        if REMOVALS_NAME in open_store(folder).names():
+            # What was deleted is not missing, and once it is erased has no name.
+            return runs[-1].plan in (None, run.plan)
+        return not _lacks_any(directory, plan)
 
 
-def _is_run_with(run: Run, arguments: Mapping[str, Any]) -> bool:
-    """Compare what a manifest keeps of a run's arguments: less than its journal had."""
-    kept = {"adapter": run.adapter, "options": run.options, "encoder": run.encoder}
-    return all(arguments[key] == value for key, value in kept.items())
+def _is_alike(old: Run, new: Run) -> bool:
+    return (old.adapter, old.options, old.encoder) == (
+        new.adapter,
+        new.options,
+        new.encoder,
+    )
 
 
-def _lacks_any(directory: GulpDirectory, ids: Sequence[str]) -> bool:
+def _has_share(old: Run, new: Run) -> bool:
+    if old.shares is None:
+        return True
+    return (
+        new.shares is not None
+        and new.shares.count == old.shares.count
+        and {*new.shares.present} <= {*old.shares.present}
+    )
+
+
+def _lacks_any(directory: GulpDirectory, plan: RunPlan) -> bool:
     """Tell whether an id is neither stored nor known to have failed."""
-    store = open_store(directory.output_dir)
-    # What was deleted is not missing, and once it is erased has no name.
-    if REMOVALS_NAME in store.names():
-        return False
-    failed = failed_positions(store)
+    failed = failed_positions(open_store(directory.output_dir))
+    ids = plan.ids or ()
     return any(
-        id_ not in directory and position not in failed
-        for position, id_ in enumerate(ids)
+        ids[position] not in directory and position not in failed
+        for task in plan.tasks
+        for position in task.positions()
     )

@@ -214,6 +214,7 @@ def refuse_what_cannot_fit(
     positions: Sequence[int],
     *,
     apart: bool,
+    freed: int = 0,
 ) -> None:
     """Refuse a long run that the disk has no room for.
 
@@ -228,6 +229,8 @@ def refuse_what_cannot_fit(
     apart : bool
         Look at them in a process of their own. A fault in a decoder ends that one;
         then nothing is refused.
+    freed : int, optional
+        Bytes of files that the run removes before it begins.
 
     Raises
     ------
@@ -239,6 +242,7 @@ def refuse_what_cannot_fit(
     free = free_bytes(folder)
     if free is None:
         return
+    free += freed
     if apart:
         found = _estimate_apart(adapter, encoder, positions)
     else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
@@ -12,19 +14,31 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import DuplicateIdError, IngestError, IngestSettingError
+from gulpio2.errors import (
+    AdapterContractError,
+    DuplicateIdError,
+    IngestError,
+    IngestSettingError,
+)
 from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
 from gulpio2.format.plan import calculate_chunk_slices
+from gulpio2.ingest.cluster import is_lost
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
-from gulpio2.ingest.facts import ask, ask_for_facts, count_items, item_ids
+from gulpio2.ingest.facts import ask, ask_for_facts, count_items
 from gulpio2.ingest.jobs import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
-from gulpio2.ingest.records import write_labels, write_records
+from gulpio2.ingest.records import (
+    describe_run,
+    refuse_other_labels,
+    write_labels,
+    write_records,
+)
 from gulpio2.ingest.report import IngestReport, tell_with
+from gulpio2.ingest.resuming import refuse_other_tasks
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
@@ -35,6 +49,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
+    from gulpio2.format.manifest import Run
     from gulpio2.ingest.facts import AdapterFacts
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.ingest.shard import Shard
@@ -174,7 +189,9 @@ class GulpIngestor:
         self.output_store().make()
         self._refuse_nothing()
         total = len(calculate_chunk_slices(self.videos_per_chunk, len(self.adapter)))
-        with tqdm(desc="Chunks finished", unit="chunk", total=total) as bar:
+        shown = {"desc": "Chunks finished", "unit": "chunk", "total": total}
+        # Where stderr is closed there is nothing to draw on.
+        with tqdm(**shown, disable=sys.stderr is None) as bar:
             report = self._run(on_task=bar.update)
         if report.failures and not self.allow_failures:
             _logger.error(
@@ -237,7 +254,7 @@ class GulpIngestor:
             arguments = self._arguments(facts)
             journal = RunJournal(store, arguments)
             resumed = self.resume and journal.take_up()
-            if self.resume and not resumed and self._is_complete(arguments):
+            if self.resume and not resumed and self._is_complete(facts):
                 _logger.info("nothing to resume: the run is complete")
                 return report
             try:
@@ -272,9 +289,13 @@ class GulpIngestor:
         report.skipped += plan.skipped
         report.failures.extend(plan.failures)
         self._note_failures(plan.failures, None)
+        refuse_other_labels(facts, self.output_folder)
         if resumed:
             journal.refuse_other_plan(plan.digest())
+            refuse_other_tasks(self.adapter, plan, journal.finished)
         else:
+            # What refuses the run comes before anything of an earlier one is removed.
+            self._refuse_what_cannot_fit(store, plan.tasks)
             self._abandon(store, journal)
             journal.begin(list_chunks(store.names()).next_number, plan.digest())
         write_labels(facts, self.output_folder)
@@ -303,16 +324,15 @@ class GulpIngestor:
             else:
                 tasks.append(task)
         self._tell(items=report.items, failures=len(report.failures))
-        if not self.ignore_space:
-            positions = [n for task in tasks for n in task.positions()]
-            refuse_what_cannot_fit(
-                self.adapter,
-                self.encoder,
-                self.output_folder,
-                positions,
-                apart=self.executor is not None or self.num_workers > 1,
-            )
-        self._work(job, tasks, publisher, on_task)
+        if resumed:
+            self._refuse_what_cannot_fit(store, tasks)
+        try:
+            self._work(job, tasks, publisher, on_task)
+        except (DuplicateIdError, AdapterContractError):
+            if not resumed and not report.chunks:
+                # Refused, though only now: it leaves a finished directory finished.
+                self._abandon(store, journal)
+            raise
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
         if report.not_given:
@@ -321,14 +341,7 @@ class GulpIngestor:
                 len(self.adapter),
                 len(self.adapter) - report.not_given,
             )
-        write_records(
-            store,
-            type(self.adapter).__name__,
-            facts,
-            self.encoder,
-            report,
-            always=self.shard is not None,
-        )
+        write_records(store, self._described(facts, plan), facts, report)
         self._finish(store, journal)
         refresh_index(self.output_folder)
 
@@ -365,17 +378,42 @@ class GulpIngestor:
         # As it will be when it has been read back.
         return dict(json.loads(json.dumps(arguments)))
 
-    def _is_complete(self, arguments: dict[str, Any]) -> bool:
-        ids = item_ids(self.adapter) if self.shard is None else None
-        return is_complete(self.output_folder, arguments, ids)
+    def _is_complete(self, facts: AdapterFacts) -> bool:
+        # Had nothing been stored. Nobody is to be told of repeated ids here.
+        plan = self._plan(frozenset(), "skip")
+        run = self._described(facts, plan)
+        return is_complete(self.output_folder, run, plan)
 
-    def _plan(self, stored: frozenset[str]) -> RunPlan:
+    def _plan(
+        self, stored: frozenset[str], on_duplicate: OnDuplicate | None = None
+    ) -> RunPlan:
         return plan_run(
             self.adapter,
             stored,
             items_per_chunk=self.videos_per_chunk,
-            on_duplicate=self.on_duplicate,
+            on_duplicate=on_duplicate or self.on_duplicate,
             shard=self.shard,
+        )
+
+    def _described(self, facts: AdapterFacts, plan: RunPlan) -> Run:
+        adapter = type(self.adapter).__name__
+        return describe_run(adapter, facts, self.encoder, plan, self.shard)
+
+    def _refuse_what_cannot_fit(self, store: Store, tasks: list[Task]) -> None:
+        if self.ignore_space:
+            return
+        partials = 0
+        for name in list_chunks(store.names()).partials:
+            with contextlib.suppress(OSError):
+                partials += store.size(name)
+        refuse_what_cannot_fit(
+            self.adapter,
+            self.encoder,
+            self.output_folder,
+            [n for task in tasks for n in task.positions()],
+            apart=self.executor is not None or self.num_workers > 1,
+            # A run that resumes has these already, and any other removes them.
+            freed=partials,
         )
 
     def _stored_ids(self, before: int | None) -> frozenset[str]:
@@ -431,6 +469,13 @@ class GulpIngestor:
                     job = replace(job, resume=True)
                 tasks = left
         except Exception as cause:
+            if is_lost(cause):
+                raise IngestError(
+                    "the executor has given up what it had to do: a cluster's "
+                    f"scheduler ended, or lost its workers ({type(cause).__name__}). "
+                    "What was stored is intact; run again with resume=True (on the "
+                    "command line --resume) to ingest the rest"
+                ) from cause
             # The second is Dask's, for a task that has cost it several workers.
             if not isinstance(cause, BrokenExecutor) and (
                 type(cause).__name__ != "KilledWorker"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
 from collections.abc import Mapping
@@ -156,12 +155,19 @@ def _fresh(adapter: Adapter) -> Adapter:
     Some leave in themselves what they were asked for, as that of 0.0.4 for lists of
     images: ``self.data = self.data[slice_element]``.
     """
-    if hasattr(type(adapter), "__del__"):
-        return adapter  # which may close what the copy shares with it
-    try:
-        return copy.copy(adapter)
-    except Exception:  # noqa: BLE001  # of a foreign class, that has its reasons
+    cls = type(adapter)
+    # One that tidies up may close what the copy shares with it. Nor as `copy` does it:
+    # what an adapter does when it is pickled may be long.
+    if hasattr(cls, "__del__") or any(
+        vars(base).get("__slots__") for base in cls.mro()
+    ):
         return adapter
+    try:
+        copy: Adapter = object.__new__(cls)
+    except TypeError:  # of a class that is not written in Python
+        return adapter
+    vars(copy).update(vars(adapter))
+    return copy
 
 
 def as_failure(error: Exception | SystemExit) -> Exception:

@@ -34,6 +34,11 @@ class RunPlan:
     """Items that are left out, and counted as nothing else."""
     failures: list[ItemFailure]
     """Items that are left out, and reported."""
+    share: range
+    """Positions that are the run's to store or to leave out: all, or those of its
+    share."""
+    undivided: str
+    """Digest of the plan of all shares together, had nothing been stored before."""
 
     def ids_of(self, task: int) -> list[str]:
         """List the ids that a task is to store; none if there is no such task."""
@@ -44,9 +49,7 @@ class RunPlan:
 
     def digest(self) -> str:
         """Give what is the same only where the same items go into the same chunks."""
-        spans = [(task.start, task.stop, sorted(task.left_out)) for task in self.tasks]
-        text = json.dumps([spans, self.ids])
-        return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+        return _digest(self.tasks, self.ids)
 
 
 def plan_run(
@@ -71,7 +74,8 @@ def plan_run(
         What to do about ids that are taken. An adapter that does not list its ids is
         not asked; its tasks see to that.
     shard : Shard, optional
-        Leave what is in this share, of items left out as well.
+        Leave what is in this share, of items left out as well. Which items are in it
+        does not depend on what is stored.
 
     Raises
     ------
@@ -80,29 +84,35 @@ def plan_run(
     AdapterContractError
         The adapter lists more or fewer ids than it has items, or fails to list them.
     """
-    ids = item_ids(adapter)
-    sifted = Sifted() if ids is None else sift_ids(adapter, ids, stored, on_duplicate)
-    tasks = _tasks(len(adapter), sifted.left_out, items_per_chunk)
+    ids, num_items = item_ids(adapter), len(adapter)
+    repeated: set[int] = set()
+    if ids is not None and len(set(ids)) < num_items:
+        repeated = sift_ids(adapter, ids, (), "skip").left_out
+    whole = _tasks(range(num_items), repeated, items_per_chunk)
+    share = range(num_items) if shard is None else shard.positions(whole, num_items)
+    sifted = Sifted()
+    if ids is not None:
+        mine = {ids[n] for n in share if n not in repeated}
+        sifted = sift_ids(adapter, ids, mine.intersection(stored), on_duplicate)
+    tasks = _tasks(share, sifted.left_out, items_per_chunk)
     if ids is not None:
         tasks = [
             replace(task, ids=frozenset(ids[n] for n in task.positions()))
             for task in tasks
         ]
-    if shard is None:
-        return RunPlan(tasks, ids, sifted.skipped, sifted.failures)
-    positions = shard.positions(tasks, len(adapter))
-    skipped = (
-        len(sifted.left_out.intersection(positions)) if on_duplicate == "skip" else 0
-    )
-    failures = [failure for failure in sifted.failures if failure.position in positions]
-    mine = shard.chunks(len(tasks))
+    left_out = sifted.left_out.intersection(share)
     return RunPlan(
-        [replace(tasks[n], index=k) for k, n in enumerate(mine)], ids, skipped, failures
+        tasks,
+        ids,
+        len(left_out) if on_duplicate == "skip" else 0,
+        [failure for failure in sifted.failures if failure.position in share],
+        share,
+        _digest(whole, ids),
     )
 
 
-def _tasks(num_items: int, left_out: set[int], items_per_chunk: int) -> list[Task]:
-    positions = [n for n in range(num_items) if n not in left_out]
+def _tasks(share: range, left_out: set[int], items_per_chunk: int) -> list[Task]:
+    positions = [n for n in share if n not in left_out]
     if not positions:
         return []
     tasks = []
@@ -112,3 +122,9 @@ def _tasks(num_items: int, left_out: set[int], items_per_chunk: int) -> list[Tas
         between = frozenset(left_out.intersection(span))
         tasks.append(Task(index, span.start, span.stop, between))
     return tasks
+
+
+def _digest(tasks: list[Task], ids: list[str] | None) -> str:
+    spans = [(task.start, task.stop, sorted(task.left_out)) for task in tasks]
+    text = json.dumps([spans, ids])
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]

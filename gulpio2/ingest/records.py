@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,17 +12,83 @@ from gulpio2.__version__ import __version__
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME
-from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
+from gulpio2.format.manifest import (
+    Manifest,
+    Run,
+    Shares,
+    add_run,
+    dump_manifest,
+    load_manifest,
+    without_complete_shares,
+)
 from gulpio2.ingest.report import dump_failures
 
 if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.facts import AdapterFacts
+    from gulpio2.ingest.planning import RunPlan
     from gulpio2.ingest.report import IngestReport
+    from gulpio2.ingest.shard import Shard
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
-__all__ = ["failed_positions", "write_labels", "write_records"]
+__all__ = [
+    "describe_run",
+    "failed_positions",
+    "refuse_other_labels",
+    "write_labels",
+    "write_records",
+]
+
+
+def describe_run(
+    adapter: str,
+    facts: AdapterFacts,
+    encoder: EncoderSettings,
+    plan: RunPlan,
+    shard: Shard | None,
+) -> Run:
+    """Give what the manifest is to tell of a run, before it has written anything.
+
+    Parameters
+    ----------
+    adapter : str
+        Name of the class of what is ingested.
+    facts : AdapterFacts
+        What that tells of itself.
+    encoder : EncoderSettings
+        How.
+    plan : RunPlan
+        Which items, in which chunks.
+    shard : Shard, optional
+        The share that it is.
+    """
+    digest = plan.undivided
+    if plan.ids is None:
+        # The plan knows sizes alone then, which another dataset may have as well.
+        text = json.dumps([digest, adapter, facts.options])
+        digest = hashlib.sha256(text.encode("ascii")).hexdigest()[: len(digest)]
+    return Run(
+        adapter=adapter,
+        options=facts.options,
+        encoder=encoder.describe(),
+        package=__version__,
+        chunks=(),
+        plan=digest,
+        shares=None if shard is None else Shares(shard.count, (shard.number,)),
+    )
+
+
+def refuse_other_labels(facts: AdapterFacts, folder: StrPath) -> None:
+    """Refuse labels that contradict those of the directory.
+
+    Raises
+    ------
+    IngestError
+        They do.
+    """
+    if facts.labels is not None:
+        merge_labels(read_label_file(folder), facts.labels, where=str(folder))
 
 
 def write_labels(facts: AdapterFacts, folder: StrPath) -> None:
@@ -33,13 +100,7 @@ def write_labels(facts: AdapterFacts, folder: StrPath) -> None:
 
 
 def write_records(
-    store: Store,
-    adapter: str,
-    facts: AdapterFacts,
-    encoder: EncoderSettings,
-    report: IngestReport,
-    *,
-    always: bool,
+    store: Store, run: Run, facts: AdapterFacts, report: IngestReport
 ) -> None:
     """Write the list of failures and the manifest, at the end of a run.
 
@@ -47,16 +108,13 @@ def write_records(
     ----------
     store : Store
         The directory.
-    adapter : str
-        Name of the class of what was ingested.
+    run : Run
+        As it was described before it began. A share is told of also where it has
+        nothing to tell.
     facts : AdapterFacts
-        What that tells of itself.
-    encoder : EncoderSettings
-        How.
+        What the adapter tells of itself.
     report : IngestReport
         What became of it.
-    always : bool
-        Write a manifest also where there is nothing to tell.
     """
     if report.failures:
         store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
@@ -64,7 +122,9 @@ def write_records(
         store.remove(FAILURES_NAME)
     where = store.path(MANIFEST_NAME)
     checksums = _checksums(store)
-    has_something_to_tell = bool(report.chunks or report.failures or always)
+    has_something_to_tell = bool(
+        report.chunks or report.failures or run.shares is not None
+    )
     try:
         manifest = load_manifest(store.read(MANIFEST_NAME), where=where)
     except FileNotFoundError:
@@ -78,16 +138,17 @@ def write_records(
             finished = replace(manifest, files=checksums)
             store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
         return
-    run = Run(
-        adapter=adapter,
-        options=facts.options,
-        encoder=encoder.describe(),
-        package=__version__,
-        chunks=tuple(report.chunks),
-    )
-    # Not twice, where a run is resumed that had only its journal left to remove.
-    others = [old for old in manifest.runs if not {*old.chunks} & {*run.chunks}]
-    runs = (*others, run) if run.chunks else manifest.runs
+    run = replace(run, chunks=tuple(report.chunks))
+    runs = manifest.runs
+    if run.shares is not None:
+        # Shares that go into one directory are one run there, once all have.
+        joined = list(runs)
+        add_run(joined, run)
+        runs = without_complete_shares(joined)
+    elif run.chunks:
+        # Not twice, where a run is resumed that had only its journal left to remove.
+        others = [old for old in runs if not {*old.chunks} & {*run.chunks}]
+        runs = (*others, run)
     metainfo = {**manifest.metainfo, **facts.metainfo}
     finished = Manifest(runs, metainfo, checksums)
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))

@@ -103,12 +103,12 @@ class Shard:
         )
 
     def positions(self, tasks: list[Task], num_items: int) -> range:
-        """Give the positions that are the share's to report.
+        """Give the positions that are in the share, with those of repeated ids.
 
         Parameters
         ----------
         tasks : list of Task
-            Those of the whole run.
+            Those of the whole run, had nothing been stored before.
         num_items : int
             Items of the whole run.
         """
@@ -119,6 +119,4 @@ class Shard:
             return tasks[index].start if index < len(tasks) else num_items
 
         mine = self.chunks(len(tasks))
-        if not tasks:  # nothing is stored; one of them has to tell why
-            return range(num_items if self.number == 1 else 0)
         return range(start_of(mine.start), start_of(mine.stop)) if mine else range(0)

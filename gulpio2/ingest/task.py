@@ -25,6 +25,7 @@ from gulpio2.ingest.items import (
     place_items,
 )
 from gulpio2.ingest.jobs import TaskResult
+from gulpio2.ingest.resuming import refuse_other_items
 from gulpio2.ingest.task_journal import Part, TaskJournal
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
@@ -111,6 +112,7 @@ class _TaskRun:
         self.progress = progress
         self.result = TaskResult(task)
         self.output: Store = open_store(job.folder)
+        self.check_sign()  # before there is a file that nobody would remove
         self.session: ChunkSession | None = None
         self.meta_dict: OrderedDict[str, Any] = OrderedDict()
         self.frames = 0
@@ -155,6 +157,13 @@ class _TaskRun:
             part_before = record.open_part
             session = self._session(resume=(part_before.partial, part_before.size))
         self._known = frozenset((*self.ids, *self.meta_dict))
+        if self.task.ids is None and not record.skipped:
+            refuse_other_items(
+                self.job.adapter,
+                range(self.task.start, self.next_position),
+                self._known,
+                {failure.position for failure in record.failures},
+            )
         self.result.resumed = len(self._known)
         self.progress(items=self.result.resumed, failures=len(record.failures))
         if record.open_part is not None:
@@ -268,7 +277,14 @@ class _TaskRun:
             return
         if self.meta_dict:
             size = session.tell()
+            self.check_sign()
             staged = session.stage(f"chunk_{self.task.index}.gmeta")
+            try:
+                self.check_sign()
+            except IngestError:
+                # What the run has removed at its end is not to come back after it.
+                staged.discard(self.output)
+                raise
             ids = tuple(self.meta_dict)
             self.result.parts.append(Part(staged, ids, self.frames, size))
             self.ids.update(ids)

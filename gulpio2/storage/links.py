@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,23 +16,43 @@ from gulpio2.storage.refusals import refused
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["copy_file", "link_file", "stop_sharing"]
+__all__ = ["copy_file", "is_beginning", "link_file", "stop_sharing"]
 
 _logger = logging.getLogger(__name__)
 
+# Bytes that are compared at a time.
+_BLOCK = 1 << 20
+
 
 def link_file(source: StrPath, target: StrPath) -> bool:
-    """Make a hard link; False where the file system cannot."""
+    """Make a hard link; False where the file system cannot.
+
+    Where the source is a symbolic link, it is to the file that this leads to: a link to
+    the link would lead elsewhere from another folder.
+    """
     try:
-        os.link(source, target)
+        os.link(os.path.realpath(source), target)
     except OSError as cause:
         _logger.debug("%s cannot be linked (%s): copying", source, cause.strerror)
         return False
     return True
 
 
-def copy_file(source: StrPath, folder: StrPath, name: str) -> None:
+def copy_file(
+    source: StrPath, folder: StrPath, name: str, length: int | None = None
+) -> None:
     """Copy a file under a name that no reader looks at; it is on the disk then.
+
+    Parameters
+    ----------
+    source : str or path
+        The file.
+    folder : str or path
+        Where the copy goes.
+    name : str
+        Its name there.
+    length : int, optional
+        Bytes after which it is cut off: another may be writing more to the source.
 
     Raises
     ------
@@ -47,12 +68,26 @@ def copy_file(source: StrPath, folder: StrPath, name: str) -> None:
             raise refused(cause, what, store.path(name), writing=True) from cause
         writer = store.extend(name)
         try:
+            if length is not None and writer.tell() > length:
+                writer.truncate(length)
             writer.sync()
         finally:
             writer.close()
     except BaseException:
         store.remove(name)
         raise
+
+
+def is_beginning(path: StrPath, source: StrPath, length: int) -> bool:
+    """Tell whether a file holds the first bytes of another, so many, and no more."""
+    state = Path(path).stat()
+    if not stat.S_ISREG(state.st_mode) or state.st_size != length:
+        return False
+    with Path(path).open("rb") as ours, Path(source).open("rb") as theirs:
+        return all(
+            ours.read(_BLOCK) == theirs.read(min(_BLOCK, length - start))
+            for start in range(0, length, _BLOCK)
+        )
 
 
 def stop_sharing(path: StrPath) -> None:

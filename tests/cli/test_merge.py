@@ -56,3 +56,31 @@ def test_a_shard_that_cannot_be_is_wrong_usage(tmp_path, images):
     )
     assert "no shard 4 of 3" in output
     assert not (tmp_path / "o").exists()
+
+
+def test_missing_shares_are_told_and_count(tmp_path, images):
+    options = ["--videos-per-chunk", "3", "--num-workers", "1", "-q"]
+    for number in (1, 2, 3):
+        shard = ["--shard", f"{number}/3"]
+        run("ingest", "image-folder", images, tmp_path / "out", *options, *shard)
+    parts = [tmp_path / "out" / f"shard_{number}_of_3" for number in (1, 2, 3)]
+    target = tmp_path / "merged"
+    output = run("merge", parts[0], parts[2], target, status=1)
+    assert "lacks shares of what was ingested: 2/3" in output
+    assert "7 items in 3 chunks" in output
+    words = ["merge", "--partial", "--json", parts[0], target]
+    result = CliRunner().invoke(gulp2, [str(word) for word in words])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["missing"] == ["2/3"]
+    assert "lacks shares" in result.stderr
+    assert "lacks" not in run("merge", parts[1], target)
+    assert json.loads(run("merge", "--json", *parts, target))["missing"] == []
+
+
+def test_shares_that_do_not_fit_are_refused(tmp_path, images):
+    for number in (1, 2):
+        options = ["--videos-per-chunk", number + 2, "--shard", f"{number}/2", "-q"]
+        run("ingest", "image-folder", images, tmp_path / "out", *options)
+    parts = sorted((tmp_path / "out").glob("shard_*"))
+    output = run("merge", *parts, tmp_path / "merged", status=1)
+    assert "shard_2_of_2 hold shares of one source that do not fit together" in output

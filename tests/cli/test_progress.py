@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import subprocess
+import sys
 import threading
 
 import click
 
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.progress import ProgressBar
 from gulpio2.cli.terminal import note, set_verbosity
+from gulpio2.testing import FrameAdapter
+
+
+class Items(FrameAdapter):
+    """Three of them."""
+
+    def __init__(self):
+        super().__init__(num_items=3)
 
 
 def test_quick_work_shows_no_bar(capsys):
@@ -58,6 +70,32 @@ def test_a_quiet_command_draws_nothing(capsys):
         with ProgressBar(2, delay_seconds=0) as bar:
             bar(items=2)
     assert capsys.readouterr().err == ""
+
+
+def test_where_stderr_is_closed_nothing_is_drawn(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with ProgressBar(2, delay_seconds=0) as bar:
+        bar(items=2)
+    assert bar.items == 2
+
+
+def test_the_bar_of_a_call_does_without_stderr(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    GulpIngestor(Items(), tmp_path, 2, 1)()
+    assert len(GulpDirectory(tmp_path)) == 3
+
+
+def test_an_ingest_does_without_stderr(tmp_path):
+    code = "import sys; from gulpio2.cli.main import gulp2; gulp2(sys.argv[1:])"
+    adapter = f"{__file__}:Items"
+    words = ["ingest", adapter, str(tmp_path / "out"), "--json", "--num-workers", "1"]
+    done = subprocess.run(
+        # Of a shell, since no other closes it.
+        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", code, *words],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert json.loads(done.stdout)["items"] == 3
 
 
 def test_lines_make_way_for_the_bar(capsys):

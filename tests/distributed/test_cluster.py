@@ -52,48 +52,36 @@ def begun(notes):
     return []
 
 
-@contextlib.contextmanager
-def cluster(folder, num_workers=2):
-    """Start a scheduler and workers as anybody would; give the address."""
+def start(folder, program, *words):
     quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s"}
     environment = {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(sys.path)}
-    file = folder / "scheduler.json"
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start(*words):
-        command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
-        log = (folder / f"{words[0]}{len(processes)}.log").open("wb")
-        with log:
-            process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=log, stderr=log
-            )
-        processes.append(process)
-
-    try:
-        start(
-            "dask_scheduler",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--scheduler-file",
-            str(file),
+    module = f"distributed.cli.{program}"
+    command = [sys.executable, "-m", module, "--no-dashboard", *words]
+    with (folder / f"{program}.log").open("ab") as log:
+        return subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=log
         )
+
+
+def start_worker(folder):
+    words = ["--nthreads", "1", "--nworkers", "1", "--no-nanny"]
+    words += ["--scheduler-file", str(folder / "scheduler.json")]
+    return start(folder, "dask_worker", *words, "--local-directory", str(folder))
+
+
+@contextlib.contextmanager
+def cluster(folder, num_workers=2, processes=None):
+    """Start a scheduler and workers as anybody would; give the address.
+
+    What was started is put into `processes`: the scheduler, then the workers.
+    """
+    file = folder / "scheduler.json"
+    processes = [] if processes is None else processes
+    try:
+        words = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
+        processes.append(start(folder, "dask_scheduler", *words))
         for _ in range(num_workers):
-            start(
-                "dask_worker",
-                "--scheduler-file",
-                str(file),
-                "--nthreads",
-                "1",
-                "--nworkers",
-                "1",
-                "--no-nanny",
-                "--no-dashboard",
-                "--local-directory",
-                str(folder),
-            )
+            processes.append(start_worker(folder))
         import distributed
 
         deadline = time.monotonic() + 60
@@ -187,6 +175,58 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path):
     assert ours == theirs
     with GulpDirectory(tmp_path / "cluster") as directory:
         assert len(directory) == 12
+
+
+@pytest.fixture
+def lost(tmp_path):
+    """Give a function that ingests while some processes of a cluster are killed."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (tmp_path / "dask").mkdir()
+
+    def lost(victims, then=lambda: None):
+        processes: list[subprocess.Popen[bytes]] = []
+
+        def kill():
+            _wait_for(lambda: len(begun(notes)) >= 4)
+            for process in processes[victims]:
+                process.kill()
+            for process in processes[victims]:
+                process.wait()
+            then_started = then()
+            if then_started is not None:
+                processes.append(then_started)
+
+        adapter = SlowAdapter(notes)
+        with cluster(tmp_path / "dask", 2, processes) as address:
+            thread = threading.Thread(target=kill)
+            thread.start()
+            try:
+                with connect(address) as (executor, _):
+                    return GulpIngestor(
+                        adapter, tmp_path / "out", 3, 2, executor=executor
+                    ).run()
+            finally:
+                thread.join()
+
+    return lost
+
+
+def test_when_all_workers_that_had_the_adapter_are_killed_others_go_on(tmp_path, lost):
+    report = lost(slice(1, None), then=lambda: start_worker(tmp_path / "dask"))
+    assert report.items == 12
+    with GulpDirectory(tmp_path / "out") as directory:
+        assert len(directory) == 12
+
+
+def test_a_scheduler_that_is_killed_ends_the_run_so_that_it_can_be_resumed(
+    tmp_path, lost
+):
+    with pytest.raises(IngestError, match=r"scheduler ended.*resume=True"):
+        lost(slice(0, 1))
+    adapter = SlowAdapter(tmp_path / "notes")
+    report = GulpIngestor(adapter, tmp_path / "out", 3, 1, resume=True).run()
+    assert report.items == 12
 
 
 def test_an_interrupt_cancels_the_tasks(tmp_path, address):

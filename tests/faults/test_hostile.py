@@ -20,6 +20,7 @@ from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.errors import GulpError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.journal import dump_line
+from gulpio2.ingest.facts import ask_for_facts
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
@@ -218,7 +219,8 @@ JOURNALS: dict[str, list[Any]] = {
 def head_of(ingestor):
     """Give the first line of the journal that an ingest would take up."""
     plan = ingestor._plan(frozenset()).digest()
-    return {"run": ingestor._arguments(), "first_number": 0, "plan": plan}
+    arguments = ingestor._arguments(ask_for_facts(ingestor.adapter))
+    return {"run": arguments, "first_number": 0, "plan": plan}
 
 
 @pytest.mark.parametrize("name", JOURNALS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import MetaFileError
-from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
+from gulpio2.format.manifest import (
+    Manifest,
+    Run,
+    Shares,
+    add_run,
+    conflicting_runs,
+    dump_manifest,
+    load_manifest,
+    missing_shares,
+    without_complete_shares,
+)
 
 RUN = Run(
     adapter="VideoFolderAdapter",
@@ -77,6 +88,97 @@ def test_a_manifest_reads_back_as_it_was_written(runs, metainfo):
         metainfo=metainfo,
     )
     assert load_manifest(dump_manifest(manifest), where="x") == manifest
+
+
+SHARE = replace(RUN, plan="0f1e", shares=Shares(3, (1, 3)))
+
+
+def test_what_tells_of_plan_and_shares_reads_back():
+    manifest = Manifest(runs=(RUN, replace(RUN, plan="0f1e"), SHARE))
+    data = dump_manifest(manifest)
+    assert load_manifest(data, where="x") == manifest
+    plain, planned, share = json.loads(data)["runs"]
+    assert "plan" not in plain
+    assert "shares" not in planned
+    assert list(share)[-2:] == ["plan", "shares"]
+    assert share["shares"] == {"count": 3, "present": [1, 3]}
+
+
+def with_shares(value: Any) -> bytes:
+    return remade(runs=[{**json.loads(remade())["runs"][0], "shares": value}])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        {},
+        {"count": 3},
+        {"count": "3", "present": [1]},
+        {"count": 3, "present": 1},
+        {"count": 3, "present": [0, 1]},
+        {"count": 3, "present": [4]},
+        {"count": 3, "present": [2, 1]},
+        {"count": 3, "present": [1, 1]},
+        {"count": 3, "present": [True]},
+        {"count": 0, "present": []},
+        {"count": -4, "present": []},
+    ],
+)
+def test_shares_that_cannot_be_are_refused(value):
+    with pytest.raises(MetaFileError, match="a part is missing"):
+        load_manifest(with_shares(value), where="x")
+
+
+def share(*present: int, count: int = 3, plan: str = "p", **values: Any) -> Run:
+    return replace(RUN, plan=plan, shares=Shares(count, present), **values)
+
+
+def joined(*runs: Run) -> list[Run]:
+    found: list[Run] = []
+    for run in runs:
+        add_run(found, run)
+    return found
+
+
+def test_shares_of_a_run_become_one():
+    assert joined(share(2, chunks=(4,)), share(1, chunks=(0, 7))) == [
+        share(1, 2, chunks=(0, 4, 7))
+    ]
+
+
+def test_what_is_whole_stays_so():
+    whole = replace(RUN, plan="p", chunks=(0, 1, 2))
+    assert joined(whole, share(2, chunks=(1,))) == [whole]
+    assert missing_shares([whole, share(2)]) == []
+
+
+def test_other_runs_stay_apart():
+    others = [share(1), share(1, plan="q"), share(1, count=4), share(1, package="2")]
+    assert joined(*others) == others
+
+
+def test_all_shares_together_were_never_divided():
+    first, rest = share(1, chunks=(0,)), share(2, 3, chunks=(5,), package="2")
+    assert missing_shares([first, rest]) == []
+    assert without_complete_shares([first, RUN, rest, share(1, plan="q")]) == (
+        replace(first, shares=None),
+        RUN,
+        replace(rest, shares=None),
+        share(1, plan="q"),
+    )
+    empty = share(2, 3, chunks=())
+    assert without_complete_shares([first, empty]) == (replace(first, shares=None),)
+    assert without_complete_shares([empty]) == (empty,)
+
+
+def test_what_was_cut_otherwise_is_in_conflict_unless_it_is_whole():
+    assert conflicting_runs([RUN, share(1), share(2, plan="q")]) == (1, 2)
+    assert conflicting_runs([share(1), share(1, count=4)]) == (0, 1)
+    assert conflicting_runs([share(1), share(2)]) is None
+    assert conflicting_runs([share(1), share(1, 2, 3, plan="q")]) is None
+    assert conflicting_runs([share(1), share(2, plan="q", adapter="B")]) is None
+    assert conflicting_runs([share(1), share(2, plan="q", options={})]) is None
 
 
 def test_an_empty_manifest_reads_back():

@@ -195,3 +195,57 @@ def test_an_adapter_that_gives_fewer_items_than_it_counts_is_resumed(tmp_path, n
     assert (report.items, report.not_given) == (11, 1)
     assert 3 < report.resumed < 11
     assert content(tmp_path / "out") == content(tmp_path / "expected")
+
+
+class Unlisted(FrameAdapter):
+    """Items of these names, which are not listed."""
+
+    def __init__(self, names, **options):
+        super().__init__(num_items=len(names), **options)
+        self.names = list(names)
+
+    def describe(self):
+        return {}
+
+    def item_ids(self):
+        return None
+
+    def iter_data(self, slice_element=None):
+        for number in range(len(self))[slice_element or slice(None)]:
+            (item,) = super().iter_data(slice(number, number + 1))
+            yield {**item, "id": self.names[number]}
+
+
+@pytest.mark.parametrize("per_chunk", [4, 12], ids=["finished", "under way"])
+@pytest.mark.parametrize(
+    "change",
+    [lambda names: [*names[1:], "z"], lambda names: ["_", *names[:-1]], sorted],
+    ids=["first renamed", "last renamed", "the same"],
+)
+def test_other_items_are_noticed_where_none_are_listed(tmp_path, per_chunk, change):
+    names = [f"v{number:02}" for number in range(12)]
+
+    def run(given, **options):
+        adapter = Unlisted(given, num_frames=1)
+        return GulpIngestor(adapter, tmp_path, per_chunk, 1, **options).run()
+
+    def end():
+        done = 0
+
+        def stop(**counts):
+            nonlocal done
+            done += counts.get("items", 0)
+            time.sleep(0.15)  # so that each item is noted
+            if done >= 9:
+                os._exit(7)
+
+        run(names, progress=stop)
+
+    assert os.waitstatus_to_exitcode(in_child(end)) == 7
+    changed = change(names)
+    if changed == names:
+        assert run(names, resume=True).resumed > 0
+        assert list(GulpDirectory(tmp_path).merged_meta_dict) == names
+        return
+    with pytest.raises(IngestError, match="which the interrupted run has not stored"):
+        run(changed, resume=True)

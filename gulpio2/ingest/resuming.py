@@ -1,0 +1,91 @@
+"""Whether the items are still those of a run that was interrupted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import IngestError
+from gulpio2.ingest.items import place_items
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gulpio2.ingest.planning import RunPlan
+    from gulpio2.types import Adapter
+
+__all__ = ["refuse_other_items", "refuse_other_tasks"]
+
+# Tasks that are looked at, spread over those that are finished: one more file before
+# them all, or an order by chance, moves every one.
+_MOST = 20
+
+
+def refuse_other_tasks(
+    adapter: Adapter, plan: RunPlan, finished: Sequence[Mapping[str, Any]]
+) -> None:
+    """Ask an adapter that lists no ids for some of the items that are stored.
+
+    Of one that lists them the plan's digest tells. The first item of a task and the
+    last are asked for, without their frames.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        What is ingested.
+    plan : RunPlan
+        What the run is to store.
+    finished : sequence of mapping
+        Lines of the run's journal, of tasks whose items were all stored or failed.
+
+    Raises
+    ------
+    IngestError
+        One of them is another now.
+    """
+    if plan.ids is not None:
+        return
+    tasks = {task.index: task for task in plan.tasks}
+    lines = [line for line in finished if line["task"] in tasks and not line["skipped"]]
+    for line in lines[:: -(-len(lines) // _MOST) or 1]:
+        task = tasks[line["task"]]
+        refuse_other_items(
+            adapter,
+            range(task.start, task.stop),
+            {id_ for part in line["parts"] for id_ in part["ids"]},
+            {failure["position"] for failure in line["failures"]},
+        )
+
+
+def refuse_other_items(
+    adapter: Adapter,
+    positions: range,
+    stored: Collection[str],
+    failed: Collection[int],
+) -> None:
+    """Refuse to go on where the first item or the last was not stored.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        What is ingested.
+    positions : range
+        Of items that were stored, or failed.
+    stored, failed : collection
+        Ids of the first, positions of the others.
+
+    Raises
+    ------
+    IngestError
+        They are other items now.
+    """
+    for position in {*positions[:1], *positions[-1:]}.difference(failed):
+        for item in place_items(adapter, position, position + 1):
+            if item.id_ is not None and item.id_ not in stored:
+                raise IngestError(
+                    f"the item at position {position} is {item.id_!r} now, which the "
+                    "interrupted run has not stored with those around it: items were "
+                    "added, removed or renamed where the adapter takes them from, or "
+                    "it gives them in another order in each process. Undo that, or run "
+                    "without resuming: what was committed stays. (With item_ids() an "
+                    "adapter lets this be seen for every item)"
+                )

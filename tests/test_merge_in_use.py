@@ -1,0 +1,167 @@
+"""Merging while something else is at work on a part."""
+
+import contextlib
+import os
+
+import pytest
+
+import gulpio2.merge
+import gulpio2.storage.links
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.errors import DuplicateIdError, IngestError, LockedError
+from gulpio2.format.layout import JOURNAL_NAME
+from gulpio2.merge import merge_directories
+from gulpio2.sanity import check_directory
+from gulpio2.storage.local import open_store
+from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing.faults import content, in_child, kill_at_operation
+
+
+def make(folder, num_items=2, per_chunk=2):
+    GulpIngestor(FrameAdapter(num_items=num_items), folder, per_chunk, 1).run()
+    return folder
+
+
+def append_to(folder, *ids, number=0):
+    chunk = GulpChunk(folder / f"data_{number}.gulp", folder / f"meta_{number}.gmeta")
+    with chunk.open("ab"):
+        for id_ in ids:
+            chunk.append(id_, {}, make_frames(2))
+
+
+@pytest.fixture
+def at_copy(monkeypatch):
+    """Give a function that has something done before and after each copy."""
+
+    def at_copy(action):
+        real = gulpio2.storage.links.copy_file
+
+        def copy_file(*args, **kwargs):
+            action()
+            real(*args, **kwargs)
+            action()
+
+        monkeypatch.setattr(gulpio2.merge, "copy_file", copy_file)
+
+    return at_copy
+
+
+def test_what_is_appended_while_a_part_is_copied_is_left_out(tmp_path, at_copy):
+    part = make(tmp_path / "part")
+    new = iter("abcdef")
+    at_copy(lambda: append_to(part, next(new)))
+    report = merge_directories([part], tmp_path / "out", link=False)
+    assert (report.items, report.copied) == (2, 1)
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+    with GulpDirectory(tmp_path / "out", verify=True) as directory:
+        for id_ in directory.chunk_lookup:
+            directory.read_clip(id_)
+
+
+def test_bytes_that_no_map_knows_are_not_brought(tmp_path):
+    part = make(tmp_path / "part")
+    with (part / "data_0.gulp").open("ab") as file:
+        file.write(bytes(64))
+    report = merge_directories([part], tmp_path / "out")
+    assert (report.linked, report.copied) == (0, 1)
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+    assert merge_directories([part], tmp_path / "out").present == 1
+
+
+def test_such_a_merge_that_is_killed_is_finished_by_merging_again(tmp_path):
+    part = make(tmp_path / "part")
+    with (part / "data_0.gulp").open("ab") as file:
+        file.write(bytes(64))
+    merge_directories([part], tmp_path / "whole")
+    for number in range(1, 100):
+        target = tmp_path / f"killed{number}"
+
+        def killed(target=target, number=number):
+            kill_at_operation(number)
+            merge_directories([part], target)
+
+        if os.WIFEXITED(in_child(killed)):
+            break
+        merge_directories([part], target)
+        assert content(target) == content(tmp_path / "whole")
+    assert number > 5
+
+
+def test_ids_are_those_of_the_map_that_is_brought(tmp_path, at_copy):
+    part = make(tmp_path / "part", num_items=4)
+    done: list[None] = []
+
+    def append():  # to the chunk that is yet to come
+        if not done:
+            done.append(None)
+            append_to(part, "new", number=1)
+
+    at_copy(append)
+    report = merge_directories([part], tmp_path / "out", link=False)
+    assert (report.items, len(GulpDirectory(tmp_path / "out"))) == (5, 5)
+
+
+def test_an_id_that_comes_while_parts_are_merged_is_refused(tmp_path, at_copy):
+    parts = [make(tmp_path / "a", num_items=4), tmp_path / "b"]
+    append_to_new(parts[1], "other")
+    done: list[None] = []
+
+    def append():
+        if not done:
+            done.append(None)
+            append_to(parts[0], "other", number=1)
+
+    at_copy(append)
+    with pytest.raises(DuplicateIdError, match="'other' is in"):
+        merge_directories(parts, tmp_path / "out", link=False)
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+
+
+def append_to_new(folder, id_):
+    folder.mkdir()
+    (chunk,) = GulpDirectory(folder).new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append(id_, {}, make_frames(2))
+
+
+@pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+@pytest.mark.parametrize("is_relative", [True, False], ids=["relative", "absolute"])
+def test_a_data_file_behind_a_symbolic_link_is_merged(tmp_path, link, is_relative):
+    part, elsewhere = make(tmp_path / "part"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (part / "data_0.gulp").rename(elsewhere / "frames")
+    to = "../elsewhere/frames" if is_relative else elsewhere / "frames"
+    (part / "data_0.gulp").symlink_to(to)
+    target = tmp_path / "far" / "away" / "out"
+    report = merge_directories([part], target, link=link)
+    assert (report.linked, report.copied) == (link, not link)
+    assert not (target / "data_0.gulp").is_symlink()
+    assert check_directory(target, deep=True).problems == []
+    with GulpDirectory(target, verify=True) as directory:
+        directory.read_clip("item0")
+    assert merge_directories([part], target).present == 1
+
+
+def test_a_part_is_locked_before_it_is_looked_at(tmp_path, monkeypatch):
+    part = make(tmp_path / "part")
+    store = type(open_store(part))
+    real = store.lock
+
+    @contextlib.contextmanager
+    def lock(self):
+        if str(part) in self.path(""):  # another has just begun here, and was killed
+            (part / JOURNAL_NAME).write_bytes(b"")
+        with real(self):
+            yield
+
+    monkeypatch.setattr(store, "lock", lock)
+    with pytest.raises(IngestError, match="was not finished"):
+        merge_directories([part], tmp_path / "out")
+
+
+def test_a_part_that_another_writes_to_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 0.01)
+    part = make(tmp_path / "part")
+    with open_store(part).lock(), pytest.raises(LockedError):
+        merge_directories([part], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
