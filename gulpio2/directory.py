@@ -29,6 +29,7 @@ from gulpio2.item import StoredItem
 from gulpio2.query import select_rows
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.handles import HandlePool
+from gulpio2.storage.index.composing import map_states
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import (
     ChosenEntries,
@@ -61,6 +62,7 @@ _REOPENED = (
     "_index",
     "_made_index",
     "_prefix",
+    "_states",
     "_store",
     "all_meta_dicts",
     "chunk_lookup",
@@ -209,6 +211,8 @@ class GulpDirectory(ReadingVerbs):
             verify=self.verify,
         )
         if self._index is None:
+            # Of maps that are read now; what is written meanwhile counts as a change.
+            self._states = map_states(os.fspath(self.output_dir), listing.chunks)
             self._load_maps(listing.chunks)
         else:
             self._use_index(self._index)
@@ -372,16 +376,24 @@ class GulpDirectory(ReadingVerbs):
 
     @property
     def _item_index(self) -> Index:
-        """The index; one in memory, of the maps on the disk, if there is no other."""
+        """The index; one of the maps that were loaded, if there is no other.
+
+        Raises
+        ------
+        MetaFileError
+            The directory was opened without, and its maps have changed since; or it
+            cannot have one.
+        """
         if self._index is not None:
             return self._index
         if self._made_index is None:
             self._made_index = open_index(
                 self.output_dir,
-                self._list().chunks,
+                self._states[:, 0].tolist(),
                 wanted=True,
                 may_write=False,
                 verify=self.verify,
+                of_state=self._states,
             )
         if self._made_index is None:
             raise MetaFileError(
@@ -554,6 +566,9 @@ class GulpDirectory(ReadingVerbs):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Open the directory again, and take over the edits."""
         edits = state.pop("_edits", None)
+        if edits is None and "_handles" not in state:  # pickled by 0.0.4
+            self.__init__(state["output_dir"], state["jpeg_decoder"])  # type: ignore[misc]  # with this class's own defaults
+            return
         self.__dict__.update(state)
         if edits is None:
             return

@@ -10,11 +10,13 @@ import ast
 import operator
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gulpio2._optional import require
+from gulpio2.storage.index.exact import compare_exactly, exact_values, is_number_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -65,10 +67,13 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     """
     compute = require("pyarrow.compute")
     if isinstance(condition, str):
-        condition = parse_condition(condition, table.column_names)
+        types = dict(zip(table.schema.names, table.schema.types, strict=True))
+        condition = parse_condition(condition, types)
     if isinstance(condition, compute.Expression):
         return _filter(table, condition)
     _refuse_other_order(condition)
+    if isinstance(condition, list) and not condition:
+        condition = np.zeros(0, bool)
     mask = np.asarray(
         condition.fill_null(False)  # noqa: FBT003  # of pyarrow
         if hasattr(condition, "fill_null")
@@ -143,7 +148,8 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
         ``or``, ``not``, parentheses, and of strings ``name.startswith('x')``,
         ``.endswith('x')``, ``.contains('x')``. Up to 1,000 comparisons.
     names : collection of str
-        The columns that there are.
+        The columns that there are. A mapping to their Arrow types has numbers compared
+        as Python does: exactly, whatever the column could hold.
 
     Returns
     -------
@@ -205,6 +211,7 @@ class _Translator:
 
     def __init__(self, names: Collection[str], quoted: dict[str, str]) -> None:
         self._names = names
+        self._types = names if isinstance(names, Mapping) else {}
         self._quoted = quoted
         self._compute = require("pyarrow.compute")
         self._comparisons = 0
@@ -246,9 +253,12 @@ class _Translator:
             if not isinstance(values, list):
                 raise self._refused(right, "a list (or name.contains('x'))")
             found = self._value(left)
+            kind = self._number_type(left)
+            if kind is not None and {int, float} >= set(map(type, values)):
+                values = exact_values(values, kind)
             # Arrow has an empty list be one of nulls, which fits no strings.
             nothing = self._compute.scalar(False)  # noqa: FBT003  # of pyarrow
-            found = found.isin(values) if values else nothing
+            found = found.isin(values) if len(values) else nothing
             return found if isinstance(sign, ast.In) else ~found
         if isinstance(sign, (ast.Is, ast.IsNot)):
             if not (isinstance(right, ast.Constant) and right.value is None):
@@ -256,7 +266,23 @@ class _Translator:
             null = self._value(left).is_null()
             return null if isinstance(sign, ast.Is) else ~null
         compare = _COMPARISONS[type(sign)]
+        for column, other, turned in (
+            (left, right, compare),
+            (right, left, _TURNED.get(compare, compare)),
+        ):
+            kind = self._number_type(column)
+            if kind is not None and not isinstance(other, ast.Name):
+                number = self._constant(other)
+                if type(number) in (int, float):
+                    return compare_exactly(self._value(column), turned, number, kind)
         return compare(self._value(left), self._value(right))
+
+    def _number_type(self, node: ast.expr) -> Any:
+        """Give the type of a column of numbers; None of anything else."""
+        if not isinstance(node, ast.Name):
+            return None
+        kind = self._types.get(self._quoted.get(node.id, node.id))
+        return kind if kind is not None and is_number_type(kind) else None
 
     def _string_test(self, node: ast.Call) -> Any:
         method = node.func
@@ -321,10 +347,17 @@ class _Translator:
 
 
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: lambda left, right: left == right,
-    ast.NotEq: lambda left, right: left != right,
-    ast.Lt: lambda left, right: left < right,
-    ast.LtE: lambda left, right: left <= right,
-    ast.Gt: lambda left, right: left > right,
-    ast.GtE: lambda left, right: left >= right,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+# What a comparison is with its sides exchanged; that of equals stays.
+_TURNED = {
+    operator.lt: operator.gt,
+    operator.le: operator.ge,
+    operator.gt: operator.lt,
+    operator.ge: operator.le,
 }

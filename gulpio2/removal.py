@@ -22,6 +22,7 @@ from gulpio2.format.removals import (
     load_removals,
     merge_spans,
 )
+from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import new_token, open_store
 
@@ -140,6 +141,7 @@ def delete_items(
             store.write_atomically(REMOVALS_NAME, dump_removals(removals))
             for number, meta_dict in changed.items():
                 store.write_atomically(meta_name(number), dump_gmeta(meta_dict))
+            refresh_index(path)  # which has the metadata of what was deleted
     return deletions
 
 
@@ -167,7 +169,9 @@ def compact_directory(
     A chunk's data file is written anew and takes the old one's place in one step. The
     frames that stay keep their offsets, and holes are left between them, which take no
     room where the file system knows sparse files: so map and data file fit at every
-    instant, for readers that have either open already as well.
+    instant, for readers that have either open already as well. The file keeps its
+    length, so that what is appended later lies where nothing ever was: a reader that
+    still knows a deleted item finds zeros in its place, and no other item's frames.
     """
     store = open_store(path)
     done: list[Compaction] = []
@@ -179,17 +183,33 @@ def compact_directory(
         for number in sorted(removals.deleted):
             _refuse_what_cannot_be_rewritten(store, number, names)
         for number in sorted(removals.deleted):
-            pairs = removals.deleted[number]
-            spans = [span for _, entry in pairs for span in entry_spans(entry)]
-            size = sum(stop - start for start, stop in spans)
-            done.append(Compaction(number, len(pairs), size))
+            name = meta_name(number)
+            meta_dict = load_gmeta(store.read(name), where=store.path(name))
+            hidden = [
+                entry
+                for id_, entry in removals.deleted[number]
+                if not _is_there(meta_dict, id_, entry)
+            ]
+            spans = [span for entry in hidden for span in entry_spans(entry)]
+            if hidden:
+                size = sum(stop - start for start, stop in spans)
+                done.append(Compaction(number, len(hidden), size))
             if dry_run:
                 continue
-            holes = _rewrite(store, number, progress)
+            if hidden:
+                removals.erased[number] = _rewrite(store, number, meta_dict, progress)
             del removals.deleted[number]
-            removals.erased[number] = holes
             store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+        if not dry_run:
+            refresh_index(path)  # an earlier version did not, when items were deleted
     return done
+
+
+def _is_there(meta_dict: Mapping[str, Any], id_: str, entry: Mapping[str, Any]) -> bool:
+    """Tell whether the deletion of an item was interrupted before it was hidden."""
+    spans = entry["frame_info"]
+    there = meta_dict.get(id_)
+    return there is not None and there["frame_info"][: len(spans)] == spans
 
 
 def _refuse_what_cannot_be_rewritten(
@@ -212,14 +232,14 @@ def _refuse_what_cannot_be_rewritten(
 
 
 def _rewrite(
-    store: Store, number: int, progress: Progress | None
+    store: Store, number: int, meta_dict: Mapping[str, Any], progress: Progress | None
 ) -> list[tuple[int, int]]:
     """Copy what the map speaks of to the same offsets of a new data file."""
     name = data_name(number)
-    meta_dict = load_gmeta(store.read(meta_name(number)), where=meta_name(number))
     kept = merge_spans(
         span for entry in meta_dict.values() for span in entry_spans(entry)
     )
+    size = store.size(name)
     partial = partial_name(name, new_token())
     writer = store.create(partial)
     holes: list[tuple[int, int]] = []
@@ -233,6 +253,9 @@ def _rewrite(
                 writer.write(store.read_at(name, writer.tell(), length))
                 if progress is not None:
                     progress(num_bytes=length)
+        if size > writer.tell():  # else the next item would get a deleted one's place
+            holes.append((writer.tell(), size))
+            writer.truncate(size)
         writer.sync()
         writer.close()
         store.close()  # the handle of the file that is about to be replaced

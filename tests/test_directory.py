@@ -391,3 +391,22 @@ def test_an_unknown_id_is_the_argument_of_its_error(tmp_path):
     assert str(caught.value).startswith("no item '99' in ")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.args, str(again)) == (caught.value.args, str(caught.value))
+
+
+def test_a_pickle_of_0_0_4_is_opened_again_from_the_disk(tmp_path):
+    make_gulp_directory(tmp_path, num_items=3, num_frames=2)
+    directory = GulpDirectory.__new__(GulpDirectory)
+    # What its objects hold; of the chunks there is more in a real one.
+    directory.__setstate__(
+        {
+            "output_dir": str(tmp_path),
+            "jpeg_decoder": jpeg_bytes_to_img,
+            "chunk_objs_lookup": {},
+            "chunk_lookup": {"item0": 0},
+            "merged_meta_dict": {},
+            "all_meta_dicts": [],
+            "num_chunks": 1,
+        }
+    )
+    assert len(directory["item1"][0]) == 2
+    assert len(pickle.loads(pickle.dumps(directory))) == 3

@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import FormatError, ItemNotFoundError, LockedError
-from gulpio2.removal import compact_directory, delete_items
+from gulpio2.errors import (
+    AdapterContractError,
+    CorruptFrameError,
+    FormatError,
+    ItemNotFoundError,
+    LockedError,
+)
+from gulpio2.removal import compact_directory, delete_items, read_removals
+from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
+from gulpio2.storage.index.keeping import build_index, index_state
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content, in_child, kill_at_operation
@@ -284,3 +292,139 @@ def test_compacting_a_chunk_that_is_gone_says_so(folder, name):
     (folder / name).unlink()
     with pytest.raises(FormatError, match=f"{name} is missing"):
         compact_directory(folder)
+
+
+@pytest.mark.parametrize("ids", [["item1"], ["item0", "item1"]])
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_reader_of_a_deleted_item_gets_no_frame_of_a_later_one(
+    folder, ids, indexed, was_read
+):
+    reader = GulpDirectory(folder, indexed=indexed)
+    before = reader.read_clip("item1")
+    if not was_read:
+        reader = GulpDirectory(folder, indexed=indexed)
+    delete_items(folder, ids)
+    compact_directory(folder)
+    append_two(folder)
+    for selection in ([0], [2], slice(None)):
+        try:
+            found = reader.read_clip("item1", selection)
+        except CorruptFrameError:
+            assert not was_read
+        else:  # of the file that it has open
+            np.testing.assert_array_equal(found, before[selection])
+            assert was_read
+    assert check_directory(folder, deep=True).problems == []
+    with GulpDirectory(folder) as directory:
+        assert len(directory["new"][0]) == 3
+
+
+def test_offsets_are_not_given_again_after_a_failed_append_either(folder):
+    size = (folder / "data_0.gulp").stat().st_size
+    delete_items(folder, ["item1"])
+    compact_directory(folder)
+    assert (folder / "data_0.gulp").stat().st_size == size
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with pytest.raises(AdapterContractError), chunk.open("ab"):
+        chunk.append("new", {}, [*make_frames(3, seed=9), "no frame"])
+    assert check_directory(folder, deep=True).problems == []
+    append_two(folder)
+    with GulpDirectory(folder) as directory:
+        assert directory.item("new").entry["frame_info"][0][0] == size
+
+
+def test_compacting_again_and_repairing_know_the_erased_end(folder, tmp_path):
+    for id_ in ("item1", "new", "newer", "item0"):
+        delete_items(folder, [id_])
+        compact_directory(folder)
+        assert check_directory(folder, deep=True).problems == []
+        if id_ == "item1":
+            append_two(folder)
+    size = (folder / "data_0.gulp").stat().st_size
+    assert read_removals(open_store(folder)).erased[0] == [(0, size)]
+    report = repair_directory(folder, tmp_path / "repaired")
+    assert (report.ok, report.items) == (True, 4)
+
+
+def test_an_erased_end_that_was_cut_is_named(folder):
+    path = folder / "data_0.gulp"
+    delete_items(folder, ["item1"])
+    compact_directory(folder)
+    ((start, stop),) = read_removals(open_store(folder)).erased[0]
+    for size in (start, start + 1, stop - 1):
+        os.truncate(path, size)
+        for deep in (False, True):
+            (problem,) = check_directory(folder, deep=deep).problems
+            assert (problem.code, problem.offset) == ("data-too-short", size)
+    os.truncate(path, stop)
+    assert check_directory(folder, deep=True).problems == []
+    with path.open("ab") as file:
+        file.write(b"more")
+    (problem,) = check_directory(folder).problems
+    assert (problem.code, problem.offset) == ("data-too-long", start)
+
+
+def test_a_file_that_was_cut_in_a_hole_before_frames_is_called_too_short_once(folder):
+    delete_items(folder, ["item0"])
+    compact_directory(folder)
+    os.truncate(folder / "data_0.gulp", 100)
+    problems = check_directory(folder).problems
+    found = [problem for problem in problems if problem.code == "data-too-short"]
+    assert len(found) == 1
+    assert "Put the whole file back" in found[0].message
+
+
+def test_the_index_forgets_what_is_deleted(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number in range(3):
+            meta = {"name": f"SECRET{number}"}
+            chunk.append(f"item{number}", meta, make_frames(2, seed=number))
+    build_index(tmp_path)
+    delete_items(tmp_path, ["item1"])
+    compact_directory(tmp_path)
+    for path in tmp_path.iterdir():
+        assert b"SECRET1" not in path.read_bytes(), path.name
+    assert b"SECRET2" in (tmp_path / "index.arrow").read_bytes()
+    assert index_state(tmp_path).is_fresh
+    delete_items(tmp_path, ["item0", "item2"])
+    assert not (tmp_path / "index.arrow").exists()
+
+
+def test_what_an_interrupted_deletion_left_visible_is_not_told_as_erased(tmp_path):
+    make_gulp_directory(tmp_path, num_items=4, num_frames=3)
+    maps = {path: path.read_bytes() for path in tmp_path.glob("*.gmeta")}
+    delete_items(tmp_path, ["item0"])
+    (first, *_) = sorted(maps)
+    first.write_bytes(maps[first])
+    assert compact_directory(tmp_path, dry_run=True) == []
+    assert compact_directory(tmp_path) == []
+    assert "item0" in GulpDirectory(tmp_path)
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_chunk_that_is_written_anew_has_no_deleted_items(tmp_path, compacted):
+    folder = tmp_path / "in"
+    make_gulp_directory(folder, num_items=4, num_frames=3)
+    delete_items(folder, ["item0"])
+    if compacted:
+        compact_directory(folder)
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number in range(2):
+            chunk.append(f"new{number}", {}, make_frames(4, seed=50 + number))
+    assert check_directory(folder, deep=True).problems == []
+    (folder / "meta_0.gmeta").unlink()
+    report = repair_directory(folder, tmp_path / "out")
+    assert report.frames >= 8
+
+
+def test_a_damaged_note_of_deleted_items_does_not_stop_a_writer(tmp_path):
+    make_gulp_directory(tmp_path, num_items=2, num_frames=3)
+    (tmp_path / "deleted.json").write_bytes(b"no JSON")
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("new", {}, make_frames(2))
+    assert (tmp_path / "deleted.json").read_bytes() == b"no JSON"

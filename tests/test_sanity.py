@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import GulpChunk
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory, original_tests
+from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames, make_gulp_directory
 
@@ -327,3 +329,41 @@ def test_the_fifth_test_counts_what_is_not_listed(tmp_path, monkeypatch):
     lines: Any = original_tests(report)[-1]["failures"]
     assert lines[-1] == "and 80 more (see `gulp2 check`)"
     assert sum(counts) == sum(problem.count for problem in report.problems) == 101
+
+
+def test_a_chunk_that_is_changed_meanwhile_is_looked_at_again(tmp_path, monkeypatch):
+    make_gulp_directory(tmp_path, num_items=3, num_frames=2)
+    looked_at = DataFileCheck.run
+
+    def delete_first(self, *arguments):
+        if "item0" in GulpDirectory(tmp_path):
+            delete_items(tmp_path, ["item0"])
+            compact_directory(tmp_path)
+        return looked_at(self, *arguments)
+
+    monkeypatch.setattr(DataFileCheck, "run", delete_first)
+    report = check_directory(tmp_path, deep=True)
+    assert (report.problems, report.notes) == ([], [])
+    assert report.items == 2
+
+
+def test_what_is_found_in_a_chunk_that_goes_on_changing_is_told_as_such(
+    tmp_path, monkeypatch
+):
+    make_gulp_directory(tmp_path, num_items=3, num_frames=2)
+    looked_at = DataFileCheck.run
+
+    def grow(self, *arguments):
+        write_more()
+        return looked_at(self, *arguments)
+
+    def write_more():
+        with (tmp_path / "data_0.gulp").open("ab") as data:
+            data.write(bytes(4))
+
+    write_more()
+    monkeypatch.setattr(DataFileCheck, "run", grow)
+    report = check_directory(tmp_path)
+    assert {problem.code for problem in report.problems} == {"data-too-long"}
+    assert [note.code for note in report.notes] == ["changing"]
+    assert report.items == 3

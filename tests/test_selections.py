@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.errors import FrameIndexError
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames
 from gulpio2.types import StoredFrame
@@ -169,3 +170,14 @@ def test_a_contiguous_clip_is_one_system_call_however_it_was_opened(
         clip = slice(start, start + 8)
         assert count_reads(partial(reader.read_clip, "colour", clip, out=out)) == 1
         assert count_reads(partial(reader.read_frames, "colour", clip)) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_empty_mask_is_one_of_another_length(folder, way):
+    reader = way(folder)
+    message = "a mask of 0 values cannot select from"
+    with pytest.raises(FrameIndexError, match=message):
+        reader.read_clip("colour", np.zeros(0, bool))
+    ways_of_nothing: list[Any] = [[], (), np.array([]), np.array([], int)]
+    for nothing in ways_of_nothing:
+        assert len(reader.read_clip("colour", nothing)) == 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.errors import ItemNotFoundError
+from gulpio2.errors import ItemNotFoundError, MetaFileError
 from gulpio2.removal import delete_items
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -312,3 +312,47 @@ def test_it_finds_its_items_in_an_index_that_has_to_be_made_anew(folder, gone):
     else:
         with pytest.raises(ItemNotFoundError, match="no item 'item5'"):
             assert "item6" in view
+
+
+def test_a_view_of_no_items_takes_a_mask_of_none(directory):
+    assert directory.view([]).query([]).ids == []
+
+
+@pytest.mark.parametrize(
+    "change", [lambda folder: delete_items(folder, ["item3"]), append_to_first_chunk]
+)
+def test_maps_that_were_loaded_and_have_changed_cannot_be_asked(folder, change):
+    directory = GulpDirectory(folder, indexed=False)
+    asked = GulpDirectory(folder, indexed=False)
+    before = asked.table.column("num_frames").to_pylist()
+    change(folder)
+    for ask in (lambda: directory.table, lambda: directory.view(["item3"])):
+        with pytest.raises(MetaFileError, match=r"has changed since it was opened: "):
+            ask()
+    assert directory.read_clip("item3").shape[0] == 4
+    # What was asked before goes on to answer as it did.
+    asked.close()
+    assert asked.table.column("num_frames").to_pylist() == before
+    assert GulpDirectory(folder, indexed=False).query("num_frames == 4")
+
+
+def test_a_chunk_that_comes_later_is_not_in_a_view(folder):
+    directory = GulpDirectory(folder, indexed=False)
+    chunk = next(iter(directory.new_chunks(1)))
+    with chunk.open("wb"):
+        chunk.append("late", {"number": 99}, make_frames(4))
+    view = directory.query("num_frames == 4")
+    assert view.ids == list(directory.chunk_lookup)
+
+
+def test_a_mapped_index_of_loaded_maps_is_not_exchanged_when_it_is_mapped_again(folder):
+    build_index(folder)
+    directory = GulpDirectory(folder, indexed=False)
+    view = directory.query("number in [5, 6]")
+    directory.close()
+    delete_items(folder, ["item1"])
+    assert_has_fifth_and_sixth(view)
+    del view
+    directory.close()
+    with pytest.raises(MetaFileError, match="Open it again"):
+        directory.query("number in [5, 6]")

@@ -35,8 +35,8 @@ __all__ = ["compact"]
 def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
     """Erase the frames of deleted items, rewriting only the chunks that hold some.
 
-    Frames that stay keep their places in the data file. The room between them becomes
-    holes, which take no space on the disk where the file system knows sparse files.
+    Frames that stay keep their places in the data file. The room between and behind
+    them becomes holes, which take no space where the file system knows sparse files.
     """
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.format.layout import data_name

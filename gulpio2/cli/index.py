@@ -81,6 +81,10 @@ def _build(directory: Path, *, as_json: bool) -> None:
     if summary is None:
         with open_gulp_directory(directory):
             click.echo("nothing to index: there are no items", err=True)
+        if as_json:
+            names = ("items", "frames", "chunks", "parsed", "num_bytes")
+            nothing = {"directory": str(directory), "path": None}
+            click.echo(json.dumps({**nothing, **dict.fromkeys(names, 0)}))
         return
     if as_json:
         click.echo(json.dumps({"directory": str(directory), **asdict(summary)}))

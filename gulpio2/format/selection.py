@@ -78,8 +78,8 @@ def _select_array(selection: Any, num_frames: int) -> list[int]:
         array = np.asarray(selection)
     except ValueError as cause:  # ragged nested lists
         raise _not_a_selection(selection) from cause
-    if array.ndim == 1 and array.size == 0:
-        return []
+    if array.ndim == 1 and array.size == 0 and array.dtype != np.bool_:
+        return []  # whatever numpy makes an empty list of
     if array.ndim == 1 and array.dtype == np.bool_:
         if len(array) != num_frames:
             raise FrameIndexError(

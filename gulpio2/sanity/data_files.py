@@ -75,7 +75,7 @@ class DataFileCheck:
             Spans that must be zero instead.
         """
         inside, problems = check_spans(records, self.size, self.name, erased)
-        self.findings.add(problems)
+        self.findings.add(self._with_erased_end(problems, erased))
         if self.findings.report.deep:
             self._check_erased(erased)
         deep, shallow = self._split(inside)
@@ -86,6 +86,27 @@ class DataFileCheck:
                 probes = [probe for record in batch for probe in parts(record)]
                 position = self._check_probes(probes, position)
         self.findings.progress(num_bytes=self.size - position)
+
+    def _with_erased_end(
+        self, problems: list[Problem], erased: list[tuple[int, int]]
+    ) -> list[Problem]:
+        """Correct what is said of the end of the file, which may have been erased."""
+        start, end = max(erased, default=(0, 0))
+        kept = [
+            problem
+            for problem in problems
+            if problem.code != "data-too-long"
+            or problem.offset != start
+            or end < self.size
+        ]
+        is_short = {"data-too-short", "empty-data-file"} & {p.code for p in kept}
+        if start <= self.size < end and not is_short:
+            text = (
+                f"holds {self.size} bytes, and was erased up to byte {end}: it was "
+                "cut. Frames that the map knows are not concerned"
+            )
+            kept.append(Problem("data-too-short", text, self.name, offset=self.size))
+        return kept
 
     def _whole_or_ends(self, record: Record) -> Iterator[_Probe]:
         """Say what to read of a record whose content is to be checked."""
@@ -153,6 +174,7 @@ class DataFileCheck:
     def _check_erased(self, spans: list[tuple[int, int]]) -> None:
         """Check that erased spans hold zeros, up to the first that does not."""
         for start, stop in merge_spans(spans):
+            stop = min(stop, self.size)
             for offset in range(start, stop, _BLOCK):
                 length = min(_BLOCK, stop - offset)
                 block = self._read(offset, length)

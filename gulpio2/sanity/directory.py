@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_directory"]
 
+# How often a chunk is looked at that others change meanwhile.
+_ATTEMPTS = 3
 # That of `gulpio2.storage.index.file`, which takes long to load.
 _INDEX_NAME = "index.arrow"
 _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
@@ -122,12 +125,9 @@ class _DirectoryCheck:
             self.findings.add([problem])
         ids_by_chunk: dict[int, list[str]] = {}
         for number in sorted((*listing.chunks, *listing.meta_only)):
-            found = self._check_map(meta_name(number))
-            ids_by_chunk[number] = found.ids
-            if number in listing.chunks:
-                self.findings.report.chunks += 1
-                self._check_data(number, found)
-            self.findings.progress(items=len(found.ids))
+            ids_by_chunk[number] = self._check_chunk(
+                number, has_data=number in listing.chunks
+            )
         self.findings.add(check_ids(ids_by_chunk))
         numbers = {*listing.chunks, *listing.data_only, *listing.meta_only}
         labels, failures = self._read(LABELS_NAME), self._read(FAILURES_NAME)
@@ -144,6 +144,47 @@ class _DirectoryCheck:
             self.findings.add(*check_failures_file(failures))
         if self.findings.report.deep and _INDEX_NAME in names:
             self._check_index()
+
+    def _check_chunk(self, number: int, *, has_data: bool) -> list[str]:
+        """Check a chunk, and again where somebody has changed it meanwhile."""
+        whole = self.findings
+        try:
+            for _ in range(_ATTEMPTS):
+                before = self._state_of(number)
+                self.findings = Findings(
+                    CheckReport(whole.report.path, whole.report.deep), whole.progress
+                )
+                found = self._check_map(meta_name(number))
+                if has_data:
+                    self.findings.report.chunks += 1
+                    self._check_data(number, found)
+                if self.findings.report.ok or self._state_of(number) == before:
+                    break
+                with contextlib.suppress(MetaFileError, OSError):  # said above
+                    self.removals = read_removals(self.store)
+            else:
+                text = (
+                    f"was changed while it was checked, {_ATTEMPTS} times: what is "
+                    "found may be of a moment in between. Check again when nobody "
+                    "writes to the directory"
+                )
+                self.findings.add([], [Problem("changing", text, data_name(number))])
+            whole.take(self.findings)
+        finally:
+            self.findings = whole
+        whole.progress(items=len(found.ids))
+        return found.ids
+
+    def _state_of(self, number: int) -> list[tuple[int, ...] | None]:
+        """Give what changes with a chunk, or with what is deleted of it."""
+        state: list[tuple[int, ...] | None] = []
+        for name in (meta_name(number), data_name(number), REMOVALS_NAME):
+            try:
+                found = Path(self.store.path(name)).stat()
+                state.append((found.st_ino, found.st_size, found.st_mtime_ns))
+            except OSError:
+                state.append(None)
+        return state
 
     def _check_index(self) -> None:
         """Compare the index, which can be made anew at any time, with the maps."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["CheckReport", "Findings", "original_tests", "unreadable"]
 
 
+_COUNTS = ("chunks", "items", "frames", "num_bytes", "frames_without_checksum")
 # Problems of one kind in one file that are listed; of others there is the number.
 _MOST = 1000
 # Problems that the fifth test names: 0.0.4 prints a test's failures on one line.
@@ -131,6 +132,15 @@ class Findings:
         if problems:
             self.report.problems += self._tally.admit(problems)
             self.progress(failures=sum(problem.count for problem in problems))
+
+    def take(self, part: Findings) -> None:
+        """Take in what was found in a part of the directory."""
+        part.finish()
+        ours, theirs = self.report, part.report
+        for name in _COUNTS:
+            setattr(ours, name, getattr(ours, name) + getattr(theirs, name))
+        ours.problems += theirs.problems
+        ours.notes += theirs.notes
 
     def finish(self) -> None:
         """Say how many problems are counted only."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from gulpio2.torch.annotations import load_annotations
 from gulpio2.torch.base import BaseDataset
+from gulpio2.torch.listing import Listing
 from gulpio2.torch.registry import register
 from gulpio2.torch.selection import select_samples
 from gulpio2.torch.source import GulpSource
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
-
-    from gulpio2.torch.listing import Listing
 
 __all__ = ["GulpDataset"]
 
@@ -53,7 +52,9 @@ class GulpDataset(BaseDataset):
 
     Of directories that were opened by an index, there is nothing to serialise: where
     no annotation file and no method of a subclass says otherwise, a sample is a number,
-    and what `get_data_info` gives is read from the index, which all processes share.
+    and what `get_data_info` gives is read from the index, which all processes share. A
+    number stays that of the item that it was when the dataset was made; where another
+    process opens a directory that has changed so that it would not, reading raises.
 
     Examples
     --------
@@ -160,15 +161,15 @@ class GulpDataset(BaseDataset):
         """Leave out what the source gives again."""
         state = dict(self.__dict__)
         if self._listing is not None:
-            state["_listing"] = True
+            state["_listing"] = self._listing.fingerprints()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Find the items anew."""
-        listed = state.pop("_listing", None)
+        """Find the items anew, and that they are the same."""
+        known = state.pop("_listing", None)
         self.__dict__.update(state)
-        if listed:
-            self._listing = self.source.listing()
+        if known is not None:
+            self._listing = Listing(self.source.readers, known)
 
     def load_data_list(self) -> list[dict[str, Any]]:
         """Open the directories and describe their items, or those of the annotations.

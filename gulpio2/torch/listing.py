@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.directory import GulpDirectory
+from gulpio2.errors import MetaFileError
+from gulpio2.storage.index.columns import arrays_crc32
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from gulpio2.storage.index.index import Held
 
 __all__ = ["Listing"]
 
@@ -22,11 +29,29 @@ class Listing:
     ----------
     readers : sequence of FrameReader
         Each a directory that was opened by its index, or a view of one.
+    known : sequence of (int, int), optional
+        The `fingerprints` of a listing, of which this one is to have the numbers, in
+        another process. Items that have come behind those since are left out.
+
+    Notes
+    -----
+    It holds the state of each index that its numbers are of, as a view does: a number
+    means the same item whatever becomes of the directory.
     """
 
-    def __init__(self, readers: Sequence[Any]) -> None:
-        self._readers = readers
-        self._ends = list(itertools.accumulate(map(len, readers)))
+    def __init__(
+        self, readers: Sequence[Any], known: Sequence[tuple[int, int]] | None = None
+    ) -> None:
+        self._parts = [_part_of(reader) for reader in readers]
+        counts = [part.num_items for part in self._parts]
+        self._changed: Any = None
+        self._known = known
+        if known is not None:
+            counts = [count for count, _ in known]
+            for reader, part, known_ in zip(readers, self._parts, known, strict=True):
+                if part.fingerprint(known_[0]) != known_:
+                    self._changed = reader
+        self._ends = list(itertools.accumulate(counts))
 
     @staticmethod
     def is_of(readers: Sequence[Any]) -> bool:
@@ -42,13 +67,63 @@ class Listing:
         return self._ends[-1]
 
     def find(self, position: int) -> tuple[int, str]:
-        """Give the number of an item's reader, and its id there."""
+        """Give the number of an item's reader, and its id there.
+
+        Raises
+        ------
+        MetaFileError
+            In another process the directory has other items by now.
+        """
+        # Said here and not when it is made: what goes wrong while a worker is started
+        # does not come to the process that started it.
+        if self._changed is not None:
+            raise MetaFileError(
+                f"{self._changed.output_dir} has changed since the dataset was made, "
+                "whose samples would be other items in this process. Make the dataset "
+                "anew"
+            )
         number = bisect.bisect_right(self._ends, position)
-        reader = self._readers[number]
         row = position - (self._ends[number - 1] if number else 0)
-        if isinstance(reader, GulpView):
-            row = int(reader._rows[row])
-        return number, _directory_of(reader)._item_index.content.columns.id_at(row)
+        return number, self._parts[number].id_at(row)
+
+    def fingerprints(self) -> list[tuple[int, int]]:
+        """Give number of items and a checksum of their ids, for each reader."""
+        if self._known is None:
+            self._known = [part.fingerprint(part.num_items) for part in self._parts]
+        return list(self._known)
+
+
+class _Part(NamedTuple):
+    """The items of one reader."""
+
+    held: Held
+    rows: npt.NDArray[np.int64] | None
+    """Those of a view; None for all."""
+
+    @property
+    def num_items(self) -> int:
+        return len(self.held.columns if self.rows is None else self.rows)
+
+    def id_at(self, row: int) -> str:
+        if self.rows is not None:
+            row = int(self.rows[row])
+        return self.held.columns.id_at(row)
+
+    def fingerprint(self, count: int) -> tuple[int, int]:
+        """Give the number of the first so many items, and a checksum of their ids."""
+        if self.rows is not None:
+            return self.num_items, 0  # a view travels as its ids, or not at all
+        count = min(count, self.num_items)
+        bounds = self.held.columns.id_bounds[: count + 1]
+        return count, arrays_crc32(bounds, self.held.columns.id_text[: bounds[-1]])
+
+
+def _part_of(reader: Any) -> _Part:
+    held = _directory_of(reader)._item_index.hold()
+    if not isinstance(reader, GulpView):
+        return _Part(held, None)
+    reader._settle()
+    return _Part(reader._held, reader._rows)
 
 
 def _directory_of(reader: Any) -> Any:

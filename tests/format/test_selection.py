@@ -120,7 +120,7 @@ def test_a_position_outside_is_named_with_the_number_of_frames(outside):
         select_frames(outside, 5)
 
 
-@pytest.mark.parametrize("mask", [[True], np.ones(6, bool)])
+@pytest.mark.parametrize("mask", [[True], np.ones(6, bool), np.zeros(0, bool)])
 def test_a_mask_of_another_length_is_refused(mask):
     with pytest.raises(FrameIndexError, match=r"a mask of \d values .* from 5 frames"):
         select_frames(mask, 5)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.errors import MetaFileError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import meta_name
@@ -228,7 +228,7 @@ class Index:
         if loaded.table is None:
             loaded.table = make_table(loaded.content)
         if loaded.table is None:
-            loaded = self._put_aside(loaded, "the columns of metadata are damaged")
+            loaded = self._put_aside(loaded, "columns of its table are damaged")
             loaded.table = make_table(loaded.content)
         return loaded.table
 
@@ -370,8 +370,8 @@ class Index:
             if length is None:
                 length = os.stat(path).st_size  # noqa: PTH116
             return read_once(path, offset, length)
-        except (StorageError, FileNotFoundError):
-            return b""
+        except (ReadRangeError, FileNotFoundError):
+            return b""  # a later map; one that cannot be read says nothing of a row
 
     def _map_path(self, number: int) -> str:
         return os.path.join(self.folder, meta_name(number))  # noqa: PTH118  # a tenth of Path's time

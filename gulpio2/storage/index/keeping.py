@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import GulpError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import list_chunks, meta_name
-from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import compose, load_index, map_states, read_map
@@ -126,7 +124,7 @@ def build_index(
     Returns
     -------
     IndexSummary or None
-        None if there is nothing to index.
+        None if there is nothing to index, and now no index.
 
     Raises
     ------
@@ -144,14 +142,13 @@ def build_index(
     names = store.names()
     listing = list_chunks(names)
     states = map_states(folder, listing.chunks)
-    if not listing.chunks or (
-        is_small(states) and INDEX_NAME not in names and not even_if_small
-    ):
+    if is_small(states) and INDEX_NAME not in names and not even_if_small:
         return None
     _sweep(store)
     old, _ = load_index(folder)
     content, parsed = compose(folder, states, old, progress, thorough=thorough)
     if not len(content.columns):
+        store.remove(INDEX_NAME)  # of items that are deleted
         return None
     target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
     if content is not old:
@@ -174,7 +171,7 @@ def refresh_index(path: StrPath) -> None:
     """
     try:
         summary = build_index(path, even_if_small=False)
-    except (GulpError, OSError, ImportError, UnusualMapError) as cause:
+    except Exception as cause:  # noqa: BLE001  # what was just written is whole
         _logger.warning(
             "%s has no index that is up to date: %s. `gulp2 index` makes one",
             os.fspath(path),

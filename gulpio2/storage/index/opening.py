@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import StorageError
+from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.composing import compose, load_index, map_states
 from gulpio2.storage.index.file import INDEX_NAME, write_index
@@ -75,6 +75,7 @@ def open_index(
     wanted: bool | None,
     may_write: bool,
     verify: bool = False,
+    of_state: npt.NDArray[np.int64] | None = None,
 ) -> Index | None:
     """Give the index of a directory.
 
@@ -91,6 +92,8 @@ def open_index(
         allows it.
     verify : bool, optional
         Whether each entry is compared with its own check before it is first used.
+    of_state : numpy.ndarray, optional
+        The maps as they have to be, from `map_states`: what they say is known already.
 
     Returns
     -------
@@ -100,7 +103,7 @@ def open_index(
     Raises
     ------
     MetaFileError
-        A map is damaged.
+        A map is damaged, or not any more what it has to be.
     DuplicateIdError
         Two chunks have an item of the same id.
     """
@@ -110,10 +113,9 @@ def open_index(
     states = map_states(folder, numbers)
     if wanted is None and is_small(states):
         return None
+    make = _Maker(folder, numbers, states, may_write=may_write, of_state=of_state)
     try:
-        return Index(
-            folder, _Maker(folder, numbers, states, may_write=may_write), verify=verify
-        )
+        return Index(folder, make, verify=verify)
     except UnusualMapError as cause:
         _logger.info("%s is opened without an index: %s", folder, cause)
         return None
@@ -129,11 +131,13 @@ class _Maker:
         states: npt.NDArray[np.int64],
         *,
         may_write: bool,
+        of_state: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self._folder = folder
         self._numbers = numbers
         self._known: npt.NDArray[np.int64] | None = states
         self._may_write = may_write
+        self._of_state = of_state
 
     def __call__(self, *, trust: bool = True) -> tuple[IndexContent, bool]:
         """Give content, and whether it is mapped from the file."""
@@ -143,6 +147,13 @@ class _Maker:
             states = map_states(folder, self._numbers)
         old, may_replace = load_index(folder) if trust else (None, False)
         content, _ = compose(folder, states, old)
+        if self._of_state is not None and not np.array_equal(
+            content.chunks[:, :3], self._of_state[:, :3]
+        ):
+            raise MetaFileError(
+                f"{folder} has changed since it was opened: a map in it is another. "
+                "Open it again"
+            )
         if content is old:
             return content, True
         if may_replace and self._may_write and _write(folder, content):
@@ -160,5 +171,8 @@ def _write(folder: str, content: IndexContent) -> bool:
         write_index(LocalStore(folder), content.columns, content.lookup, content.chunks)
     except (OSError, StorageError, ImportError) as cause:
         _logger.info("the index of %s stays in memory: %s", folder, cause)
+        return False
+    except Exception:  # whatever it is: the file is optional, and opening is not
+        _logger.warning("the index of %s stays in memory", folder, exc_info=True)
         return False
     return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gulpio2._optional import require
 from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.file import (
@@ -15,7 +17,7 @@ from gulpio2.storage.index.file import (
 from gulpio2.storage.index.typed import typed_columns
 
 if TYPE_CHECKING:
-    from gulpio2.storage.index.columns import IndexContent
+    from gulpio2.storage.index.columns import Columns, IndexContent
 
 __all__ = ["FRAMES", "has_right_metadata", "make_table", "without_frames"]
 
@@ -29,10 +31,13 @@ def make_table(content: IndexContent) -> Any | None:
     Returns
     -------
     pyarrow.Table or None
-        None if the file's columns of metadata are damaged.
+        None if the file's columns of metadata, or the bounds of its frames, are
+        damaged.
     """
     pa = require("pyarrow")
     columns = content.columns
+    if not _has_right_frame_bounds(columns):
+        return None  # Arrow trusts them, and would read outside of the file
     own = {
         "id": texts_over(columns.id_bounds, columns.id_text),
         "chunk": array_over(columns.chunk),
@@ -46,6 +51,17 @@ def make_table(content: IndexContent) -> Any | None:
         return None
     return pa.table(
         {**own, **dict(zip(typed.schema.names, typed.columns, strict=True))}
+    )
+
+
+def _has_right_frame_bounds(columns: Columns) -> bool:
+    """Tell whether the frames of each row are as many as it says, and lie inside."""
+    bounds = columns.frame_bounds
+    return (
+        int(bounds[0]) == 0
+        and int(bounds[-1]) == columns.total_frames
+        and bool((columns.num_frames >= 0).all())
+        and np.array_equal(np.diff(bounds), columns.num_frames)
     )
 
 

@@ -2,7 +2,8 @@
 
 A key becomes a column of booleans, 64-bit integers, 64-bit floats, strings, or lists
 of one of these, where all its values are; a column of JSON text where they are not.
-The exact JSON of every item stays in the index beside them.
+The exact JSON of every item stays in the index beside them. A key with half of a pair
+of surrogates, which JSON can hold and Arrow cannot, has no column.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def typed_columns(columns: Columns) -> dict[str, Any]:
     for start in starts:
         metas = first_metadata(columns, start, min(start + _BLOCK, len(columns)))
         for key in dict.fromkeys(chain.from_iterable(metas)):
-            if key in kinds or len(kinds) < MAX_COLUMNS:
+            if key in kinds or (len(kinds) < MAX_COLUMNS and _is_text(key)):
                 values = [meta[key] for meta in metas if key in meta]
                 kinds.setdefault(key, set()).update(_kinds(values))
     types = {key: _type(pa, found) for key, found in kinds.items()}

@@ -61,13 +61,18 @@ def test_an_ingest_of_few_items_makes_none(tmp_path):
 
 
 @pytest.mark.usefixtures("all_are_large")
-def test_an_index_that_cannot_be_made_fails_no_ingest(tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), TypeError("whatever")]
+)
+def test_an_index_that_cannot_be_made_fails_no_ingest(
+    tmp_path, monkeypatch, caplog, error
+):
     def refuse(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
+        raise error
 
     monkeypatch.setattr(keeping, "write_index", refuse)
     GulpIngestor(FrameAdapter(num_items=2), tmp_path / "out", 2, 1).run()
-    assert "no index that is up to date: [Errno 28] No space left" in caplog.text
+    assert f"no index that is up to date: {error}" in caplog.text
     assert len(plain(tmp_path / "out")) == 2
 
 

@@ -23,10 +23,11 @@ from gulpio2.errors import (
     ItemNotFoundError,
     MetaFileError,
     ReadRangeError,
+    StorageError,
 )
 from gulpio2.format.layout import list_chunks
 from gulpio2.removal import delete_items
-from gulpio2.storage.index import opening
+from gulpio2.storage.index import index, opening
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -346,6 +347,34 @@ def test_a_disk_that_refuses_leaves_the_index_in_memory(folder, monkeypatch):
         == [".gmeta"] * 3 + [".gulp"] * 3
     )
     assert_same(directory, plain(folder))
+
+
+def test_an_index_that_cannot_be_written_stays_in_memory(folder, monkeypatch, caplog):
+    def refuse(*_: Any) -> None:
+        raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "whatever")
+
+    monkeypatch.setattr(opening, "write_index", refuse)
+    directory = indexed(folder)
+    assert not mapped(directory)
+    assert "stays in memory" in caplog.text
+    assert_same(directory, plain(folder))
+
+
+def test_a_map_that_cannot_be_read_is_told_and_says_nothing_of_the_index(
+    folder, monkeypatch
+):
+    build_index(folder)
+    directory = indexed(folder)
+
+    def refuse(*_: Any) -> bytes:
+        raise StorageError(5, "Input/output error")
+
+    monkeypatch.setattr(index, "read_once", refuse)
+    with pytest.raises(StorageError, match="Input/output error"):
+        directory.read_clip("item 0/1")
+    monkeypatch.undo()
+    assert directory.read_clip("item 0/1").shape[0] == 1
+    assert mapped(directory)
 
 
 def test_an_empty_directory_can_be_asked(tmp_path):

@@ -94,6 +94,23 @@ def test_a_key_that_stands_aside_takes_no_name_of_another(tmp_path, keys):
     assert check_index(tmp_path) == []
 
 
+def test_a_key_that_is_no_text_has_no_column(tmp_path):
+    metas: list[dict[str, Any]] = [
+        {"\udcff.wav": 1, "a": 2},
+        {"b\ud800": {"c\udcff": 3}, "a": 4},
+    ]
+    assert list(columns_of(*metas)) == ["a"]
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, meta in enumerate(metas):
+            chunk.append(f"i{number}", meta, [])
+    build_index(tmp_path)
+    assert check_index(tmp_path) == []
+    directory = GulpDirectory(tmp_path, indexed=True)
+    assert [directory.item(f"i{number}").meta for number in range(2)] == metas
+    assert directory.query("a == 4").ids == ["i1"]
+
+
 def test_many_keys_do_not_become_as_many_columns(monkeypatch):
     monkeypatch.setattr(typed, "MAX_COLUMNS", 3)
     columns = columns_of(*({f"k{n}": n, "same": n} for n in range(9)))
