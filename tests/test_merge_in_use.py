@@ -5,15 +5,15 @@ import os
 
 import pytest
 
-import gulpio2.merge
+import gulpio2.merge.directories
 import gulpio2.storage.links
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import DuplicateIdError, IngestError, LockedError
+from gulpio2.errors import DuplicateIdError, FormatError, IngestError, LockedError
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.merge import merge_directories
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
-from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
 
@@ -41,7 +41,7 @@ def at_copy(monkeypatch):
             real(*args, **kwargs)
             action()
 
-        monkeypatch.setattr(gulpio2.merge, "copy_file", copy_file)
+        monkeypatch.setattr(gulpio2.merge.directories, "copy_file", copy_file)
 
     return at_copy
 
@@ -165,3 +165,12 @@ def test_a_part_that_another_writes_to_is_refused(tmp_path, monkeypatch):
     with open_store(part).lock(), pytest.raises(LockedError):
         merge_directories([part], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_part_whose_data_file_was_cut_is_refused(tmp_path):
+    make_gulp_directory(tmp_path / "part", num_items=2, num_frames=3)
+    data = tmp_path / "part" / "data_0.gulp"
+    data.write_bytes(data.read_bytes()[:-8])
+    with pytest.raises(FormatError, match=r"data_0\.gulp ends at byte .* are lost"):
+        merge_directories([tmp_path / "part"], tmp_path / "all")
+    assert not list((tmp_path / "all").glob("*.gmeta"))

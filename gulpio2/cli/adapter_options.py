@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gulpio2.cli.command import DocumentedArgument
 from gulpio2.cli.constructor import OUTPUT, Parameter, constructor_parameters
 from gulpio2.cli.parameter_types import Items, NumberOrText, OrNone, ParamType
 
@@ -84,7 +83,7 @@ def make_adapter(cls: type, given: Mapping[str, Any], output: Path) -> Any:
 
 def _positional(parameter: Parameter) -> click.Parameter:
     several = parameter.passing is parameter.passing.VAR_POSITIONAL
-    return DocumentedArgument(
+    return click.Argument(
         [_PREFIX + parameter.name],
         metavar=parameter.name.upper(),
         type=_type(parameter),

@@ -7,36 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["DocumentedArgument", "DocumentedCommand", "DocumentedGroup", "argument"]
-
-
-class DocumentedArgument(click.Argument):
-    """A positional argument with a help text.
-
-    Parameters
-    ----------
-    *args, **attrs
-        As for ``click.Argument``.
-    help : str
-        What it is. (Click has this of its own from version 8.5 on.)
-    """
-
-    def __init__(self, *args: Any, help: str = "", **attrs: Any) -> None:  # noqa: A002  # click's word
-        super().__init__(*args, **attrs)
-        self.help = help
-
-
-def argument(*declarations: str, **attrs: Any) -> Callable[[Any], Any]:
-    """Add a documented positional argument to a command.
-
-    Parameters
-    ----------
-    *declarations, **attrs
-        As for ``click.argument``, and ``help``.
-    """
-    return click.argument(*declarations, cls=DocumentedArgument, **attrs)
+__all__ = ["DocumentedCommand", "DocumentedGroup"]
 
 
 class DocumentedCommand(click.Command):
@@ -67,7 +40,7 @@ class DocumentedCommand(click.Command):
         rows = [
             (param.human_readable_name, param.help or "")
             for param in self.get_params(ctx)
-            if isinstance(param, DocumentedArgument)
+            if isinstance(param, click.Argument)
         ]
         if rows:
             with formatter.section("Arguments"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     json_option,
@@ -32,7 +32,9 @@ __all__ = ["delete"]
     ],
 )
 @directory_argument
-@argument("ids", metavar="ID...", nargs=-1, required=True, help="Items to delete.")
+@click.argument(
+    "ids", metavar="ID...", nargs=-1, required=True, help="Items to delete."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @json_option("what was deleted as JSON")
 @verbosity_options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     dry_run_option,
@@ -64,7 +64,7 @@ class _Rate(ParamType):
     ],
 )
 @directory_argument
-@argument("id_", metavar="ID", help="The item.")
+@click.argument("id_", metavar="ID", help="The item.")
 @click.option(
     "--frames",
     "choice",

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from gulpio2.cli.adapter_lookup import BUILT_IN, find_adapter
 from gulpio2.cli.adapter_options import adapter_options, make_adapter
-from gulpio2.cli.command import DocumentedArgument, DocumentedCommand, DocumentedGroup
+from gulpio2.cli.command import DocumentedCommand, DocumentedGroup
 from gulpio2.cli.constructor import summary_of
 from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
 from gulpio2.cli.parameter_types import ByteSize, OutputFolder
@@ -134,13 +134,13 @@ def adapter_command(name: str, cls: type) -> click.Command:
     )(body)
     taken = {word[2:] for param in common.params for word in param.opts}
     own = adapter_options(cls, taken)
-    output = DocumentedArgument(
+    output = click.Argument(
         ["output"],
         metavar="OUTPUT",
         type=OutputFolder(),
         help="The gulp directory.",
     )
-    positionals = [p for p in own if isinstance(p, DocumentedArgument)]
+    positionals = [p for p in own if isinstance(p, click.Argument)]
     common.params = [
         *positionals,
         output,

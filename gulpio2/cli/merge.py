@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import json_option, verbosity_options
 from gulpio2.cli.parameter_types import OutputFolder
 from gulpio2.cli.terminal import count, escape, is_quiet
@@ -23,7 +23,7 @@ __all__ = ["merge"]
         "gulp2 merge --copy old new both",
     ],
 )
-@argument(
+@click.argument(
     "parts",
     metavar="PART...",
     nargs=-1,
@@ -31,7 +31,7 @@ __all__ = ["merge"]
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Gulp directories, in the order that their items are to have.",
 )
-@argument(
+@click.argument(
     "target",
     metavar="TARGET",
     type=OutputFolder(),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gulpio2.cli.command import argument
 from gulpio2.cli.terminal import set_verbosity
 from gulpio2.errors import FormatError
 
@@ -29,14 +28,14 @@ __all__ = [
     "verbosity_options",
 ]
 
-directory_argument = argument(
+directory_argument = click.argument(
     "directory",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A gulp directory.",
 )
 
-pattern_argument = argument(
+pattern_argument = click.argument(
     "pattern",
     metavar="[PATTERN]",
     required=False,

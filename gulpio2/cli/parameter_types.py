@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    ParamType = click.ParamType[Any]
-else:  # no type argument before click 8.4
-    ParamType = click.ParamType
+ParamType = click.ParamType[Any]
 
 __all__ = [
     "ByteSize",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gulpio2.cli.command import DocumentedCommand, argument
+from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
 from gulpio2.cli.parameter_types import OutputFolder
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
@@ -23,13 +23,13 @@ __all__ = ["repair"]
         "gulp2 repair gulped mended --json",
     ],
 )
-@argument(
+@click.argument(
     "source",
     metavar="SOURCE",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A gulp directory in any state. It is not changed.",
 )
-@argument(
+@click.argument(
     "target",
     metavar="TARGET",
     type=OutputFolder(),

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from gulpio2 import GulpChunk
-from gulpio2.cli.command import DocumentedArgument, DocumentedCommand
+from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.reference import command_lines
 from gulpio2.testing import make_frames, make_gulp_directory
 
@@ -33,18 +33,13 @@ def test_every_command_is_documented_and_has_an_example(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_argument_and_option_has_a_help_text(name):
+    command = COMMANDS[name].command
     without = [
         param.name
-        for param in COMMANDS[name].command.get_params(COMMANDS[name])
+        for param in command.get_params(COMMANDS[name])
         if not getattr(param, "help", None)
-        and not isinstance(param, DocumentedArgument)
     ]
-    arguments = [
-        param.name
-        for param in COMMANDS[name].command.params
-        if isinstance(param, DocumentedArgument) and not param.help
-    ]
-    assert without + arguments == []
+    assert without == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

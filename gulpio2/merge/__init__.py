@@ -1,0 +1,9 @@
+"""Several directories into one.
+
+* `parts`: the directories that are merged, and what refuses to be.
+* `directories`: the whole of it; `merge_directories` is there.
+"""
+
+from gulpio2.merge.directories import MergeReport, merge_directories
+
+__all__ = ["MergeReport", "merge_directories"]

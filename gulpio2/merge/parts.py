@@ -1,0 +1,199 @@
+"""The directories that are merged, and what refuses to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.adapters.labels import merge_labels, read_label_file
+from gulpio2.directory import GulpDirectory
+from gulpio2.errors import DuplicateIdError, FormatError, IngestError
+from gulpio2.format.gmeta import load_gmeta
+from gulpio2.format.layout import (
+    JOURNAL_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    REMOVALS_NAME,
+    data_name,
+    list_chunks,
+    meta_name,
+)
+from gulpio2.format.manifest import Manifest, conflicting_runs
+from gulpio2.storage.local import open_store
+
+if TYPE_CHECKING:
+    import contextlib
+    from collections.abc import Iterable, Mapping
+
+    from gulpio2.storage.base import Store
+    from gulpio2.types import StrPath
+
+__all__ = [
+    "Part",
+    "data_path",
+    "end_of",
+    "merged_labels",
+    "open_part",
+    "present_chunks",
+    "read_map",
+    "refuse_cut_data",
+    "refuse_other_plans",
+    "refuse_repeats",
+    "refuse_taken",
+]
+
+
+@dataclass(slots=True)
+class Part:
+    """A directory to be merged."""
+
+    path: Path
+    store: Store
+    manifest: Manifest
+    chunks: dict[int, tuple[str, ...]]
+    """Ids by chunk number."""
+    numbers: dict[int, int] = field(default_factory=dict)
+    """Number in the target by number in the part."""
+
+
+def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
+    """Look at a part, and keep writers away from it."""
+    store = open_store(path)
+    if path.is_dir():
+        stack.enter_context(store.lock())  # or what is seen may be changed at once
+    names = set(store.names())
+    listing = list_chunks(names)
+    if not listing.chunks and MANIFEST_NAME not in names:
+        raise FormatError(
+            f"{path} is no gulp directory: it holds no chunk. Leave it out, or give "
+            "the folder that was ingested into"
+        )
+    if JOURNAL_NAME in names:
+        raise IngestError(
+            f"the ingest into {path} was not finished. Finish it (gulp2 ingest ... "
+            "--resume) before merging"
+        )
+    if REMOVALS_NAME in names:
+        raise IngestError(
+            f"{path} holds deleted items, which a merge would not know of. 'gulp2 "
+            "repair' copies a directory without them: merge the copy"
+        )
+    with GulpDirectory(path) as directory:
+        by_chunk: dict[int, list[str]] = {number: [] for number in listing.chunks}
+        for id_, number in directory.chunk_lookup.items():
+            by_chunk[number].append(id_)
+        manifest = directory.manifest
+    chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
+    return Part(path, store, manifest, chunks)
+
+
+def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int], int]:
+    """Find what an earlier merge had brought: there is the same map, byte by byte."""
+    out = open_store(target)
+    with GulpDirectory(target) as directory:
+        lookup = dict(directory.chunk_lookup)
+    present = {}
+    for part in parts:
+        for chunk, ids in part.chunks.items():
+            there = lookup.get(ids[0])
+            if there is None:
+                continue
+            content, entries = read_map(part.store, chunk)
+            # Of the data only what the map speaks of was brought.
+            if out.read(meta_name(there)) == content and (
+                out.size(data_name(there)) >= end_of(entries)
+            ):
+                present[part.path, chunk] = there
+    return present
+
+
+def refuse_repeats(
+    parts: list[Part], target: StrPath, present: dict[tuple[Path, int], int]
+) -> dict[str, Path]:
+    """Give the directory that each id is in, or refuse where there are two."""
+    brought = set(present.values())
+    with GulpDirectory(target) as directory:
+        owners = {
+            id_: Path(target)
+            for id_, number in directory.chunk_lookup.items()
+            if number not in brought
+        }
+    for part in parts:
+        for ids in part.chunks.values():
+            refuse_taken(ids, part, owners, "Nothing was written. ")
+    return owners
+
+
+def refuse_taken(
+    ids: Iterable[str], part: Part, owners: dict[str, Path], so_far: str = ""
+) -> None:
+    """Note the directory that ids are in, or refuse where they are in another too."""
+    for id_ in ids:
+        if id_ in owners:
+            raise DuplicateIdError(
+                f"the id {id_!r} is in {owners[id_]} and in {part.path}. {so_far}"
+                "Delete it in one of them (gulp2 delete), or leave a directory out"
+            )
+        owners[id_] = part.path
+
+
+def refuse_other_plans(parts: list[Part], target: StrPath) -> None:
+    """Refuse shares that are not of one whole: items may be in none of them."""
+    with GulpDirectory(target) as directory:
+        told = [(Path(target), run) for run in directory.manifest.runs]
+    told += [(part.path, run) for part in parts for run in part.manifest.runs]
+    if found := conflicting_runs([run for _, run in told]):
+        one, other = (told[index][0] for index in found)
+        raise IngestError(
+            f"{one} and {other} hold shares of one source that do not fit together: of "
+            "other items, or of chunks of another size, so that items may be in "
+            "neither. Nothing was written. Ingest one of them again with the items and "
+            "the --videos-per-chunk of the other"
+        )
+
+
+def merged_labels(parts: list[Part], target: StrPath) -> dict[str, int]:
+    """Join the labels of all, or refuse where they contradict each other."""
+    labels = read_label_file(target)
+    before = [str(target)]
+    for part in parts:
+        labels = merge_labels(
+            labels,
+            read_label_file(part.path),
+            where=f"{LABELS_NAME} of {' or '.join(before)}",
+            other=f"that of {part.path}",
+            advice="ingest one of them anew into a folder that has the other's labels, "
+            "or keep them apart",
+        )
+        before.append(str(part.path))
+    return labels
+
+
+def read_map(store: Store, chunk: int) -> tuple[bytes, Mapping[str, Any]]:
+    """Give the bytes of a map, and its entries."""
+    name = meta_name(chunk)
+    content = store.read(name)
+    return content, load_gmeta(content, where=store.path(name))
+
+
+def end_of(entries: Mapping[str, Any]) -> int:
+    """Give where the last record of a map ends."""
+    infos = (info for entry in entries.values() for info in entry["frame_info"])
+    return max((offset + length for offset, _, length in infos), default=0)
+
+
+def refuse_cut_data(part: Part, chunk: int, end: int) -> None:
+    """Refuse a data file that is shorter than its map says."""
+    size = part.store.size(data_name(chunk))
+    if size < end:
+        raise FormatError(
+            f"{part.store.path(data_name(chunk))} ends at byte {size}, and its map "
+            f"speaks of {end}: frames are lost. It was not brought. 'gulp2 repair' "
+            "copies a directory without what is lost: merge the copy"
+        )
+
+
+def data_path(store: Store, number: int) -> Path:
+    """Give the path of a data file."""
+    return Path(store.path(data_name(number)))
