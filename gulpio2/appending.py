@@ -102,6 +102,12 @@ def _is_source(frames: Any) -> TypeGuard[FrameSource]:
     return callable(getattr(type(frames), "stored", None))
 
 
+def _is_image(frames: Any) -> bool:
+    """Tell one picture in colour from the frames of a clip: rows are no frames."""
+    shape: tuple[int, ...] = getattr(frames, "shape", ())
+    return len(shape) == 3 and shape[2] in (3, 4)
+
+
 def stored_frames(
     frames: Iterable[Any], *, deferred: bool = False
 ) -> Iterator[StoredFrame]:
@@ -125,6 +131,10 @@ def stored_frames(
             later = getattr(type(frames), "deferred", None) if deferred else None
             yield from frames.stored() if later is None else later(frames)
             return
+        if isinstance(frames, bytes) or _is_image(frames):
+            raise AdapterContractError(
+                "its frames are a single image, not a list of images: put it in a list"
+            )
         try:
             images = iter(frames)
         except TypeError as cause:

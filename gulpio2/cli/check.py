@@ -83,7 +83,8 @@ def check(
         if not is_quiet():
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
             click.echo(f"{escape(directory)}: {report}{'' if deep else ' (--deep)'}")
-            if any(problem.code != "partial-file" for problem in report.problems):
+            nothing_to_repair = {"partial-file", "no-chunks"}
+            if {problem.code for problem in report.problems} - nothing_to_repair:
                 click.echo("`gulp2 repair` copies what is undamaged to a new directory")
     if not report.ok:
         ctx.exit(1)

@@ -94,9 +94,7 @@ def refuse_other_labels(facts: AdapterFacts, folder: StrPath) -> None:
 def write_labels(facts: AdapterFacts, folder: StrPath) -> None:
     """Write the labels: before the first chunk, whose metadata rely on them."""
     if facts.labels is not None:
-        existing = read_label_file(folder)
-        merged = merge_labels(existing, facts.labels, where=str(folder))
-        write_label_file(folder, merged)
+        write_label_file(folder, facts.labels)
 
 
 def write_records(

@@ -117,3 +117,10 @@ def test_a_data_file_that_is_none_is_a_finding(gulp2, gulped):
     result = gulp2("check", gulped, status=1)
     assert "data_0.gulp: cannot be read" in result.stdout
     gulp2("repair", gulped, gulped.parent / "mended", status=1)
+
+
+def test_a_folder_without_chunks_is_not_to_be_repaired(gulp2, tmp_path):
+    (tmp_path / "empty").mkdir()
+    result = gulp2("check", tmp_path / "empty", status=1)
+    assert "no complete chunk" in result.stdout
+    assert "gulp2 repair" not in result.stdout

@@ -256,3 +256,21 @@ def test_what_nobody_can_have_meant_for_an_id_is_refused(tmp_path, id_):
     (failure,) = report.failures
     assert "it must be a string or an integer" in failure.message
     assert report.items == 2
+
+
+@pytest.mark.parametrize(
+    "frames", [make_frames(1)[0], encode_frame(make_frames(1)[0], EncoderSettings())]
+)
+def test_one_image_in_the_place_of_a_list_is_refused(tmp_path, frames):
+    class Single(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                yield {**item, "frames": frames} if item["id"] == "item1" else item
+
+        def item_ids(self):
+            return super().item_ids()
+
+    report = GulpIngestor(Single(num_items=2, num_frames=1), tmp_path, 2, 1).run()
+    (failure,) = report.failures
+    assert "a single image, not a list of images" in failure.message
+    assert report.items == 1
