@@ -109,7 +109,7 @@ def merge_directories(
     Raises
     ------
     FormatError
-        A part is no gulp directory.
+        A part is no gulp directory, or has lost the end of a data file.
     IngestSettingError
         A part is the target, or is given twice.
     IngestError
@@ -201,10 +201,9 @@ def _brought_before(
 ) -> int | None:
     """Find the number of a chunk whose map a merge that was killed did not bring."""
     source = data_path(part.store, chunk)
-    size = min(end, part.store.size(data_name(chunk)))
     for number in data_only:
         present = data_path(out, number)
-        is_same = present.samefile(source) or is_beginning(present, source, size)
+        is_same = present.samefile(source) or is_beginning(present, source, end)
         if is_same and not Path(out.path(meta_name(number))).exists():
             return number
     return None
