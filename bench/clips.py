@@ -74,10 +74,6 @@ class Clips:
         """Give the video of a clip."""
         return self.videos / "clips" / id_.partition("-")[2]
 
-    def jpeg_of(self, id_: str, index: int) -> Path:
-        """Give the file of a frame."""
-        return self.jpegs / id_ / f"{index:05d}.jpg"
-
 
 def make_clips(folder: Path, *, number: int = NUM_CLIPS) -> Clips:
     """Make the clips, unless the folder has them.

@@ -8,7 +8,9 @@ is a process of its own that stays alive and waits for its turn. Before and afte
 turn the codec alone has one: as many threads decode the same JPEGs from memory into
 memory that is used again. The speed of a shared machine changes within seconds, so a
 turn is short, and what counts is its ratio to the codec's two beside it; medians of
-those are printed.
+those are printed. It also differs by some hundredths from process to process, for as
+long as it lives, by where the system happens to put its memory: of GulpLoader and of
+the codec there are several, which take turns.
 
 Loaders of other programs get every help: WebDataset and MosaicML's streaming read clips
 that were cut beforehand, so that no byte is read in vain, torchcodec keeps its
@@ -27,27 +29,26 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
 from clips import Clips, make_clips
-from loaders import BATCH_SIZE, CLIP_LENGTH, LOADERS, WORKERS
+from loaders import BATCH_SIZE, CLIP_LENGTH, CODEC, LOADERS, WORKERS
 from peers import python_of
-
-from gulpio2.torch.measure import decode_for
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "bench" / "loaders.py"
 # Seconds between two turns.
 _PAUSE = 0.4
-# Turns of a loader in a round; the others' ratios are far from their targets.
-_TURNS = {"GulpLoader": 3}
-# Windows of each clip that the codec decodes.
-_PARTS = 8
+# Processes of a kind, each with a turn in a round; the others' ratios are far from
+# their targets. The codec's have theirs before and after everybody else's.
+_PROCESSES = {"GulpLoader": 4, CODEC: 4}
 # Changing this writes what the peers read afresh.
 _VERSION = 1
 # The peer in whose environment a loader runs; None: this one.
 ENVIRONMENTS = {
+    CODEC: None,
     "GulpLoader": None,
     "GulpLoader, cropped to 224": None,
     "DataLoader, recycling": None,
@@ -143,72 +144,60 @@ def facts_of(clips: Clips, names: list[str]) -> dict[str, Any]:
     return facts
 
 
-def start(names: list[str], facts: dict[str, Any]) -> dict[str, Turns]:
-    """Start the loaders that can be had."""
-    running = {}
-    for name in names:
+def start(names: list[str], facts: dict[str, Any]) -> dict[str, list[Turns]]:
+    """Start the loaders that can be had, and the codec."""
+    running: dict[str, list[Turns]] = {}
+    for name in [CODEC, *names]:
         peer = ENVIRONMENTS[name]
         python = Path(sys.executable) if peer is None else python_of(peer)
         if python is None or (name == "original" and facts["original"] == "None"):
             continue
         try:
-            running[name] = Turns(python, name, facts)
+            for _ in range(_PROCESSES.get(name, 1)):
+                running.setdefault(name, []).append(Turns(python, name, facts))
         except RuntimeError as error:
             sys.stderr.write(f"{name} is left out: {error}\n")
     return running
 
 
 def measure(
-    running: dict[str, Turns], jpegs: list[bytes], rounds: int, seconds: float
+    running: dict[str, list[Turns]], rounds: int, seconds: float
 ) -> list[dict[str, float]]:
     """Let them take turns; give frames per second of each to the codec's beside it.
 
     Those of the codec itself, as they are, are in it as "codec".
     """
     results = []
-    turns = [name for name in running for _ in range(_TURNS.get(name, 1))]
+    codecs = cycle(running[CODEC])
+    turns = [
+        (name, process)
+        for name, processes in running.items()
+        for process in processes
+        if name != CODEC
+    ]
     for number in range(rounds):
         first = number % len(turns)  # nobody always comes after the same one
-        codec = [decode_for(jpegs, seconds, WORKERS)]
+        codec = [next(codecs).run(seconds)]
         found: dict[str, list[float]] = {}
-        for name in turns[first:] + turns[:first]:
-            speed = running[name].run(seconds)
+        for name, process in turns[first:] + turns[:first]:
+            speed = process.run(seconds)
             # It still makes the batches that it keeps ready.
             time.sleep(_PAUSE)
-            codec.append(decode_for(jpegs, seconds, WORKERS))
+            codec.append(next(codecs).run(seconds))
             found.setdefault(name, []).append(2 * speed / (codec[-2] + codec[-1]))
         ratios = {name: statistics.mean(values) for name, values in found.items()}
-        results.append({"codec": statistics.mean(codec), **ratios})
+        results.append({CODEC: statistics.mean(codec), **ratios})
         text = ", ".join(f"{name} {ratio:.3f}" for name, ratio in ratios.items())
         sys.stderr.write(f"round {number + 1}: {text}\n")
     return results
 
 
-def jpegs_of(clips: Clips) -> list[bytes]:
-    """Read windows of all clips, evenly spaced: of the sizes of random ones.
-
-    They are the middles of equal parts of where a window can begin. The first and the
-    last one would count for more than they do in random ones.
-    """
-    import numpy as np
-
-    last = clips.num_frames - CLIP_LENGTH
-    starts = [(2 * part + 1) * last // (2 * _PARTS) for part in range(_PARTS)]
-    windows = [(id_, start) for id_ in clips.ids for start in starts]
-    mixed = np.random.default_rng(1).permutation(len(windows))
-    return [
-        clips.jpeg_of(windows[place][0], windows[place][1] + number).read_bytes()
-        for place in mixed.tolist()
-        for number in range(CLIP_LENGTH)
-    ]
-
-
 def cases_of(results: list[dict[str, float]]) -> dict[str, dict[str, Any]]:
     """Give ratios of each round as cases with median, least and largest."""
-    names = [name for name in results[0] if name != "codec"]
+    names = [name for name in results[0] if name != CODEC]
     series: dict[str, list[float]] = {}
     for name in names:
-        series[f"{name} / codec"] = [found[name] for found in results]
+        series[f"{name} / {CODEC}"] = [found[name] for found in results]
     peers = [name for name in names if name in PEERS]
     if OURS in names and "original" in names:
         series["GulpLoader / original"] = [r[OURS] / r["original"] for r in results]
@@ -217,8 +206,8 @@ def cases_of(results: list[dict[str, float]]) -> dict[str, dict[str, Any]]:
             found[OURS] / max(found[peer] for peer in peers) for found in results
         ]
     cases = {name: _case(name, values, "ratio") for name, values in series.items()}
-    speeds = [found["codec"] for found in results]
-    cases["codec"] = _case("codec", speeds, "frames/s")
+    speeds = [found[CODEC] for found in results]
+    cases[CODEC] = _case(CODEC, speeds, "frames/s")
     return cases
 
 
@@ -235,12 +224,12 @@ def _case(name: str, values: list[float], unit: str) -> dict[str, Any]:
 
 
 def report_of(
-    cases: dict[str, Any], running: dict[str, Turns], clips: Clips, rounds: int
+    cases: dict[str, Any], running: dict[str, list[Turns]], clips: Clips, rounds: int
 ) -> dict[str, Any]:
     """Put everything together as it is kept."""
     versions = {name: version(name) for name in ("numpy", "simplejpeg", "torch")}
-    for loader in running.values():
-        versions.update(loader.versions)
+    for processes in running.values():
+        versions.update(processes[0].versions)
     return {
         "machine": machine(),
         "versions": versions,
@@ -251,7 +240,7 @@ def report_of(
             f"batches of {BATCH_SIZE} clips of {CLIP_LENGTH} frames, "
             f"{WORKERS} threads or workers",
             f"{rounds} rounds; a ratio is of one turn to the codec's two beside it, "
-            f"the mean of {_TURNS[OURS]} turns a round for {OURS}",
+            f"the mean of {_PROCESSES[OURS]} processes' turns in a round for {OURS}",
             f"load average at the end {os.getloadavg()[0]:.1f}",
         ],
     }
@@ -285,14 +274,13 @@ def main() -> None:
     clips = make_clips(options.clips)
     names = options.only or list(LOADERS)
     facts = facts_of(clips, names)
-    jpegs = jpegs_of(clips)
     running = start(names, facts)
     try:
-        measure(running, jpegs, 1, 0.3)  # opens what is opened once
-        results = measure(running, jpegs, options.rounds, options.seconds)
+        measure(running, 1, 0.3)  # opens what is opened once
+        results = measure(running, options.rounds, options.seconds)
     finally:
-        for loader in running.values():
-            loader.close()
+        for process in chain.from_iterable(running.values()):
+            process.close()
     cases = cases_of(results)
     for name, case in cases.items():
         spread = f"{case['least']:,} to {case['largest']:,}"

@@ -2,11 +2,12 @@
 
     python bench/loaders.py KIND FACTS
 
-KIND is a key of `LOADERS`, FACTS the clips as JSON. It answers one line of JSON to each
-line of standard input, the seconds that it is to go on, with the frames that it loaded
-and the seconds that it took. Each loads shuffled batches of 8 clips of 16 frames, uint8
-tensors, with two workers or threads; nobody consumes them. It runs in the environments
-of the programs that are compared, and so needs the standard library, numpy and torch.
+KIND is a key of `LOADERS` or "codec", FACTS the clips as JSON. It answers one line of
+JSON to each line of standard input, the seconds that it is to go on, with the frames
+that it loaded and the seconds that it took. Each loads shuffled batches of 8 clips of
+16 frames, uint8 tensors, with two workers or threads; nobody consumes them. It runs in
+the environments of the programs that are compared, and so needs the standard library,
+numpy and torch.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     Facts = dict[str, Any]
 
 CLIP_LENGTH, BATCH_SIZE, WORKERS = 16, 8, 2
+CODEC = "codec"
+# Windows of each clip that the codec decodes.
+_PARTS = 8
 # Samples of an epoch: so many that none ends while it is measured.
 EPOCH_SAMPLES = 200_000
 # Batches at the beginning of a turn that do not count: those that were ready.
@@ -264,6 +268,39 @@ def _load(batches: Iterator[Any], seconds: float) -> dict[str, float]:
     return {"frames": frames, "seconds": stop - start}
 
 
+def _jpegs(facts: Facts) -> list[bytes]:
+    """Read windows of all clips, evenly spaced: of the sizes of random ones.
+
+    They are the middles of equal parts of where a window can begin. The first and the
+    last one would count for more than they do in random ones.
+    """
+    last = facts["num_frames"] - CLIP_LENGTH
+    starts = [(2 * part + 1) * last // (2 * _PARTS) for part in range(_PARTS)]
+    windows = [(id_, start) for id_ in facts["ids"] for start in starts]
+    mixed = np.random.default_rng(1).permutation(len(windows))
+    return [
+        Path(
+            facts["jpegs"], windows[place][0], f"{windows[place][1] + number:05d}.jpg"
+        ).read_bytes()
+        for place in mixed.tolist()
+        for number in range(CLIP_LENGTH)
+    ]
+
+
+def _runs_of(kind: str, facts: Facts) -> Callable[[float], dict[str, float]]:
+    """Give what loads, or decodes, for so many seconds."""
+    if kind != CODEC:
+        return partial(_load, iter(LOADERS[kind](facts)))
+    from gulpio2.torch.measure import decode_for
+
+    jpegs = _jpegs(facts)
+
+    def decode(seconds: float) -> dict[str, float]:
+        return {"frames": decode_for(jpegs, seconds, WORKERS), "seconds": 1.0}
+
+    return decode
+
+
 def _versions() -> dict[str, str]:
     found = {"python": sys.version.split()[0]}
     for name in ("torch", "torchcodec", "webdataset", "mosaicml-streaming"):
@@ -285,11 +322,11 @@ def main() -> None:
         write_mds(Path(facts["to"]), facts)
         return
     answers, sys.stdout = sys.stdout, sys.stderr
-    batches = iter(LOADERS[kind](facts))
+    run = _runs_of(kind, facts)
     answers.write(json.dumps(_versions()) + "\n")
     answers.flush()
     for line in sys.stdin:
-        answers.write(json.dumps(_load(batches, float(line))) + "\n")
+        answers.write(json.dumps(run(float(line))) + "\n")
         answers.flush()
 
 

@@ -111,10 +111,12 @@ class _Scattered(ISpawnableSeedSequence):
         self, n_words: int, dtype: npt.DTypeLike = np.uint32
     ) -> npt.NDArray[Any]:
         """Give as many words, each a seed of its own of this one."""
-        # As derive_seed(self._seed, number), whose first part is the same for all.
-        base = derive_seed(self._seed)
-        words = [mix64((base ^ number) + GOLDEN) for number in range(n_words)]
-        return np.array(words, np.uint64).astype(dtype, copy=False)
+        words, seed = [], self._seed
+        for _ in range(n_words):  # splitmix64's own sequence
+            seed += GOLDEN
+            words.append(mix64(seed))
+        scattered = np.array(words, np.uint64)
+        return scattered if dtype is np.uint64 else scattered.astype(dtype)
 
     def spawn(self, n_children: int) -> list[_Scattered]:
         """Give further ones, for a sampler that wants generators of its own."""
