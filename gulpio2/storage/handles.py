@@ -15,6 +15,8 @@ from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gulpio2.types import StrPath
 
 __all__ = ["HandlePool", "open_descriptor", "open_regular", "read_fully"]
@@ -129,10 +131,11 @@ class _Handle:
             self.size = os.fstat(self.fd).st_size
         return end <= self.size
 
-    def __del__(self) -> None:
+    # Bound now: at the end of the program a handle may outlive the names of its module.
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
         # Without fd where opening failed.
         if hasattr(self, "fd"):
-            os.close(self.fd)
+            close(self.fd)
 
 
 class HandlePool:
