@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from gulpio2.cli.options import (
     open_gulp_directory,
     verbosity_options,
 )
+from gulpio2.cli.strict_json import write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +142,7 @@ def bench(
             "profile": dataclasses.asdict(measured.profile),
             "change_first": measured.profile.advice,
         }
-        click.echo(json.dumps(result))
+        write_json(result)
         return
     click.echo(f"loader       {measured.loader_median:>10,.0f} frames/s")
     click.echo(f"codec alone  {measured.codec_median:>10,.0f} frames/s")

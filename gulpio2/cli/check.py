@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def check(
     with ProgressBar(total, counted="num_bytes") as bar:
         report = check_directory(directory, deep=deep, progress=bar)
     if as_json:
-        click.echo(json.dumps(report.to_json()))
+        write_json(report.to_json())
     else:
         lines = list(_lines(report.problems))
         shown = lines[: limit or None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from gulpio2.cli.options import (
     require_gulp_directory,
     verbosity_options,
 )
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, is_quiet, write_lines
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
     with ProgressBar(0 if dry_run else total, counted="num_bytes") as bar:
         done = planned if dry_run else compact_directory(directory, progress=bar)
     if as_json:
-        click.echo(json.dumps([asdict(item) for item in done]))
+        write_json([asdict(item) for item in done])
         return
     if is_quiet():
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from gulpio2.cli.options import (
     require_gulp_directory,
     verbosity_options,
 )
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
     require_gulp_directory(directory)
     deletions = delete_items(directory, ids, dry_run=dry_run)
     if as_json:
-        click.echo(json.dumps([asdict(deletion) for deletion in deletions]))
+        write_json([asdict(deletion) for deletion in deletions])
         return
     if is_quiet():
         return

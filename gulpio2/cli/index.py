@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet, size, write_lines
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def index(directory: Path, check: bool, remove: bool, as_json: bool) -> None:
             return
         removed = remove_index(directory)
     if as_json:
-        click.echo(json.dumps({"directory": str(directory), "removed": removed}))
+        write_json({"directory": str(directory), "removed": removed})
     elif not is_quiet():
         click.echo("removed" if removed else "there was no index")
 
@@ -84,10 +84,10 @@ def _build(directory: Path, *, as_json: bool) -> None:
         if as_json:
             names = ("items", "frames", "chunks", "parsed", "num_bytes")
             nothing = {"directory": str(directory), "path": None}
-            click.echo(json.dumps({**nothing, **dict.fromkeys(names, 0)}))
+            write_json({**nothing, **dict.fromkeys(names, 0)})
         return
     if as_json:
-        click.echo(json.dumps({"directory": str(directory), **asdict(summary)}))
+        write_json({"directory": str(directory), **asdict(summary)})
     elif not is_quiet():
         parts = [
             count(summary.items, "item"),
@@ -104,7 +104,7 @@ def _check(directory: Path, *, as_json: bool) -> None:
     faults = check_index(directory)
     if as_json:
         state = asdict(index_state(directory))
-        click.echo(json.dumps({"directory": str(directory), **state, "faults": faults}))
+        write_json({"directory": str(directory), **state, "faults": faults})
     else:
         write_lines(escape(fault) for fault in faults)
         if not faults and not is_quiet():

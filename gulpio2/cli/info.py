@@ -14,6 +14,7 @@ from gulpio2.cli.options import (
     open_gulp_directory,
     verbosity_options,
 )
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, note, size, write_lines
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
                 unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
     if as_json:
-        click.echo(json.dumps(_to_json(directory, summary, runs, metainfo, index)))
+        write_json(_to_json(directory, summary, runs, metainfo, index))
     else:
         if (directory / JOURNAL_NAME).exists():
             unknown = "an ingest is at work here, or was interrupted"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import json
 import logging
 import os
 import random
@@ -22,6 +21,7 @@ from gulpio2.cli.command import DocumentedCommand, DocumentedGroup
 from gulpio2.cli.constructor import summary_of
 from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
 from gulpio2.cli.parameter_types import ByteSize, OutputFolder
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
                 note("gulp2: what was stored is intact; --resume goes on with the rest")
             raise
     if settings.as_json:
-        click.echo(json.dumps({"output": str(settings.output), **report.to_json()}))
+        write_json({"output": str(settings.output), **report.to_json()})
     elif settings.resume and report == IngestReport():
         note(f"gulp2: nothing to resume: {escape(settings.output)} is complete")
     elif not is_quiet():
@@ -445,7 +445,7 @@ def _plan(adapter: Any, settings: Settings) -> None:
             progress=bar,
         )
     if settings.as_json:
-        click.echo(json.dumps({**plan, "estimate": found.to_json()}))
+        write_json({**plan, "estimate": found.to_json()})
         return
     at_least = "at least " if settings.chunk_bytes is not None else ""
     lines = [

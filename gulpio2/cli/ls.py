@@ -16,6 +16,7 @@ from gulpio2.cli.options import (
     pattern_argument,
     verbosity_options,
 )
+from gulpio2.cli.strict_json import json_text
 from gulpio2.cli.terminal import escape, size, write_lines
 from gulpio2.errors import GulpError
 
@@ -78,7 +79,7 @@ def ls(
             if pattern is None or is_like(id_, pattern)
         ]
         if as_json:
-            write_lines(json.dumps(_row(opened, id_)) for id_ in ids)
+            write_lines(json_text(_row(opened, id_)) for id_ in ids)
         elif in_detail:
             write_lines(_table(opened, ids))
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import json_option, verbosity_options
 from gulpio2.cli.parameter_types import OutputFolder
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet
 
 __all__ = ["merge"]
@@ -72,7 +72,7 @@ def merge(
 
     report = merge_directories(parts, target, link=not copy)
     if as_json:
-        click.echo(json.dumps({"target": str(target), **asdict(report)}))
+        write_json({"target": str(target), **asdict(report)})
     elif not is_quiet():
         before = f", {report.present} were there" if report.present else ""
         click.echo(

@@ -26,7 +26,8 @@ _HEAD = """\
 Results are on stdout, everything else on stderr. The exit status is 0 if all went well,
 1 if something failed or was found, 2 if the command line was wrong, 130 after Ctrl-C.
 Options may be written with `_` for `-`. Nothing that is there is overwritten without
-`--overwrite`.
+`--overwrite`. `--json` prints JSON that every parser reads: `NaN` and the infinities,
+for which Python and the maps have words and JSON has none, are `null` there.
 """
 _LEGACY_HEAD = """\
 ## The programs of GulpIO2 0.0.4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
 from gulpio2.cli.parameter_types import OutputFolder
+from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import escape, is_quiet, write_lines
 
 __all__ = ["repair"]
@@ -61,7 +61,7 @@ def repair(
     with ProgressBar(total, counted="num_bytes") as bar:
         report = repair_directory(source, target, dry_run=dry_run, progress=bar)
     if as_json:
-        click.echo(json.dumps(report.to_json()))
+        write_json(report.to_json())
     else:
         write_lines(f"lost: {escape(loss)}" for loss in report.lost)
         write_lines(f"salvaged: {escape(part)}" for part in report.salvaged)
