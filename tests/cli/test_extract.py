@@ -139,6 +139,49 @@ def test_long_ids_that_begin_alike_have_different_names():
     assert file_name("x" * 300 + "a") != file_name("x" * 300 + "b")
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["a", "a.mp4"],
+        ["a.mp4", "a.mp4.mp4"],
+        ["a", "a.mp4", "a.mp4.mp4"],
+        ["a", "a.mp4.mp4"],
+        ["a/b", "a/b.mp4", "a%2Fb.mp4"],
+        ["", "%", ".mp4"],
+        ["x" * 196, "x" * 196 + ".mp4", "x" * 200, "x" * 200 + ".mp4"],
+    ],
+)
+@pytest.mark.parametrize("format_", ["jpg", "png", "mp4"])
+def test_no_two_items_of_a_directory_are_written_to_the_same_file(
+    gulp2, tmp_path, ids, format_
+):
+    folder = tmp_path / "gulp"
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for id_ in ids:
+            chunk.append(id_, {}, make_frames(1))
+    for id_ in ids:
+        gulp2("extract", "-o", "out", "--format", format_, "--", folder, id_)
+    assert len(files_below(Path("out"))) == len(ids)
+
+
+def test_an_id_that_is_a_file_name_is_not_given_its_ending_twice(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("clip.mp4", {}, make_frames(1))
+    gulp2("extract", tmp_path, "clip.mp4", "--format", "mp4")
+    assert Path("clip.mp4").is_file()
+
+
+@pytest.mark.parametrize("words", [[], ["--overwrite"], ["--dry-run"]])
+def test_a_folder_in_the_place_of_a_video_is_refused(gulp2, gulped, words):
+    Path("item0.mp4").mkdir()
+    result = gulp2("extract", gulped, "item0", "--format", "mp4", *words, status=1)
+    assert "item0.mp4 is a folder" in result.stderr
+    assert "(--out)" in result.stderr
+
+
 # ------------------------------------------------------------------ videos
 def test_a_video_has_the_frames_and_plays_at_the_rate(gulp2, gulped):
     result = gulp2("extract", gulped, "item0", "--format", "mp4", "--rate", "12")
