@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import FormatError, ItemNotFoundError
+from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.layout import (
     REMOVALS_NAME,
@@ -97,6 +97,8 @@ def delete_items(
     ------
     ItemNotFoundError
         One of them is not there; nothing was changed then.
+    ChunkMismatchError
+        The data file of one of them is missing; nothing was changed then.
     LockedError
         Another process writes to the directory.
 
@@ -131,6 +133,7 @@ def delete_items(
                 deletions.append(Deletion(id_, number, frames, size))
                 changed[number] = entries
         if missing := wanted.difference(deletion.id for deletion in deletions):
+            _refuse_items_without_data(store, missing)
             raise ItemNotFoundError(
                 f"no item {min(missing)!r} in {path}"
                 + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
@@ -143,6 +146,20 @@ def delete_items(
                 store.write_atomically(meta_name(number), dump_gmeta(meta_dict))
             refresh_index(path)  # which has the metadata of what was deleted
     return deletions
+
+
+def _refuse_items_without_data(store: Store, ids: Collection[str]) -> None:
+    """Refuse items of chunks whose data file is missing: they are not unknown."""
+    for number in list_chunks(store.names()).meta_only:
+        where = store.path(meta_name(number))
+        there = load_gmeta(store.read(meta_name(number)), where=where)
+        if found := sorted(there.keys() & ids):
+            raise ChunkMismatchError(
+                f"item {found[0]!r} is in {where}, whose data file "
+                f"{data_name(number)} is missing: the directory is damaged. Nothing "
+                "was deleted. Put the file back and delete again, or run `gulp2 "
+                "repair`, which copies what is left into a new directory"
+            )
 
 
 def compact_directory(

@@ -9,6 +9,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
     AdapterContractError,
+    ChunkMismatchError,
     CorruptFrameError,
     FormatError,
     ItemNotFoundError,
@@ -147,6 +148,17 @@ def test_an_unknown_id_changes_nothing(folder):
     before = content(folder)
     with pytest.raises(ItemNotFoundError, match="no item 'nobody' in"):
         delete_items(folder, ["item1", "nobody"])
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_item_whose_data_file_is_missing_is_not_called_unknown(folder, dry_run):
+    (folder / "data_1.gulp").unlink()
+    before = content(folder)
+    with pytest.raises(ChunkMismatchError, match=r"'item2' is in .*meta_1\.gmeta"):
+        delete_items(folder, ["item0", "item2"], dry_run=dry_run)
+    with pytest.raises(ItemNotFoundError, match="no item 'nobody' in"):
+        delete_items(folder, ["nobody"], dry_run=dry_run)
     assert content(folder) == before
 
 
