@@ -8,7 +8,7 @@ import logging
 import os
 import random
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,8 @@ def ingest() -> None:
 
     ADAPTER is one of those below, module:Class, or file.py:Class. What its constructor
     takes becomes arguments and options. OUTPUT is made if it is missing; items are
-    added to what is there.
+    added to what is there, with a warning where that was ingested with another size,
+    frame rate, quality or subsampling (gulp.json says so; GulpIO2 0.0.4 wrote none).
 
     An item that cannot be read is reported and left out, the rest is stored, and the
     exit status is 1. OUTPUT/failures.jsonl lists those of
@@ -397,12 +398,17 @@ def _sentence(report: IngestReport, output: Path) -> str:
 
 def _plan(adapter: Any, settings: Settings) -> None:
     """Say what would be ingested."""
+    from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.directory import GulpDirectory
     from gulpio2.errors import DuplicateIdError
+    from gulpio2.ingest.facts import ask_for_facts
+    from gulpio2.ingest.other_settings import changed_settings, warning_of
     from gulpio2.ingest.planning import plan_run
 
+    encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it
     with GulpDirectory(settings.output) as directory:
         stored = frozenset(directory.chunk_lookup)
+        runs = directory.manifest.runs if stored else ()
     refused = None
     make_plan = partial(
         plan_run,
@@ -416,6 +422,8 @@ def _plan(adapter: Any, settings: Settings) -> None:
     except DuplicateIdError as error:
         refused = str(error)
         run = make_plan(on_duplicate="skip")
+    options = ask_for_facts(adapter).options
+    changes = changed_settings(runs if run.tasks else (), options, encoder.describe())
     ids, positions = run.ids, [n for task in run.tasks for n in task.positions()]
     num_items, names = len(positions), ids or []
     repeated = len(names) - len(set(names))
@@ -430,16 +438,16 @@ def _plan(adapter: Any, settings: Settings) -> None:
         "already_stored": None if ids is None else present,
         "chunks": len(run.tasks),
         "chunks_may_be_more": settings.chunk_bytes is not None,
+        "other_settings": [asdict(change) for change in changes],
     }
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.survey import survey_lines
-    from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.survey import sample_positions, survey
 
     with ProgressBar(len(sample_positions(num_items))) as bar:
         found = survey(
             adapter,
-            EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
+            encoder,
             positions=positions,
             stored=stored,
             progress=bar,
@@ -455,6 +463,8 @@ def _plan(adapter: Any, settings: Settings) -> None:
     ]
     if refused is not None:
         lines.append(f"  as it stands, it would be refused: {escape(refused)}")
+    if changes:
+        lines.append(f"  {escape(warning_of(changes, settings.output))}")
     if ids is None:
         lines.append("  ids are known only while ingesting: the adapter lists none")
     else:

@@ -29,6 +29,7 @@ from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.facts import ask, ask_for_facts, count_items
 from gulpio2.ingest.jobs import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
+from gulpio2.ingest.other_settings import changed_settings, warning_of
 from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (
@@ -276,7 +277,7 @@ class GulpIngestor:
         *,
         resumed: bool,
     ) -> None:
-        stored = self._stored_ids(journal.first_number if resumed else None)
+        stored, runs = self._look(journal.first_number if resumed else None)
         try:
             plan = self._plan(stored)
         except DuplicateIdError as cause:
@@ -286,6 +287,9 @@ class GulpIngestor:
                 f"{cause}. A run into this folder was interrupted: resume=True (on the "
                 "command line --resume) goes on with it"
             ) from cause
+        changes = changed_settings(runs, facts.options, self.encoder.describe())
+        if changes and stored and plan.tasks:
+            _logger.warning("%s", warning_of(changes, self.output_folder))
         report.skipped += plan.skipped
         report.failures.extend(plan.failures)
         self._note_failures(plan.failures, None)
@@ -416,15 +420,17 @@ class GulpIngestor:
             freed=partials,
         )
 
-    def _stored_ids(self, before: int | None) -> frozenset[str]:
-        """Give the ids in the directory, or those in chunks before a number."""
+    def _look(self, before: int | None) -> tuple[frozenset[str], tuple[Run, ...]]:
+        """Give the ids that are stored, all or those before a chunk, and the runs."""
         with GulpDirectory(self.output_folder) as directory:
-            _ = directory.manifest  # a broken one is refused before anything is written
-            return frozenset(
+            # A broken manifest is refused here, before anything is written.
+            runs = directory.manifest.runs
+            ids = frozenset(
                 id_
                 for id_, number in directory.chunk_lookup.items()
                 if before is None or number < before
             )
+            return ids, runs
 
     @staticmethod
     def _abandon(store: Store, journal: RunJournal) -> None:

@@ -218,6 +218,30 @@ def test_a_dry_run_is_of_what_the_run_would_store(gulp2, tmp_path, make_video):
     assert plan["estimate"]["frames"] == 9
 
 
+def test_other_settings_than_before_are_told_by_a_run_and_its_dry_run(
+    gulp2, tmp_path, make_video
+):
+    make_video(tmp_path / "a" / "x" / "1.mp4", 1)
+    make_video(tmp_path / "b" / "x" / "2.mp4", 1)
+    words = ["ingest", "video-folder", "--on-duplicate", "skip"]
+    gulp2(*words, "a", "out", "--frame-size", 24)
+    for more in ([], ["--dry-run"]):
+        same = gulp2(*words, "b", "out", "--frame-size", 24, "--num-workers", 2, *more)
+        assert "other settings" not in same.output
+    other = [*words, "c", "out", "--quality", 70]
+    make_video(tmp_path / "c" / "x" / "3.mp4", 1)
+    text = "quality 70 (until now 90), frame_size as in the source (until now 24)"
+    assert text in gulp2(*other, "--dry-run").stdout
+    plan = json.loads(gulp2(*other, "--dry-run", "--json").stdout)
+    assert plan["other_settings"] == [
+        {"setting": "quality", "before": [90], "now": 70},
+        {"setting": "frame_size", "before": [24], "now": None},
+    ]
+    result = gulp2(*other)
+    assert result.stderr.count(text) == 1
+    assert "gulp2: warning: out holds frames" in result.stderr
+
+
 def test_a_dry_run_says_when_ids_are_not_known(gulp2, adapter_file):
     result = gulp2("ingest", f"{adapter_file}:MyAdapter", "s", "out", "--dry-run")
     assert "ids are known only while ingesting" in result.stdout

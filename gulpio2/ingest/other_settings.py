@@ -1,0 +1,132 @@
+"""Settings in which a run differs from those whose frames its directory holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gulpio2.media.frame_rate import parse_frame_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gulpio2.format.manifest import Run
+    from gulpio2.types import JsonValue, StrPath
+
+__all__ = ["SettingChange", "changed_settings", "warning_of"]
+
+# What decides on the stored frames. Where they come from, and which items there are,
+# is another matter: that is what one appends for.
+_OF_ENCODER = ("codec", "quality", "subsampling")
+# Option of an adapter -> what it sets. The image adapters of 0.0.4 say img_size.
+_OF_ADAPTER = {
+    "frame_size": "frame_size",
+    "img_size": "frame_size",
+    "frame_rate": "frame_rate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A setting that a run has otherwise than earlier runs."""
+
+    setting: str
+    """``quality`` or ``subsampling``, or the adapter's word: ``frame_size``,
+    ``img_size``, ``frame_rate``."""
+    before: tuple[JsonValue, ...]
+    """What the runs before had, each value once; None for what the source has."""
+    now: JsonValue
+    """What this run has."""
+
+    def __str__(self) -> str:
+        """Give name, new and old value."""
+        before = " and ".join(map(_shown, self.before))
+        return f"{self.setting} {_shown(self.now)} (until now {before})"
+
+
+def changed_settings(
+    runs: Iterable[Run], options: Mapping[str, Any], encoder: Mapping[str, Any]
+) -> list[SettingChange]:
+    """Compare a run with those that have stored something in the same directory.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        As the manifest lists them.
+    options : mapping
+        Constructor arguments of the adapter, as for the manifest.
+    encoder : mapping
+        Settings of the encoder, as for the manifest.
+
+    Returns
+    -------
+    list of SettingChange
+        What any of the earlier runs had otherwise. What one of the two does not know,
+        such as the frame rate of images, is not compared.
+
+    Examples
+    --------
+    >>> from gulpio2.format.manifest import Run
+    >>> old = Run("A", {"frame_size": -1}, {"quality": 90}, "1", chunks=(0,))
+    >>> for change in changed_settings([old], {"frame_size": 128}, {"quality": 90}):
+    ...     print(change)
+    frame_size 128 (until now as in the source)
+    """
+    known = [_settings(run.options, run.encoder) for run in runs if run.chunks]
+    changes = []
+    for kind, setting in _settings(options, encoder).items():
+        # By what they mean: the rates 8 and "8" are the same.
+        before = {old[kind].meaning: old[kind].shown for old in known if kind in old}
+        if before.keys() - {setting.meaning}:
+            old_values = tuple(before.values())
+            changes.append(SettingChange(setting.name, old_values, setting.shown))
+    return changes
+
+
+def warning_of(changes: Iterable[SettingChange], folder: StrPath) -> str:
+    """Say on one line what differs, and what to do where that is not meant."""
+    return (
+        f"{folder} holds frames that were ingested with other settings: "
+        f"{', '.join(map(str, changes))}. New items are added with those of this run; "
+        "if all are to be alike, give the settings of before, or another folder"
+    )
+
+
+class _Setting(NamedTuple):
+    """What a run was told to make of its frames, in one respect."""
+
+    name: str
+    meaning: str
+    """The same for values that have the same effect."""
+    shown: JsonValue
+
+
+def _settings(
+    options: Mapping[str, Any], encoder: Mapping[str, Any]
+) -> dict[str, _Setting]:
+    found = {}
+    for name in _OF_ENCODER:
+        if name in encoder:
+            found[name] = _Setting(name, repr(encoder[name]), encoder[name])
+    for name, kind in _OF_ADAPTER.items():
+        if name in options:
+            value = options[name]
+            meaning = _rate(value) if kind == "frame_rate" else _size(value)
+            shown = None if meaning is None else value
+            found[kind] = _Setting(name, repr(meaning), shown)
+    return found
+
+
+def _size(value: Any) -> Any:
+    return None if isinstance(value, int | float) and value < 1 else value
+
+
+def _rate(value: Any) -> Any:
+    try:
+        return parse_frame_rate(value)
+    except ValueError:  # of an adapter that has rules of its own
+        return value
+
+
+def _shown(value: JsonValue) -> str:
+    return "as in the source" if value is None else str(value)
