@@ -90,8 +90,8 @@ def ingest() -> None:
     frame rate, quality or subsampling (gulp.json says so; GulpIO2 0.0.4 wrote none).
 
     An item that cannot be read is reported and left out, the rest is stored, and the
-    exit status is 1. OUTPUT/failures.jsonl lists those of
-    the last ingest.
+    exit status is 1. OUTPUT/failures.jsonl lists those of the last ingest, all of them;
+    the first 20 are told on the way (with -vv all).
     """
 
 

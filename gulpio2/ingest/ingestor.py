@@ -62,6 +62,9 @@ __all__ = ["GulpIngestor"]
 
 _logger = logging.getLogger(__name__)
 
+# Items of a run whose failure is a warning each; of a million nobody would read more.
+_MAX_WARNINGS = 20
+
 
 class GulpIngestor:
     """Writes the items of an adapter into a directory, in parallel.
@@ -124,7 +127,8 @@ class GulpIngestor:
     Notes
     -----
     The files are the same bytes for any number of workers. Items that fail are
-    listed in ``failures.jsonl``; the rest is stored.
+    listed in ``failures.jsonl``; the rest is stored. The first 20 of a run that fail
+    are logged as warnings, the others at the level DEBUG.
     """
 
     def __init__(
@@ -174,6 +178,7 @@ class GulpIngestor:
         self.on_failure = on_failure
         self.report: IngestReport | None = None
         self._first_error: tuple[int, Exception] | None = None
+        self._failures_noted = 0
 
     def __call__(self) -> None:
         """Ingest, with a bar of the chunks on stderr.
@@ -251,6 +256,7 @@ class GulpIngestor:
         facts = ask_for_facts(self.adapter)
         self.report = report = IngestReport()
         self._first_error = None
+        self._failures_noted = 0
         with store.lock():
             arguments = self._arguments(facts)
             journal = RunJournal(store, arguments)
@@ -543,7 +549,16 @@ class GulpIngestor:
         self, failures: list[ItemFailure], first_error: Exception | None
     ) -> None:
         for failure in failures:
-            _logger.warning("%s", failure)
+            self._failures_noted += 1
+            is_shown = self._failures_noted <= _MAX_WARNINGS
+            _logger.log(logging.WARNING if is_shown else logging.DEBUG, "%s", failure)
+            if self._failures_noted == _MAX_WARNINGS + 1:
+                _logger.warning(
+                    "more than %d items have failed; the others are not told here. At "
+                    "the end of the run %s lists all of them",
+                    _MAX_WARNINGS,
+                    self.output_store().path(FAILURES_NAME),
+                )
             if self.on_failure is not None:
                 self.on_failure(failure)
         if failures and first_error is not None:

@@ -124,6 +124,37 @@ def test_the_real_damaged_video_is_reported(gulp2, tmp_path, shared_videos):
     assert ids_in("out") == ["videos-rotated_90.mov"]
 
 
+@pytest.mark.parametrize(("num_items", "shown"), [(19, 19), (20, 20), (23, 20)])
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_only_the_first_20_failures_are_told_and_all_are_listed(
+    gulp2, tmp_path, num_items, shown, num_workers
+):
+    for number in range(num_items):
+        (tmp_path / "images" / "x").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "images" / "x" / f"{number:02}.png").write_bytes(b"no image")
+    words = ["ingest", "image-folder", "images", "out", "--videos-per-chunk", 2]
+    words += ["--num-workers", num_workers, "--json"]
+    result = gulp2(*words, status=1)
+    told = [line for line in result.stderr.splitlines() if ": warning: item" in line]
+    assert len(told) == shown
+    further = "more than 20 items have failed; the others are not told here"
+    assert result.stderr.count(further) == (num_items > shown)
+    assert result.stderr.count("out/failures.jsonl lists") == 1 + (num_items > shown)
+    names = [f"x-{number:02}.png" for number in range(num_items)]
+    assert [item["id"] for item in json.loads(result.stdout)["failures"]] == names
+    lines = Path("out/failures.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == names
+
+
+def test_every_failure_is_told_where_everything_is_to_be(gulp2, tmp_path):
+    (tmp_path / "images" / "x").mkdir(parents=True)
+    for number in range(23):
+        (tmp_path / "images" / "x" / f"{number:02}.png").write_bytes(b"no image")
+    words = ["ingest", "image-folder", "images", "out", "--num-workers", 1, "-vv"]
+    stderr = gulp2(*words, status=1).stderr
+    assert all(f"item 'x-{number:02}.png' (" in stderr for number in range(23))
+
+
 def test_failures_can_be_allowed(gulp2, adapter_file):
     words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out", "--bad", 1]
     result = gulp2(*words, "--allow-failures")
