@@ -106,7 +106,8 @@ class GulpDirectory(ReadingVerbs):
     Parameters
     ----------
     output_dir : str or path
-        The directory. A missing or empty one holds no items.
+        The directory. A missing or empty one holds no items; of a missing one a
+        warning is logged.
     jpeg_decoder : callable, optional
         Bytes of a JPEG to anything; called once per frame, its results are passed on.
     threads : int, optional
@@ -179,6 +180,12 @@ class GulpDirectory(ReadingVerbs):
         self.verify = verify
         self.indexed = indexed
         self._open()
+        if not self.num_chunks and not Path(output_dir).exists():
+            _logger.warning(
+                "there is no folder %s: it is taken for an empty gulp directory. Check "
+                "the path if it should hold items",
+                output_dir,
+            )
 
     def _open(self) -> None:
         self._handles = HandlePool()

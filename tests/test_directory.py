@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.adapters.duplicates import remove_entries_with_duplicate_ids
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame, jpeg_bytes_to_img
 from gulpio2.errors import (
     ChunkMismatchError,
@@ -25,7 +26,8 @@ from gulpio2.errors import (
     MetaFileError,
 )
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
-from gulpio2.testing import make_frames, make_gulp_directory
+from gulpio2.merge import merge_directories
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.chunks import open_files
 
 if TYPE_CHECKING:
@@ -64,6 +66,32 @@ def test_a_missing_or_empty_folder_holds_nothing_and_nothing_is_made(tmp_path, e
     assert directory.merged_meta_dict == directory.chunk_lookup == {}
     assert directory.all_meta_dicts == []
     assert path.exists() == exists
+
+
+def test_a_folder_that_does_not_exist_is_warned_of_once(tmp_path, caplog):
+    (tmp_path / "empty").mkdir()
+    GulpDirectory(tmp_path / "empty")
+    assert caplog.records == []
+    directory = GulpDirectory(str(tmp_path / "typo"))
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("gulpio2.directory", "WARNING")
+    assert f"there is no folder {tmp_path / 'typo'}: " in record.getMessage()
+    assert len(pickle.loads(pickle.dumps(directory))) == 0
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_folder_that_is_yet_to_be_made_is_not_warned_of(
+    tmp_path, caplog, num_workers
+):
+    adapter = FrameAdapter(num_items=2)
+    GulpIngestor(adapter, tmp_path / "one", 1, num_workers).run()
+    GulpIngestor(adapter, tmp_path / "two", 1, num_workers)()
+    ids = [{"id": 1}]
+    assert remove_entries_with_duplicate_ids(tmp_path / "three", ids) == ids
+    parts = [tmp_path / "one"]
+    assert merge_directories(parts, tmp_path / "four").items == 2
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import DuplicateIdError
@@ -44,8 +45,10 @@ def remove_entries_with_duplicate_ids(
     """
     from gulpio2.directory import GulpDirectory
 
-    with GulpDirectory(output_directory) as directory:
-        stored = set(directory.chunk_lookup)
+    stored: set[str] = set()
+    if Path(output_directory).exists():
+        with GulpDirectory(output_directory) as directory:
+            stored.update(directory.chunk_lookup)
     seen = set()
     remaining = []
     repeated = "Id {} more than once in json file, I skip it!"

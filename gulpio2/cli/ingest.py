@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from gulpio2.format.manifest import Run
     from gulpio2.ingest.report import IngestReport
     from gulpio2.ingest.shard import Shard
 
@@ -406,9 +407,12 @@ def _plan(adapter: Any, settings: Settings) -> None:
     from gulpio2.ingest.planning import plan_run
 
     encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it
-    with GulpDirectory(settings.output) as directory:
-        stored = frozenset(directory.chunk_lookup)
-        runs = directory.manifest.runs if stored else ()
+    stored: frozenset[str] = frozenset()
+    runs: tuple[Run, ...] = ()
+    if settings.output.exists():  # a run would make it
+        with GulpDirectory(settings.output) as directory:
+            stored = frozenset(directory.chunk_lookup)
+            runs = directory.manifest.runs if stored else ()
     refused = None
     make_plan = partial(
         plan_run,

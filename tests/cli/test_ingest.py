@@ -211,6 +211,7 @@ def test_a_dry_run_lists_and_writes_nothing(gulp2, tmp_path, make_video):
         result.stdout
     )
     assert "videos-0.mp4, videos-1.mp4, videos-2.mp4" in result.stdout
+    assert "no folder" not in result.output, "the run makes it"
     assert not Path("out").exists()
 
 
