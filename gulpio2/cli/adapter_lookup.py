@@ -66,8 +66,8 @@ def find_adapter(name: str) -> type:
         close = difflib.get_close_matches(name, BUILT_IN)
         hint = f"Did you mean {' or '.join(close)}? " if close else ""
         raise click.UsageError(
-            f"No adapter {name!r}. {hint}Built in are {', '.join(BUILT_IN)}; your own "
-            "is module:Class or file.py:Class."
+            f"No adapter {name!r}. {hint}Built in are {', '.join(BUILT_IN)}; a class "
+            "of your own is given as module:Class or path/to/file.py:Class."
         )
     try:
         module = _import_file(place) if place.endswith(".py") else import_here(place)
@@ -84,7 +84,8 @@ def find_adapter(name: str) -> type:
     if missing:
         raise click.UsageError(
             f"{name!r} is no adapter: it has no {' and no '.join(missing)}. "
-            "gulpio2.types.Adapter says what an adapter has."
+            "Derive it from gulpio2.adapters.AbstractDatasetAdapter and give it these; "
+            "gulpio2.types.Adapter says what they do."
         )
     return found
 
@@ -127,7 +128,9 @@ def _import_file(place: str) -> ModuleType:
     """
     path = Path(place).resolve()
     if not path.is_file():
-        raise click.UsageError(f"No file {place!r}.")
+        raise click.UsageError(
+            f"No file {place!r}, seen from {Path.cwd()}. Check the path of the adapter."
+        )
     folder = str(path.parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -142,7 +145,9 @@ def _import_file(place: str) -> ModuleType:
     name = f"gulpio2_adapter_{name}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise click.UsageError(f"{place!r} cannot be imported as Python.")
+        raise click.UsageError(
+            f"{place!r} cannot be imported as Python. Give a source file: name.py."
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -170,7 +170,11 @@ def encode_image(frame: Frame, suffix: str) -> bytes:
     pixels = frame if frame.ndim == 2 else cv2.cvtColor(frame, cv2.COLOR_RGB2BGR)
     good, encoded = cv2.imencode(suffix, pixels)
     if not good:
-        raise FormatError(f"OpenCV cannot write {suffix} images")
+        raise FormatError(
+            f"OpenCV, as it is installed here, cannot write {suffix} images. Install "
+            "its wheel again (pip install --force-reinstall opencv-python-headless); "
+            "gulp2 extract --format jpg does without"
+        )
     return encoded.tobytes()
 
 

@@ -115,7 +115,10 @@ def extract(
     same name without it, whose video is called so.
     """
     if rate is not None and format_ != "mp4":
-        raise click.UsageError("--rate applies to --format mp4 only.")
+        raise click.UsageError(
+            "--rate applies to --format mp4 only: images have no times. Leave it out, "
+            "or add --format mp4."
+        )
     from gulpio2.cli.export import file_name, write_images
     from gulpio2.cli.video_export import write_video
 

@@ -65,7 +65,7 @@ class Grammar:
             sys.stdout.write(f"{self.version}\n")
             sys.exit(0)
         if len(set(names)) < len(names):
-            self.fail("an option is there twice")
+            self.fail("an option is given twice")
         if len(positionals) != len(self.positionals):
             self.fail(
                 f"{len(positionals)} arguments; {len(self.positionals)} are needed"

@@ -80,7 +80,10 @@ def _build(directory: Path, *, as_json: bool) -> None:
             ) from cause
     if summary is None:
         with open_gulp_directory(directory):
-            click.echo("nothing to index: there are no items", err=True)
+            click.echo(
+                f"gulp2: nothing to index: there are no items in {escape(directory)}",
+                err=True,
+            )
         if as_json:
             names = ("items", "frames", "chunks", "parsed", "num_bytes")
             nothing = {"directory": str(directory), "path": None}
@@ -111,5 +114,9 @@ def _check(directory: Path, *, as_json: bool) -> None:
             click.echo("the index says what the maps say")
     if faults:
         if not as_json:
-            click.echo("gulp2: run gulp2 index without --check to mend it", err=True)
+            click.echo(
+                "gulp2: run gulp2 index without --check to mend it: "
+                f"gulp2 index {escape(directory)}",
+                err=True,
+            )
         click.get_current_context().exit(1)

@@ -354,7 +354,10 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         except (KeyboardInterrupt, StorageError) as cause:
             is_ours = not isinstance(cause, LockedError)  # the journal is another's
             if is_ours and (settings.output / JOURNAL_NAME).exists():
-                note("gulp2: what was stored is intact; --resume goes on with the rest")
+                note(
+                    "gulp2: what was stored is intact; --resume goes on with the rest: "
+                    "give the same command with it"
+                )
             raise
     if settings.as_json:
         write_json({"output": str(settings.output), **report.to_json()})
@@ -365,7 +368,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     if settings.shard is not None and not num_items:
         note(
             f"gulp2: shard {settings.shard} has no chunk: there are fewer chunks than "
-            "shards, and --videos-per-chunk makes them smaller"
+            "shards. That loses no item; a smaller --videos-per-chunk, the same for "
+            "all shards, would give each of them some"
         )
     if report.failures:
         click.echo(

@@ -87,7 +87,11 @@ def ls(
     if not ids and (pattern is not None or where is not None):
         wanted = [] if pattern is None else [f"is like {pattern!r}"]
         wanted += [] if where is None else ["meets the condition"]
-        click.echo(f"gulp2: no item {' and '.join(wanted)}", err=True)
+        click.echo(
+            f"gulp2: no item {' and '.join(wanted)}; all of them are listed by: "
+            f"gulp2 ls {escape(directory)}",
+            err=True,
+        )
         ctx.exit(1)
 
 

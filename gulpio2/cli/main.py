@@ -48,6 +48,7 @@ COMMANDS = [
 _ARGUMENT = re.compile(
     r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
 )
+_FLAG = re.compile(r"\w+=True \(on the command line (--[a-z-]+)\)")
 # What a full disk and the like say to who writes the output there.
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG))
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -77,7 +78,10 @@ class Program(DocumentedGroup):
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             close = difflib.get_close_matches(name, COMMANDS) or COMMANDS
-            ctx.fail(f"No command {escape(name)!r}. There is: {', '.join(close)}.")
+            ctx.fail(
+                f"No command {escape(name)!r}. There is: {', '.join(close)}. "
+                "gulp2 --help says what they do."
+            )
         return super().resolve_command(ctx, args)
 
     def main(
@@ -144,7 +148,8 @@ def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror and not error.filename:
         text = error.strerror
-    return escape(_ARGUMENT.sub(r"(--on-duplicate \1)", " ".join(text.split("\n"))))
+    text = _FLAG.sub(r"\1", " ".join(text.split("\n")))
+    return escape(_ARGUMENT.sub(r"(--on-duplicate \1)", text))
 
 
 def print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -51,7 +51,11 @@ class ByteSize(ParamType):
             self.fail(f"{value!r} is no size; write 800000, 512MB or 1GiB.", param, ctx)
         num_bytes = int(float(match[1]) * _UNITS[match[2]])
         if num_bytes < 1:
-            self.fail(f"{value!r} is less than one byte.", param, ctx)
+            self.fail(
+                f"{value!r} is less than one byte; write 800000, 512MB or 1GiB.",
+                param,
+                ctx,
+            )
         return num_bytes
 
 
@@ -177,5 +181,10 @@ class OutputFolder(click.Path):
     ) -> Any:
         """Refuse an empty word."""
         if value == "":
-            self.fail("It is empty. The current folder is '.'.", param, ctx)
+            self.fail(
+                "It is empty: perhaps a variable of the shell is not set. The current "
+                "folder is '.'.",
+                param,
+                ctx,
+            )
         return super().convert(value, param, ctx)

@@ -78,7 +78,10 @@ def sheet(
     from gulpio2.cli.summary import spread
 
     if out.suffix.lower() != ".png":
-        raise click.BadParameter("it must end with .png", param_hint="'--out'")
+        raise click.BadParameter(
+            f"{str(out)!r} must end with .png, for the picture is a PNG.",
+            param_hint="'--out'",
+        )
     with open_gulp_directory(directory) as opened:
         ids = [
             id_

@@ -165,5 +165,6 @@ class CrashedItems:
 
 def _error(signal_name: str) -> SourceReadError:
     return SourceReadError(
-        f"reading it ended the process by {signal_name}, as a fault in a decoder does"
+        f"reading it ended the process by {signal_name}, as a fault in a decoder does. "
+        "Convert the file with another program, or leave the item out"
     )

@@ -80,7 +80,8 @@ def item_ids(adapter: Adapter) -> list[str] | None:
     if len(names) != len(adapter):
         raise AdapterContractError(
             f"the adapter {type(adapter).__name__} lists {len(names)} ids for "
-            f"{len(adapter)} items"
+            f"{len(adapter)} items: item_ids() must give one for each that len() "
+            "counts, or None"
         )
     return names
 

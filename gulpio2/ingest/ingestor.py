@@ -164,7 +164,8 @@ class GulpIngestor:
             )
         if chunk_bytes is not None and chunk_bytes < 1:
             raise IngestSettingError(
-                f"chunk_bytes is {chunk_bytes!r}; a chunk holds at least one byte"
+                f"chunk_bytes is {chunk_bytes!r}; a chunk holds at least one byte "
+                "(None: no limit)"
             )
         self.executor = executor
         self.chunk_bytes = chunk_bytes
@@ -347,7 +348,9 @@ class GulpIngestor:
         report.failures.sort(key=lambda failure: failure.position)
         if report.not_given:
             _logger.warning(
-                "the adapter counts %d items and gave %d; what it gave is stored",
+                "the adapter %s counts %d items and gave %d; what it gave is stored. "
+                "Its len() and its iter_data() should agree",
+                type(self.adapter).__name__,
                 len(self.adapter),
                 len(self.adapter) - report.not_given,
             )

@@ -57,7 +57,8 @@ class Shard:
         number, slash, count = text.partition("/")
         if not (slash and number.isdecimal() and count.isdecimal()):
             raise IngestSettingError(
-                f"{text!r} is no shard; give its number and how many there are: 3/16"
+                f"{text!r} is no shard; give its number and how many there are: 3/16 "
+                "is the third of sixteen"
             )
         return cls(int(number), int(count))
 

@@ -292,7 +292,10 @@ def _look_at(
 
 def _frames(item: PlacedItem) -> Iterator[StoredFrame]:
     if item.frames is None:
-        raise AdapterContractError(f"item {item.id_!r} has None for its frames")
+        raise AdapterContractError(
+            f"item {item.id_!r} has None for its frames; an adapter gives an iterable "
+            "of images"
+        )
     return stored_frames(item.frames)
 
 

@@ -188,7 +188,8 @@ class _TaskRun:
             # Nobody has compared it with the ids of other tasks, and of the directory.
             error = AdapterContractError(
                 f"the adapter gives the id {item.id_!r}, which its item_ids() does not "
-                f"list for positions {self.task.start} to {self.task.stop - 1}"
+                f"list for positions {self.task.start} to {self.task.stop - 1}. Both "
+                "must give the same ids; or item_ids() gives None"
             )
             self.fail(item, error)
             return
@@ -200,7 +201,10 @@ class _TaskRun:
             num_frames = self._append(session, item.id_, item)
             if num_frames == 0:
                 del self.meta_dict[item.id_]
-                raise SourceReadError(f"item {item.id_!r} has no frames")
+                raise SourceReadError(
+                    f"item {item.id_!r} has no frames, and so was left out. Check its "
+                    "source"
+                )
         except StorageError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary

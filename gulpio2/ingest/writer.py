@@ -59,7 +59,8 @@ class ChunkWriter:
                 if placed.id_ in output_chunk:
                     raise DuplicateIdError(
                         f"the id {placed.id_!r} (position {position}) is taken by an "
-                        "item before it in the same chunk"
+                        "item before it in the same chunk. Give each item an id of its "
+                        "own"
                     )
                 output_chunk.append(placed.id_, placed.meta, placed.frames)
                 if not output_chunk.meta_dict[str(placed.id_)]["frame_info"]:

@@ -60,7 +60,7 @@ def test_options_stand_anywhere_and_may_be_shortened(line, changed):
         ("-1 b", "-1 not recognized"),
         ("a b --root", "--root requires argument"),
         ("--shuffle=1 a b", "--shuffle must not have an argument"),
-        ("--root=1 --root=2 a b", "there twice"),
+        ("--root=1 --root=2 a b", "option is given twice"),
     ],
 )
 def test_wrong_usage_says_why_prints_the_usage_and_exits_with_1(line, message):

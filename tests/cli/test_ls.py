@@ -71,6 +71,7 @@ def test_no_match_is_exit_status_1(gulp2, gulped):
     result = gulp2("ls", gulped, "x*", status=1)
     assert result.stdout == ""
     assert "no item is like 'x*'" in result.stderr
+    assert f"listed by: gulp2 ls {gulped}\n" in result.stderr
 
 
 def test_a_condition_chooses_items(gulp2, gulped):

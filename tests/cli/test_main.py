@@ -12,7 +12,7 @@ import pytest
 
 import gulpio2
 from gulpio2.cli import main
-from gulpio2.errors import ItemNotFoundError, LockedError, StorageError
+from gulpio2.errors import IngestError, ItemNotFoundError, LockedError, StorageError
 from gulpio2.testing import make_gulp_directory
 
 
@@ -108,6 +108,20 @@ def test_what_led_to_an_error_is_shown_where_everything_is_to_be(start, tmp_path
         (LockedError(None, "two\nlines"), "two lines"),
         (StorageError("no number"), "no number"),
         (ItemNotFoundError("\x1b[2J"), r"\x1b[2J"),
+        (
+            StorageError(
+                28, "run again with resume=True (on the command line --resume)"
+            ),
+            "run again with --resume",
+        ),
+        (
+            IngestError(
+                "skip them (on_duplicate='skip', on the command line "
+                "--on-duplicate skip); ignore_space=True (on the command line "
+                "--ignore-space) begins all the same"
+            ),
+            "skip them (--on-duplicate skip); --ignore-space begins all the same",
+        ),
     ],
 )
 def test_a_message_is_one_line_without_numbers_or_control_characters(error, text):
