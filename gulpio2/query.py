@@ -185,8 +185,11 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
         return _Translator(names, quoted).translate(tree.body)
     except (SyntaxError, RecursionError, MemoryError) as cause:
         hint = "; equal is ==" if _SINGLE.search(text) else ""
+        # Not where it is: in a text that has none of Python's lines.
+        why = cause.msg if isinstance(cause, SyntaxError) else cause
         raise ValueError(
-            f"the condition {_shown(text)} cannot be parsed: {cause}{hint}"
+            f"the condition {_shown(text)} cannot be parsed: {why}{hint}. Write it as "
+            "label == 'waving' and num_frames >= 16"
         ) from cause
     except (ValueError, OverflowError, TypeError, NotImplementedError) as cause:
         # All but the first are Arrow's, of a value that it does not take.

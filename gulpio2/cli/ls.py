@@ -88,7 +88,7 @@ def ls(
         wanted = [] if pattern is None else [f"is like {pattern!r}"]
         wanted += [] if where is None else ["meets the condition"]
         click.echo(
-            f"gulp2: no item {' and '.join(wanted)}; all of them are listed by: "
+            f"gulp2: no item {' and '.join(wanted)}; all items are listed by: "
             f"gulp2 ls {escape(directory)}",
             err=True,
         )

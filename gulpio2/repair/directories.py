@@ -135,7 +135,8 @@ def _refuse_bad_target(source: Path, target: Path) -> None:
     if source.resolve() in inside:
         raise StorageError(
             errno.EINVAL,
-            f"{target} is in {source}, which is not to be changed. Give another folder",
+            f"the repaired copy cannot be written to {target}: that is in {source}, "
+            "which is not to be changed. Give another folder",
         )
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StorageError(

@@ -88,7 +88,7 @@ def test_a_condition_chooses_items(gulp2, gulped):
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("number >", "cannot be parsed"),
+        ("number >", "cannot be parsed: invalid syntax. Write it as label == "),
         ("label == 'x'", "there is no column 'label'; there are id, chunk, num_frames"),
         ("number == 'x'", "does not fit the columns"),
         ("open('x')", "no condition that is understood"),

@@ -29,7 +29,9 @@ def test_a_size_has_decimal_and_binary_units(text, num_bytes):
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "5 apples", "0", "1e3", "0.1"])
 def test_what_is_no_size_is_refused(text):
-    with pytest.raises(click.BadParameter, match=r"(no size|less than one byte); write 800000"):
+    with pytest.raises(
+        click.BadParameter, match=r"(no size|less than one byte); write 800000"
+    ):
         ByteSize().convert(text, None, None)
 
 
