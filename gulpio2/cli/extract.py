@@ -184,6 +184,10 @@ def _indices(item: StoredItem, choice: list[int | slice]) -> list[int]:
             indices.extend(select_frames(part, item.num_frames))
         except FrameIndexError as cause:
             raise FrameIndexError(f"item {item.id_!r}: {cause}") from cause
+    if not item.num_frames:
+        raise FrameIndexError(
+            f"item {item.id_!r} has no frames, so there is nothing to extract"
+        )
     if not indices:
         raise FrameIndexError(
             f"item {item.id_!r} has {count(item.num_frames, 'frame')}, and none is "

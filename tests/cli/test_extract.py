@@ -78,6 +78,15 @@ def test_frames_that_are_not_there_are_an_error(gulp2, gulped, choice, message):
     assert not Path("item0").exists()
 
 
+def test_of_an_item_without_frames_it_is_said_that_it_has_none(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, [])
+    stderr = gulp2("extract", tmp_path, "a", status=1).stderr
+    assert "item 'a' has no frames" in stderr
+    assert "--frames" not in stderr
+
+
 def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
     Path("item0").mkdir()
     Path("item0/000003.jpg").write_text("mine")
