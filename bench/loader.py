@@ -271,7 +271,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--clips", type=Path, default=ROOT / ".peers" / "clips")
     options = parser.parse_args()
-    clips = make_clips(options.clips)
+    clips = make_clips(options.clips.resolve())
     names = options.only or list(LOADERS)
     facts = facts_of(clips, names)
     running = start(names, facts)
