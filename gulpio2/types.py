@@ -30,6 +30,7 @@ __all__ = [
     "StoredFrame",
     "StrPath",
     "YuvFrame",
+    "no_progress",
 ]
 
 StrPath = str | os.PathLike[str]
@@ -176,3 +177,9 @@ class Progress(Protocol):
     ) -> None:
         """Take note of what was done since the last call."""
         ...
+
+
+def no_progress(
+    *, items: int = 0, frames: int = 0, num_bytes: int = 0, failures: int = 0
+) -> None:
+    """Take no note: the `Progress` of those who asked for none."""

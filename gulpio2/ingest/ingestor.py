@@ -44,6 +44,7 @@ from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_exec
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
 from gulpio2.storage.local import open_store
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -541,7 +542,7 @@ class GulpIngestor:
     def _workers(
         self, job: Job, crashed: CrashedItems
     ) -> AbstractContextManager[Submit]:
-        progress = self.progress or _no_progress
+        progress = self.progress or no_progress
         if self.executor is not None:
             return on_executor(self.executor, job, progress)
         if self.num_workers == 1:
@@ -583,7 +584,3 @@ def _whole_number(name: str, value: Any) -> int:
         raise IngestSettingError(
             f"{name} is {value!r}; it must be a whole number"
         ) from None
-
-
-def _no_progress(**_counts: int) -> None:
-    """Take no note."""

@@ -30,6 +30,7 @@ from gulpio2.ingest.parent import begin_child, hold_interrupts, is_orphan
 from gulpio2.ingest.task import run_task
 from gulpio2.memory import SharedBytes
 from gulpio2.storage.local import new_token, open_store
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -389,8 +390,4 @@ def _run_shipped(digest: str, shipped: bytes, sign: str, task: Task) -> TaskResu
         _shipped.job = pickle.loads(shipped)  # noqa: S301  # our own parent's
         _shipped.digest = digest
     job: Job = _shipped.job
-    return run_task(replace(job, sign=sign), task, _no_progress)
-
-
-def _no_progress(**_counts: int) -> None:
-    """Take no note."""
+    return run_task(replace(job, sign=sign), task, no_progress)

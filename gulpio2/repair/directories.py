@@ -34,7 +34,7 @@ from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunk
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
-from gulpio2.types import StoredFrame
+from gulpio2.types import StoredFrame, no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +114,7 @@ def repair_directory(
     try:
         _refuse_other_folder(store, Path(source))
         with store.lock():
-            chosen = _survey(store, report, progress or _no_progress)
+            chosen = _survey(store, report, progress or no_progress)
             if not dry_run:
                 output = open_store(target)
                 output.make()
@@ -155,10 +155,6 @@ def _refuse_other_folder(store: Store, source: Path) -> None:
             f"{source} is no gulp directory: there is no data file and no map in it. "
             "Nothing was repaired; is it another folder?"
         )
-
-
-def _no_progress(**_counts: int) -> None:
-    """Take no note."""
 
 
 # --- what to move -------------------------------------------------------------------

@@ -34,6 +34,7 @@ from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import overwritten
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from gulpio2.format.checks import Record
@@ -95,14 +96,10 @@ def check_directory(
             "data_N.gulp files",
         )
     report = CheckReport(str(path), deep)
-    findings = Findings(report, progress or _no_progress)
+    findings = Findings(report, progress or no_progress)
     _DirectoryCheck(LocalStore(path), findings).run()
     findings.finish()
     return report
-
-
-def _no_progress(**_counts: int) -> None:
-    """Take no note."""
 
 
 class _DirectoryCheck:
