@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Call", "ask_for_help", "default_threads", "work_together"]
+__all__ = ["Call", "ask_for_help", "default_threads", "usable_cores", "work_together"]
 
 # Threads. Decoding scales with cores, but few readers want a whole large machine.
 MAX_DEFAULT = 8
@@ -44,9 +44,14 @@ def _count_default() -> int:
     module = sys.modules.get("multiprocessing.process")
     if module is not None and module.current_process().daemon:
         return 1
+    return min(MAX_DEFAULT, usable_cores())
+
+
+def usable_cores() -> int:
+    """Count the cores that this process may use; all there are, on some systems."""
     if hasattr(os, "sched_getaffinity"):
-        return min(MAX_DEFAULT, len(os.sched_getaffinity(0)))
-    return min(MAX_DEFAULT, os.cpu_count() or 1)
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Call:

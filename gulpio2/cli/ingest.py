@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-import os
 import random
 import traceback
 from dataclasses import asdict, dataclass, replace
@@ -23,6 +22,7 @@ from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
 from gulpio2.cli.parameter_types import ByteSize, OutputFolder
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
+from gulpio2.threads import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,7 +200,7 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
             "--num-workers",
             type=click.IntRange(min=1),
             metavar="N",
-            default=_available_cpus,
+            default=usable_cores,
             show_default="number of CPUs",
             help="Worker processes.",
         ),
@@ -304,13 +304,6 @@ def _shard(
         return None if value is None else Shard.parse(value)
     except IngestSettingError as cause:
         raise click.BadParameter(str(cause), ctx, param) from cause
-
-
-def _available_cpus() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
+
+from gulpio2.threads import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,7 +114,7 @@ class LoaderProfile:
                 f"threads: they mostly wait for storage, so more than "
                 f"{self.num_threads} of them have more reads under way"
             )
-        cores = _num_cores()
+        cores = usable_cores()
         if self.num_threads < cores:
             return (
                 f"threads: {largest} takes most of their time, and {self.num_threads} "
@@ -177,9 +178,3 @@ def make_profile(
         consumer_seconds=consumer_seconds,
         waiting_for_data_seconds=waiting_for_data_seconds,
     )
-
-
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
