@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAILURES_NAME",
+    "INDEX_NAME",
     "JOURNAL_NAME",
     "LABELS_NAME",
     "MANIFEST_NAME",
@@ -25,6 +26,7 @@ __all__ = [
 LABELS_NAME = "label2idx.json"
 MANIFEST_NAME = "gulp.json"
 FAILURES_NAME = "failures.jsonl"
+INDEX_NAME = "index.arrow"
 JOURNAL_NAME = "ingest.journal"
 REMOVALS_NAME = "deleted.json"
 

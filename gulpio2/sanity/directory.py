@@ -11,6 +11,7 @@ from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.checks import Problem, check_ids, check_names
 from gulpio2.format.layout import (
     FAILURES_NAME,
+    INDEX_NAME,
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
@@ -44,8 +45,6 @@ __all__ = ["check_directory"]
 
 # How often a chunk is looked at that others change meanwhile.
 _ATTEMPTS = 3
-# That of `gulpio2.storage.index.file`, which takes long to load.
-_INDEX_NAME = "index.arrow"
 _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
 
 
@@ -139,7 +138,7 @@ class _DirectoryCheck:
             self.findings.add(check_labels(labels))
         if failures is not None:
             self.findings.add(*check_failures_file(failures))
-        if self.findings.report.deep and _INDEX_NAME in names:
+        if self.findings.report.deep and INDEX_NAME in names:
             self._check_index()
 
     def _check_chunk(self, number: int, *, has_data: bool) -> list[str]:
@@ -189,7 +188,7 @@ class _DirectoryCheck:
         from gulpio2.storage.index.keeping import check_index, index_state
 
         def note(text: str) -> None:
-            self.findings.add([], [Problem("stale-index", text, _INDEX_NAME)])
+            self.findings.add([], [Problem("stale-index", text, INDEX_NAME)])
 
         try:
             if stale := index_state(self.store.folder).stale:
@@ -207,11 +206,11 @@ class _DirectoryCheck:
             note("was not looked at, as a map is damaged or missing")
         except (OSError, ValueError, LookupError, OverflowError) as cause:
             text = f"cannot be compared with the maps ({cause}): {_INDEX_ADVICE}"
-            self.findings.add([Problem("bad-index", text, _INDEX_NAME)])
+            self.findings.add([Problem("bad-index", text, INDEX_NAME)])
         else:
             self.findings.add(
                 [
-                    Problem("bad-index", f"{fault}: {_INDEX_ADVICE}", _INDEX_NAME)
+                    Problem("bad-index", f"{fault}: {_INDEX_ADVICE}", INDEX_NAME)
                     for fault in faults
                 ]
             )

@@ -29,6 +29,7 @@ from gulpio2.format.entry import dump_extras, load_extras, verify_entry
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.format.layout import (
+    INDEX_NAME,
     JOURNAL_NAME,
     REMOVALS_NAME,
     data_name,
@@ -49,7 +50,6 @@ from gulpio2.format.scan import UnusualMapError, scan_gmeta
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.task_journal import TaskJournal
 from gulpio2.query import parse_condition
-from gulpio2.storage.index.file import INDEX_NAME
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.index.opening import open_index
 from gulpio2.storage.local import open_store

@@ -198,7 +198,7 @@ MUTATIONS = [
     Mutation(
         "leave the index out of the deep check",
         "sanity/directory.py",
-        "        if self.findings.report.deep and _INDEX_NAME in names:\n",
+        "        if self.findings.report.deep and INDEX_NAME in names:\n",
         "        if False:\n",
         "tests/faults/test_index.py",
     ),

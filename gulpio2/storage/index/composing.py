@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import meta_name
+from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
     Columns,
@@ -23,7 +23,7 @@ from gulpio2.storage.index.columns import (
     ids_crc32,
     make_lookup,
 )
-from gulpio2.storage.index.file import INDEX_NAME, NewerIndexError, map_index
+from gulpio2.storage.index.file import NewerIndexError, map_index
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.refusals import refused
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import partial_name
+from gulpio2.format.layout import INDEX_NAME, partial_name
 from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.arrow_file import read_layout
 from gulpio2.storage.index.columns import (
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIXED_COLUMNS",
-    "INDEX_NAME",
     "NewerIndexError",
     "frames_column",
     "make_batch",
@@ -66,7 +65,6 @@ __all__ = [
     "write_index",
 ]
 
-INDEX_NAME = "index.arrow"
 VERSION = 1
 
 # Columns in the file, and the arrays that their buffers are, depth first; None for the

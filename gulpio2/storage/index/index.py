@@ -15,7 +15,7 @@ import numpy as np
 from gulpio2.errors import MetaFileError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import verify_entry
-from gulpio2.format.layout import meta_name
+from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.storage.handles import read_once
 from gulpio2.storage.index.columns import arrays_crc32, hash_id, ids_crc32
 from gulpio2.storage.index.entries import (
@@ -383,7 +383,7 @@ class Index:
                 _logger.warning(
                     "%s: %s, so it is built anew from the maps, in memory. Run `gulp2 "
                     "index` to replace the file",
-                    os.path.join(self.folder, "index.arrow"),  # noqa: PTH118
+                    os.path.join(self.folder, INDEX_NAME),  # noqa: PTH118
                     why,
                 )
                 self._loaded = Held(*self._make(trust=False))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import list_chunks, meta_name
+from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import compose, load_index, map_states, read_map
-from gulpio2.storage.index.file import INDEX_NAME, map_index, write_index
+from gulpio2.storage.index.file import map_index, write_index
 from gulpio2.storage.index.opening import PARTIAL, is_small
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.index.whole import is_whole

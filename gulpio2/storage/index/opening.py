@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.format.layout import INDEX_NAME
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.composing import compose, load_index, map_states
-from gulpio2.storage.index.file import INDEX_NAME, write_index
+from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.index import Index
 from gulpio2.storage.local import LocalStore
 
