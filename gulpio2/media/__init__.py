@@ -4,7 +4,7 @@ Video
     * `video`: `VideoFrames`, the frames of a file; loads what follows when needed.
     * `indexing`: frames of a source by number. `deferred`: a source that is found late.
     * `wholeness`: compares a file with what its own structure says about its length.
-    * `decode`: every frame of a stream, or an error.
+    * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
     * `clock`: when a frame is shown.
     * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows
       which before they are decoded.
@@ -14,7 +14,7 @@ Video
 Images
     * `images`: `ImageFrames`, image files as frames.
     * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding.
-    * `resize`: sizes by the short edge. `limits`: how large a picture may be.
+    * `resize`: sizes by the short edge.
 
 Files
     * `folders`: finds them, by literal paths.

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gulpio2.codecs.jpeg import MAX_PIXELS
 from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.media.jpeg_outline import outline_jpeg
-from gulpio2.media.limits import MAX_IMAGE_PIXELS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -99,7 +99,7 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
     Raises
     ------
     SourceReadError
-        A JPEG that is cut off, or an image above `MAX_IMAGE_PIXELS`.
+        A JPEG that is cut off, or an image above `MAX_PIXELS`.
     """
     outline = None
     size = (0, 0)
@@ -114,10 +114,10 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
         size = (outline.width, outline.height)
     elif data[:8] == _PNG:
         size = (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
-    if size[0] * size[1] > MAX_IMAGE_PIXELS:
+    if size[0] * size[1] > MAX_PIXELS:
         raise SourceReadError(
             f"Image {os.fspath(path)!r} has {size[0]}x{size[1]} pixels, above the "
-            f"limit of {MAX_IMAGE_PIXELS}. Make it smaller, or leave it out."
+            f"limit of {MAX_PIXELS}. Make it smaller, or leave it out."
         )
     return outline
 
