@@ -8,6 +8,7 @@ import numpy as np
 
 from gulpio2.cli.summary import spread
 from gulpio2.errors import GulpError
+from gulpio2.format.wording import counted
 from gulpio2.tolerant import is_damage
 
 if TYPE_CHECKING:
@@ -70,9 +71,8 @@ def draw_contact_sheet(
 
 
 def _caption(item: StoredItem) -> str:
-    noun = "frame" if item.num_frames == 1 else "frames"
     label = item.meta.get("label")
-    text = f"{item.id_}  |  {item.num_frames} {noun}"
+    text = f"{item.id_}  |  {counted(item.num_frames, 'frame')}"
     if label is not None:
         text += f"  |  {label}"
     # OpenCV's letters are those of ASCII.

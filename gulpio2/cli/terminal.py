@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gulpio2.format.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -45,14 +47,14 @@ def escape(text: object) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Give a number with its noun.
+    """Give a number with its noun, thousands apart.
 
     Examples
     --------
     >>> count(1, "item"), count(1200, "frame")
     ('1 item', '1,200 frames')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return counted(number, noun, spec=",")
 
 
 def size(num_bytes: float) -> str:

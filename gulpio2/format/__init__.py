@@ -20,7 +20,7 @@ is the specification that these modules implement.
   damaged map or data file.
 * `jpeg_markers`: what tells the parts of a JPEG apart.
 * `checksum`: the CRC-32 of everything that has one.
-* `problems`: what a check finds, as values.
+* `problems`: what a check finds, as values. `wording`: numbers with their nouns.
 * `checks`, `map_checks`: everything that the checker knows, of names and records and
   of maps.
 """

@@ -19,6 +19,7 @@ from gulpio2.format.layout import (
     data_name,
 )
 from gulpio2.format.manifest import load_manifest
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -326,8 +327,7 @@ def check_failures_file(data: bytes) -> tuple[list[Problem], list[Problem]]:
             return [Problem("bad-failures", text, FAILURES_NAME)], []
     if not lines:
         return [], []
-    plural = "s" * (len(lines) != 1)
-    text = f"the last ingest could not store {len(lines)} item{plural}; the file "
+    text = f"the last ingest could not store {counted(len(lines), 'item')}; the file "
     text += "names them"
     return [], [Problem("failed-items", text, FAILURES_NAME)]
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,10 +84,9 @@ class IngestReport:
     def __str__(self) -> str:
         """Sum the run up on one line."""
         parts = [
-            f"{self.items} item{'s' * (self.items != 1)}",
-            f"{self.frames} frame{'s' * (self.frames != 1)}",
-            f"{self.num_bytes / 1e6:.1f} MB in {len(self.chunks)} "
-            f"chunk{'s' * (len(self.chunks) != 1)}",
+            counted(self.items, "item"),
+            counted(self.frames, "frame"),
+            f"{self.num_bytes / 1e6:.1f} MB in {counted(len(self.chunks), 'chunk')}",
         ]
         if self.resumed:
             parts.append(f"{self.resumed} of the items resumed")

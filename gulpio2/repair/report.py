@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from gulpio2.format.wording import counted
+
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue
 
@@ -29,7 +31,7 @@ class Salvaged:
     def __str__(self) -> str:
         """Give it on one line."""
         whose = "of an unknown item" if self.item is None else f"of item {self.item!r}"
-        return f"{self.id}: {_count(self.frames, 'frame')} {whose}: {self.reason}"
+        return f"{self.id}: {counted(self.frames, 'frame')} {whose}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +107,12 @@ class RepairReport:
         """Sum it up on one line."""
         verb = "can be moved" if self.dry_run else "moved"
         text = (
-            f"{_count(self.items, 'whole item')} {verb}, "
-            f"{_count(self.frames, 'frame')} ({self.num_bytes / 1e6:.1f} MB) in "
-            f"{_count(len(self.chunks), 'chunk')}"
+            f"{counted(self.items, 'whole item')} {verb}, "
+            f"{counted(self.frames, 'frame')} ({self.num_bytes / 1e6:.1f} MB) in "
+            f"{counted(len(self.chunks), 'chunk')}"
         )
         if self.salvaged:
             frames = sum(part.frames for part in self.salvaged)
-            ids = _count(len(self.salvaged), "placeholder id")
+            ids = counted(len(self.salvaged), "placeholder id")
             text += f"; {frames} of the frames under {ids}"
-        return f"{text}; {_count(len(self.lost), 'loss', 'losses')}"
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    """Give a number with its noun."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+        return f"{text}; {counted(len(self.lost), 'loss', 'losses')}"

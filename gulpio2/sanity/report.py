@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.format.problems import Problem, Tally
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue, Progress
@@ -69,11 +70,10 @@ class CheckReport:
     def __str__(self) -> str:
         """Sum the check up on one line."""
         count = sum(problem.count for problem in self.problems)
-        verdict = f"{count} problem{'s' * (count != 1)}" if count else "no problem"
+        verdict = counted(count, "problem") if count else "no problem"
         return (
-            f"{verdict} in {self.frames} frame{'s' * (self.frames != 1)} of "
-            f"{self.items} item{'s' * (self.items != 1)} in "
-            f"{self.chunks} chunk{'s' * (self.chunks != 1)} "
+            f"{verdict} in {counted(self.frames, 'frame')} of "
+            f"{counted(self.items, 'item')} in {counted(self.chunks, 'chunk')} "
             f"({self.num_bytes / 1e6:.1f} MB)"
             + ("" if self.deep else "; what is in the frames was not compared")
         )

@@ -1,0 +1,27 @@
+"""How reports put numbers into words."""
+
+from __future__ import annotations
+
+__all__ = ["counted"]
+
+
+def counted(number: int, noun: str, plural: str = "", *, spec: str = "") -> str:
+    """Give a number with its noun.
+
+    Parameters
+    ----------
+    number : int
+        How many there are.
+    noun : str
+        What one of them is called.
+    plural : str, optional
+        What others are called. Default: the noun with an s.
+    spec : str, optional
+        How the number is written, as in ``format``.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(1200, "frame"), counted(0, "loss", "losses")
+    ('1 item', '1200 frames', '0 losses')
+    """
+    return f"{number:{spec}} {noun if number == 1 else plural or noun + 's'}"
