@@ -24,7 +24,6 @@ __all__ = [
     "FrameSelection",
     "FrameSource",
     "Item",
-    "ItemId",
     "JsonValue",
     "Meta",
     "StoredFrame",
@@ -34,7 +33,6 @@ __all__ = [
 ]
 
 StrPath = str | os.PathLike[str]
-ItemId = str | int
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 # Users' metadata is theirs: whatever JSON holds, and on its way in also numpy values.
 Meta = dict[str, Any]

@@ -64,7 +64,6 @@ _IN_CLUSTER = frozenset(
         0xBF,  # CRC-32
     }
 )
-_ANYWHERE = frozenset({0xEC, 0xBF})
 _OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
 _LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
 

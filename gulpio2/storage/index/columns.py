@@ -65,7 +65,6 @@ _BOUNDS = {
     "meta_bounds": ("meta_text",),
     "frame_bounds": ("frame_offset", "frame_length", "frame_pad", "frame_crc32"),
 }
-_BOUNDED = frozenset(name for names in _BOUNDS.values() for name in names)
 # Of a row: the lengths of its texts and frames, and these.
 _ROW = struct.Struct("<qqqqiiqqIB")
 _SCALARS = (
