@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MetaFileError, with_article
 
 __all__ = [
     "dump_gmeta",
@@ -16,6 +16,7 @@ __all__ = [
     "join_gmeta",
     "load_gmeta",
     "load_ordered_json",
+    "load_pairs",
     "validate_entry",
 ]
 
@@ -78,6 +79,31 @@ def load_ordered_json(data: bytes, *, where: str) -> Any:
         twice = next(key for key, _ in last if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is the else
         raise MetaFileError(f"{where}: id {twice!r} appears twice. {_HINT}")
     return value
+
+
+def load_pairs(data: bytes) -> list[tuple[str, Any]]:
+    """Give the entries of a map, those of a repeated id all, whatever they hold.
+
+    Raises
+    ------
+    MetaFileError
+        It is no JSON object.
+    ValueError, RecursionError
+        It is no JSON.
+    """
+    last: list[tuple[str, Any]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal last
+        last = pairs
+        return dict(pairs)
+
+    value = json.loads(data, object_pairs_hook=keep)
+    if not isinstance(value, dict):
+        raise MetaFileError(
+            f"holds no JSON object but {with_article(type(value).__name__)}"
+        )
+    return last
 
 
 def load_gmeta(data: bytes, *, where: str) -> OrderedDict[str, Any]:

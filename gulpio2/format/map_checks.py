@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError, with_article
+from gulpio2.errors import MetaFileError
 from gulpio2.format.checks import AGAIN, Problem, Record
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
-from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.gmeta import load_pairs, validate_entry
 from gulpio2.format.layout import (
     FAILURES_NAME,
     LABELS_NAME,
@@ -63,7 +63,7 @@ def check_map(data: bytes, file: str) -> MapFindings:
     """
     found = MapFindings()
     try:
-        pairs = _parse(data)
+        pairs = load_pairs(data)
     except (ValueError, RecursionError) as cause:
         found.problems.append(_unreadable(data, cause, file))
         return found
@@ -113,23 +113,6 @@ def _check_entries(pairs: list[tuple[str, Any]], found: MapFindings, file: str) 
             "(GulpIO2 stores none): not every changed byte in them can be found"
         )
         found.notes.append(Problem("no-checksums", text, file))
-
-
-def _parse(data: bytes) -> list[tuple[str, Any]]:
-    """Give the entries of a map, those of a repeated id all."""
-    last: list[tuple[str, Any]] = []
-
-    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal last
-        last = pairs
-        return dict(pairs)
-
-    value = json.loads(data, object_pairs_hook=keep)
-    if not isinstance(value, dict):
-        raise MetaFileError(
-            f"holds no JSON object but {with_article(type(value).__name__)}"
-        )
-    return last
 
 
 def _unreadable(data: bytes, cause: Exception, file: str) -> Problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +10,6 @@ from gulpio2.errors import (
     AdapterContractError,
     CorruptFrameError,
     GulpError,
-    MetaFileError,
 )
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import (
@@ -20,7 +18,7 @@ from gulpio2.format.entry import (
     covered_part,
     load_extras,
 )
-from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.gmeta import load_pairs, validate_entry
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import ALIGNMENT
@@ -194,7 +192,7 @@ class _ChunkSurveyor:
             self._lose(f"cannot be read: {cause.strerror or cause}", file=name)
             return [], False
         try:
-            pairs = _pairs_of(data)
+            pairs = load_pairs(data)
         except (ValueError, RecursionError) as cause:
             found = list(salvage_map(data))
             self._lose(
@@ -383,21 +381,6 @@ class _ChunkSurveyor:
                 except OSError:
                     pieces.append(bytes(size))
             return b"".join(pieces)
-
-
-def _pairs_of(data: bytes) -> list[tuple[str, Any]]:
-    """Give the entries of a map that can be parsed, those of a repeated id all."""
-    last: list[tuple[str, Any]] = []
-
-    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal last
-        last = pairs
-        return dict(pairs)
-
-    value = json.loads(data, object_pairs_hook=keep)
-    if not isinstance(value, dict):
-        raise MetaFileError("holds no JSON object")
-    return last
 
 
 def _trust(id_: str, entry: dict[str, Any]) -> tuple[EntryExtras, bool]:
