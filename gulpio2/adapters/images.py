@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.labels import FolderLabelMixin, label_key
+from gulpio2.adapters.labels import FolderLabelMixin
 from gulpio2.adapters.settings import check_choice
 from gulpio2.adapters.sources import IMAGE_FORMATS, image_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
@@ -117,12 +117,6 @@ class ImageListAdapter(FolderLabelMixin, AbstractDatasetAdapter):
             id_ = f"{label}-{path}".rpartition("/")[2]
             rows.append({"id": id_, "label": label, "path": path})
         return rows
-
-    def get_meta(self) -> list[Meta]:
-        """Give what is known of all items: the rows of ``data`` with ``idx``."""
-        return [
-            {**row, "idx": self.label2idx[label_key(row["label"])]} for row in self.data
-        ]
 
     def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
         """Yield the items at these positions; the files are opened when iterated."""

@@ -285,6 +285,12 @@ class FolderLabelMixin(LabelFileMixin):
         """
         return self._number_rows("label")
 
+    def get_meta(self) -> list[Meta]:
+        """Give what is known of all items: the rows of ``data`` with ``idx``."""
+        return [
+            {**row, "idx": self.label2idx[label_key(row["label"])]} for row in self.data
+        ]
+
 
 class Custom20BNAdapterMixin(LabelFileMixin):
     """Labels of the 20BN adapters, which keep them in ``labels2idx``."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.labels import FolderLabelMixin, label_key
+from gulpio2.adapters.labels import FolderLabelMixin
 from gulpio2.adapters.settings import check_choice
 from gulpio2.media.folders import find_files, join_path
 
@@ -128,12 +128,6 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
                 ", ".join(f"{ending} ({n})" for ending, n in sorted(left_out.items())),
             )
         return rows
-
-    def get_meta(self) -> list[Meta]:
-        """Give the metadata of all items: the rows of ``data`` with ``idx``."""
-        return [
-            {**row, "idx": self.label2idx[label_key(row["label"])]} for row in self.data
-        ]
 
     def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
         """Yield the items at these positions; the files are opened when iterated."""
