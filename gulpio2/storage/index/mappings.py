@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.storage.index.lazy import LazyDict
 
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ChosenEntries", "ChunkEntries", "ChunkNumbers", "ChunkObjects", "Entries"]
 
+V = TypeVar("V")
 
-class Entries(LazyDict[str, Any]):
-    """Id to entry, of all chunks: ``merged_meta_dict``."""
+
+class _ByItem(LazyDict[str, V]):
+    """Id to something, of all items of an index."""
 
     def __init__(self, index: Index) -> None:
         super().__init__()
@@ -28,15 +30,19 @@ class Entries(LazyDict[str, Any]):
     def _stored_keys(self) -> Iterator[str]:
         return self.index.ids()
 
+    def _has_stored(self, key: Any) -> bool:
+        return isinstance(key, str) and self.index.row(key) is not None
+
+
+class Entries(_ByItem[Any]):
+    """Id to entry, of all chunks: ``merged_meta_dict``."""
+
     def _stored(self, key: Any, *, keep: bool) -> Any:
         if isinstance(key, str):
             entry = self.index.entry(key, keep=keep)
             if entry is not None:
                 return entry
         raise KeyError(key)
-
-    def _has_stored(self, key: Any) -> bool:
-        return isinstance(key, str) and self.index.row(key) is not None
 
     def look_up(self, key: str) -> IndexRecord | Mapping[str, Any] | None:
         """Give what readers need of an item, without making its entry.
@@ -107,27 +113,14 @@ class ChosenEntries(Entries):
         return key in self._ids
 
 
-class ChunkNumbers(LazyDict[str, int]):
+class ChunkNumbers(_ByItem[int]):
     """Id to chunk number: ``chunk_lookup``."""
-
-    def __init__(self, index: Index) -> None:
-        super().__init__()
-        self.index = index
-
-    def _stored_len(self) -> int:
-        return len(self.index)
-
-    def _stored_keys(self) -> Iterator[str]:
-        return self.index.ids()
 
     def _stored(self, key: Any, *, keep: bool) -> int:
         number = self.index.number(key) if isinstance(key, str) else None
         if number is None:
             raise KeyError(key)
         return number
-
-    def _has_stored(self, key: Any) -> bool:
-        return isinstance(key, str) and self.index.row(key) is not None
 
 
 class ChunkObjects(LazyDict[int, Any]):
