@@ -28,6 +28,7 @@ from gulpio2.format.manifest import Manifest, load_manifest
 from gulpio2.item import StoredItem
 from gulpio2.query import select_rows
 from gulpio2.serializers import json_serializer
+from gulpio2.storage.base import read_if_there
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import map_states
 from gulpio2.storage.index.lazy import LazyDict
@@ -330,9 +331,8 @@ class GulpDirectory(ReadingVerbs):
         MetaFileError
             ``gulp.json`` is damaged, or of a newer format.
         """
-        try:
-            data = self._store.read(MANIFEST_NAME)
-        except FileNotFoundError:
+        data = read_if_there(self._store, MANIFEST_NAME)
+        if data is None:
             return Manifest()
         return load_manifest(data, where=self._store.path(MANIFEST_NAME))
 

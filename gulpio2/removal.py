@@ -22,6 +22,7 @@ from gulpio2.format.removals import (
     load_removals,
     merge_spans,
 )
+from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import new_token, open_store
@@ -67,9 +68,8 @@ class Compaction:
 
 def read_removals(store: Store) -> Removals:
     """Read ``deleted.json``; empty where there is none."""
-    try:
-        data = store.read(REMOVALS_NAME)
-    except FileNotFoundError:
+    data = read_if_there(store, REMOVALS_NAME)
+    if data is None:
         return Removals()
     return load_removals(data, where=store.path(REMOVALS_NAME))
 

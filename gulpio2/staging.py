@@ -9,6 +9,7 @@ from gulpio2.appending import ChunkAppender
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.layout import REMOVALS_NAME, list_chunks, partial_name
 from gulpio2.format.removals import dump_removals, load_removals
+from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import new_token
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class StagedChunk:
             There is another chunk of that name already, or what may be left of one: a
             data file whose map was lost.
         """
-        if self.meta in names and (there := _content(store, meta_name)) is not None:
+        there = read_if_there(store, meta_name) if self.meta in names else None
+        if there is not None:
             if there != store.read(self.meta):
                 raise taken_number(store.path(meta_name))
             self.discard(store)  # done before, by a run whose journal was damaged
@@ -74,13 +76,6 @@ class StagedChunk:
         """Remove both files."""
         store.remove(self.data)
         store.remove(self.meta)
-
-
-def _content(store: Store, name: str) -> bytes | None:
-    try:
-        return store.read(name)
-    except FileNotFoundError:
-        return None
 
 
 def _is_free_or_same(store: Store, name: str, other: str) -> bool:

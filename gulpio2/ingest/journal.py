@@ -13,6 +13,7 @@ from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.ingest.report import ItemFailure
+from gulpio2.storage.base import read_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,9 +73,8 @@ class RunJournal:
         MetaFileError
             It is damaged from its first line on.
         """
-        try:
-            data = self.store.read(JOURNAL_NAME)
-        except FileNotFoundError:
+        data = read_if_there(self.store, JOURNAL_NAME)
+        if data is None:
             return False
         lines, ends = load_lines(data)
         where = self.store.path(JOURNAL_NAME)

@@ -22,6 +22,7 @@ from gulpio2.format.manifest import (
     without_complete_shares,
 )
 from gulpio2.ingest.report import dump_failures
+from gulpio2.storage.base import read_if_there
 
 if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
@@ -123,12 +124,10 @@ def write_records(
     has_something_to_tell = bool(
         report.chunks or report.failures or run.shares is not None
     )
-    try:
-        manifest = load_manifest(store.read(MANIFEST_NAME), where=where)
-    except FileNotFoundError:
-        if not has_something_to_tell:
-            return
-        manifest = Manifest()
+    before = read_if_there(store, MANIFEST_NAME)
+    if before is None and not has_something_to_tell:
+        return
+    manifest = Manifest() if before is None else load_manifest(before, where=where)
     if not has_something_to_tell:
         # Everything was there already; but the list of failures of the run before is
         # gone, or there are new labels.

@@ -45,6 +45,7 @@ from gulpio2.merge.parts import (
     refuse_repeats,
     refuse_taken,
 )
+from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.links import copy_file, is_beginning, link_file
@@ -233,12 +234,12 @@ def _bring_data(
 
 def _write_records(parts: list[Part], out: Store, target: StrPath) -> list[str]:
     """Write the list of failures and the manifest; name the shares that it lacks."""
-    before = _read(out, FAILURES_NAME).splitlines(keepends=True)
+    before = (read_if_there(out, FAILURES_NAME) or b"").splitlines(keepends=True)
     # Each once: an earlier merge may have brought those of some parts.
     lines = dict.fromkeys(before)
     for part in parts:
-        own = _read(part.store, FAILURES_NAME).splitlines(keepends=True)
-        lines.update(dict.fromkeys(own))
+        own = read_if_there(part.store, FAILURES_NAME) or b""
+        lines.update(dict.fromkeys(own.splitlines(keepends=True)))
     if list(lines) != before:
         out.write_atomically(FAILURES_NAME, b"".join(lines))
     with GulpDirectory(target) as directory:
@@ -253,15 +254,8 @@ def _write_records(parts: list[Part], out: Store, target: StrPath) -> list[str]:
     files = {
         name: f"{crc32_of(data):08x}"
         for name in (LABELS_NAME, FAILURES_NAME)
-        if (data := _read(out, name))
+        if (data := read_if_there(out, name))
     }
     merged = Manifest(without_complete_shares(runs), metainfo, files)
     out.write_atomically(MANIFEST_NAME, dump_manifest(merged))
     return missing_shares(merged.runs)
-
-
-def _read(store: Store, name: str) -> bytes:
-    try:
-        return store.read(name)
-    except FileNotFoundError:
-        return b""

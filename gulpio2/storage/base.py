@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["Store", "StoreWriter"]
+__all__ = ["Store", "StoreWriter", "read_if_there"]
 
 
 class StoreWriter(Protocol):
@@ -103,3 +103,11 @@ class Store(Protocol):
     def close(self) -> None:
         """Close what was opened for reading; it reopens when needed."""
         ...
+
+
+def read_if_there(store: Store, name: str) -> bytes | None:
+    """Read a whole file; None where there is none."""
+    try:
+        return store.read(name)
+    except FileNotFoundError:
+        return None

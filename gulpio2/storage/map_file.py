@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gulpio2.errors import StorageError
 from gulpio2.format.gmeta import load_ordered_json
 from gulpio2.format.layout import partial_name
+from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import LocalStore, follow_link, new_token
 
 if TYPE_CHECKING:
@@ -40,10 +41,7 @@ class MapFile:
 
     def read(self) -> bytes:
         """Give its bytes; none where it is missing."""
-        try:
-            return self._store.read(self.path.name)
-        except FileNotFoundError:
-            return b""
+        return read_if_there(self._store, self.path.name) or b""
 
     def load(self) -> tuple[Any, bytes | None]:
         """Give what it says, and its bytes if they can be read."""
