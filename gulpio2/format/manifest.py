@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checked_json import dump_checked, load_checked
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
+    "CHECKED_FILES",
     "FORMAT_VERSION",
     "Manifest",
     "Run",
@@ -21,6 +24,7 @@ __all__ = [
     "add_run",
     "conflicting_runs",
     "dump_manifest",
+    "file_check",
     "incomplete_plans",
     "load_manifest",
     "missing_shares",
@@ -29,6 +33,8 @@ __all__ = [
 
 FORMAT_NAME = "gulp2"
 FORMAT_VERSION = 1
+# Files that have no check of their own; the manifest has it.
+CHECKED_FILES = (LABELS_NAME, FAILURES_NAME)
 _ADVICE = "It can be removed: the frames do not depend on it"
 
 
@@ -73,6 +79,11 @@ class Manifest:
     """Metadata of the dataset: class names and so on."""
     files: Mapping[str, str] = field(default_factory=dict)
     """CRC-32, as eight hexadecimal digits, of files that have no check of their own."""
+
+
+def file_check(data: bytes) -> str:
+    """Give the check of a file as `Manifest.files` holds it."""
+    return f"{crc32_of(data):08x}"
 
 
 def dump_manifest(manifest: Manifest) -> bytes:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checks import AGAIN, Problem, Record
-from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import load_pairs, validate_entry
 from gulpio2.format.layout import (
@@ -18,7 +17,7 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     data_name,
 )
-from gulpio2.format.manifest import load_manifest
+from gulpio2.format.manifest import file_check, load_manifest
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
@@ -248,7 +247,7 @@ def check_manifest(
         for name, crc32 in manifest.files.items()
         if files is not None
         and name not in foreign
-        and (name not in files or f"{crc32_of(files[name]):08x}" != crc32)
+        and (name not in files or file_check(files[name]) != crc32)
     ]
     return changed + [
         Problem(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from dataclasses import replace
@@ -10,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from gulpio2.__version__ import __version__
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
-from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME
+from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME
 from gulpio2.format.manifest import (
+    CHECKED_FILES,
     Manifest,
     Run,
     Shares,
     add_run,
     dump_manifest,
+    file_check,
     load_manifest,
     without_complete_shares,
 )
@@ -164,8 +164,8 @@ def failed_positions(store: Store) -> frozenset[int]:
 
 def _checksums(store: Store) -> dict[str, str]:
     """Compute the checksums of the files that cannot carry their own."""
-    found = {}
-    for name in (LABELS_NAME, FAILURES_NAME):
-        with contextlib.suppress(FileNotFoundError):
-            found[name] = f"{crc32_of(store.read(name)):08x}"
-    return found
+    return {
+        name: file_check(data)
+        for name in CHECKED_FILES
+        if (data := read_if_there(store, name)) is not None
+    }

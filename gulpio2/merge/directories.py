@@ -14,11 +14,9 @@ from gulpio2.errors import (
     IngestError,
     IngestSettingError,
 )
-from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
-    LABELS_NAME,
     MANIFEST_NAME,
     data_name,
     list_chunks,
@@ -26,9 +24,11 @@ from gulpio2.format.layout import (
     partial_name,
 )
 from gulpio2.format.manifest import (
+    CHECKED_FILES,
     Manifest,
     add_run,
     dump_manifest,
+    file_check,
     missing_shares,
     without_complete_shares,
 )
@@ -252,8 +252,8 @@ def _write_records(parts: list[Part], out: Store, target: StrPath) -> list[str]:
             chunks = (part.numbers[n] for n in run.chunks if n in part.numbers)
             add_run(runs, replace(run, chunks=tuple(sorted(chunks))))
     files = {
-        name: f"{crc32_of(data):08x}"
-        for name in (LABELS_NAME, FAILURES_NAME)
+        name: file_check(data)
+        for name in CHECKED_FILES
         if (data := read_if_there(out, name))
     }
     merged = Manifest(without_complete_shares(runs), metainfo, files)

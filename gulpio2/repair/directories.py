@@ -17,7 +17,6 @@ from gulpio2.errors import (
 )
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
-    FAILURES_NAME,
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
@@ -26,7 +25,13 @@ from gulpio2.format.layout import (
     list_chunks,
     meta_name,
 )
-from gulpio2.format.manifest import Manifest, dump_manifest, load_manifest
+from gulpio2.format.manifest import (
+    CHECKED_FILES,
+    Manifest,
+    dump_manifest,
+    file_check,
+    load_manifest,
+)
 from gulpio2.format.map_checks import check_failures_file, check_labels
 from gulpio2.format.records import pad_length
 from gulpio2.removal import read_removals
@@ -308,7 +313,7 @@ def _take_over_files(store: Store, output: Store | None, report: RepairReport) -
     except (MetaFileError, OSError) as cause:
         report.lost.append(Loss(MANIFEST_NAME, str(cause)))
     checksums = {}
-    for name in (LABELS_NAME, FAILURES_NAME):
+    for name in CHECKED_FILES:
         try:
             data = store.read(name)
         except FileNotFoundError:
@@ -316,7 +321,7 @@ def _take_over_files(store: Store, output: Store | None, report: RepairReport) -
         except OSError as cause:
             report.lost.append(Loss(name, str(cause)))
             continue
-        checksum = f"{crc32_of(data):08x}"
+        checksum = file_check(data)
         problems = (
             check_labels(data) if name == LABELS_NAME else check_failures_file(data)[0]
         )
