@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALIGNMENT", "FrameInfo", "pad_length", "record_of"]
+__all__ = ["ALIGNMENT", "FrameInfo", "pad_length", "padded_length", "record_of"]
 
 # Bytes. Of GulpIO2: every record starts at a multiple of four.
 ALIGNMENT = 4
@@ -34,6 +34,17 @@ def pad_length(num_bytes: int) -> int:
     [0, 3, 2, 1, 0]
     """
     return -num_bytes % ALIGNMENT
+
+
+def padded_length(num_bytes: int) -> int:
+    """Count the bytes of the record of a JPEG.
+
+    Examples
+    --------
+    >>> [padded_length(n) for n in range(5)]
+    [0, 4, 4, 4, 4]
+    """
+    return num_bytes + pad_length(num_bytes)
 
 
 def record_of(jpeg: bytes | memoryview, loc: int) -> tuple[FrameInfo, bytes]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
-from gulpio2.format.records import pad_length
+from gulpio2.format.records import padded_length
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.parent import begin_child
 from gulpio2.storage.local import free_bytes
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.types import Adapter, StrPath
 
-__all__ = ["Estimate", "estimate", "refuse_what_cannot_fit"]
+__all__ = ["MAP_BYTES", "Estimate", "estimate", "refuse_what_cannot_fit"]
 
 _logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _LONG_RUN = 200
 # Frames of an item that are encoded; the rest is taken to be like them.
 _FRAMES = 16
 # Bytes that an entry of the map needs for each frame: place, checksum, time.
-_MAP_BYTES = 32
+MAP_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def _look_at(
         num_frames += 1
         if encoded < _FRAMES:
             jpeg = encode_frame(frame.image, encoder)
-            size += len(jpeg) + pad_length(len(jpeg)) + _MAP_BYTES
+            size += padded_length(len(jpeg)) + MAP_BYTES
             encoded += 1
         elif total is not None or time.monotonic() > deadline:
             break

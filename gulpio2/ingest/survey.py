@@ -19,7 +19,8 @@ import numpy as np
 from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
 from gulpio2.errors import AdapterContractError, SourceReadError
-from gulpio2.format.records import pad_length
+from gulpio2.format.records import padded_length
+from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
 from gulpio2.ingest.surveyed import Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
@@ -41,9 +42,9 @@ _ENCODED, _VARIED = 0.25, 0.0625
 _GOLDEN = 0.6180339887498949
 # Frames of the sample that are decoded again, to measure the speed of reading.
 _READ_FRAMES = 200
-# Bytes of an item's entry in the map, beside the metadata and what is said of a video;
-# of the times and the names that come with the latter; and of each frame.
-_ENTRY_BYTES, _SOURCE_BYTES, _MAP_BYTES = 90, 80, 32
+# Bytes of an item's entry in the map, beside the frames, the metadata and what is said
+# of a video; of the times and the names that come with the latter.
+_ENTRY_BYTES, _SOURCE_BYTES = 90, 80
 # Items so many times longer or shorter than the middle one are odd.
 _ODD_LENGTH = 5
 _EXAMPLES = 3  # that are named of each kind of oddity
@@ -80,7 +81,7 @@ class _Samples:
         shrunk = _shrunk(image, self.short_edge)
         self.is_other |= shrunk is not image
         jpeg = encode_frame(shrunk, self.settings)
-        size = len(jpeg) + pad_length(len(jpeg))
+        size = padded_length(len(jpeg))
         self.num_bytes += size
         self.as_asked += as_asked or size
         if len(self.kept) < _READ_FRAMES:
@@ -281,7 +282,7 @@ def _look_at(
     decoding = time.perf_counter() - began - took - aside
     look.seconds = decoding + took * look.frames / encoded
     meta = len(json.dumps(item.meta, default=str))
-    look.num_bytes = size * look.frames / encoded + _MAP_BYTES * look.frames
+    look.num_bytes = size * look.frames / encoded + MAP_BYTES * look.frames
     look.num_bytes += _ENTRY_BYTES + meta + len(str(item.id_))
     tell = getattr(item.frames, "source_info", None)
     if tell is not None and (info := tell()):

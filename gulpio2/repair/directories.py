@@ -33,7 +33,7 @@ from gulpio2.format.manifest import (
     load_manifest,
 )
 from gulpio2.format.map_checks import check_failures_file, check_labels
-from gulpio2.format.records import pad_length
+from gulpio2.format.records import padded_length
 from gulpio2.removal import read_removals
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunk
@@ -203,7 +203,7 @@ def _survey(
         chosen.setdefault(candidate.chunk, []).append(candidate)
         report.frames += len(candidate.frames)
         report.num_bytes += sum(
-            frame.num_bytes + pad_length(frame.num_bytes) for frame in candidate.frames
+            padded_length(frame.num_bytes) for frame in candidate.frames
         )
         report.frames_without_checksum += candidate.unverified
     report.chunks = sorted(chosen)
