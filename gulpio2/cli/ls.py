@@ -10,7 +10,7 @@ import click
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
-    is_like,
+    ids_like,
     json_option,
     open_gulp_directory,
     pattern_argument,
@@ -73,11 +73,7 @@ def ls(
     the condition.
     """
     with open_gulp_directory(directory) as opened:
-        ids = [
-            id_
-            for id_ in _chosen(opened, where)
-            if pattern is None or is_like(id_, pattern)
-        ]
+        ids = ids_like(_chosen(opened, where), pattern)
         if as_json:
             write_lines(json_text(_row(opened, id_)) for id_ in ids)
         elif in_detail:

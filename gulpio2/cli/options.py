@@ -12,14 +12,14 @@ from gulpio2.cli.terminal import set_verbosity
 from gulpio2.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gulpio2.directory import GulpDirectory
 
 __all__ = [
     "directory_argument",
     "dry_run_option",
-    "is_like",
+    "ids_like",
     "json_option",
     "open_gulp_directory",
     "overwrite_option",
@@ -51,9 +51,14 @@ dry_run_option = click.option(
 )
 
 
-def is_like(id_: str, pattern: str) -> bool:
-    """Compare an id with a pattern, or with itself: ids may have brackets."""
-    return id_ == pattern or fnmatch.fnmatchcase(id_, pattern)
+def ids_like(ids: Iterable[str], pattern: str | None) -> list[str]:
+    """Give the ids that a pattern names; all of them where there is none.
+
+    An id is like itself, too: it may have brackets.
+    """
+    if pattern is None:
+        return list(ids)
+    return [id_ for id_ in ids if id_ == pattern or fnmatch.fnmatchcase(id_, pattern)]
 
 
 def json_option(what: str) -> Callable[[Any], Any]:

@@ -10,7 +10,7 @@ from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     dry_run_option,
-    is_like,
+    ids_like,
     open_gulp_directory,
     overwrite_option,
     pattern_argument,
@@ -83,11 +83,7 @@ def sheet(
             param_hint="'--out'",
         )
     with open_gulp_directory(directory) as opened:
-        ids = [
-            id_
-            for id_ in opened.merged_meta_dict
-            if pattern is None or is_like(id_, pattern)
-        ]
+        ids = ids_like(opened.merged_meta_dict, pattern)
         if not ids:
             what = "has no items" if pattern is None else f"has no id like {pattern!r}"
             raise GulpLookupError(f"{directory} {what}; gulp2 ls lists what it has")
