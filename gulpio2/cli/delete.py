@@ -44,6 +44,7 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
     All IDs must be there, or nothing is done. The frames stay in the data files until
     `gulp2 compact` erases them.
     """
+    from gulpio2.format.layout import data_name
     from gulpio2.removal import delete_items
 
     require_gulp_directory(directory)
@@ -56,7 +57,7 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
     done = "would delete" if dry_run else "deleted"
     write_lines(
         f"{done} {escape(item.id)}: {item.frames} frames, "
-        f"{item.num_bytes / 1e6:.1f} MB in data_{item.chunk}.gulp"
+        f"{item.num_bytes / 1e6:.1f} MB in {data_name(item.chunk)}"
         for item in deletions
     )
     if not dry_run:
