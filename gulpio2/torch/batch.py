@@ -55,7 +55,7 @@ class Batch:
         self.num_skipped = len(job.draws) - len(made)
         self.num_substituted = sum([sample.substituted for _, sample in made])
         self._made = made
-        self._as_tensors = job.slot.tensor is not None
+        self._as_tensors = job.slot.gives_tensors
 
     @cached_property
     def infos(self) -> list[dict[str, Any]]:
@@ -124,28 +124,21 @@ def make_batch(job: Job, *, channels_first: bool, has_targets: bool) -> Batch:
     has_targets : bool
         Whether the datasets have targets.
     """
-    array, tensor = job.slot.array, job.slot.tensor
+    slot = job.slot
     made: Any = list(zip(job.draws, job.samples, strict=True))
     if None in job.samples:
         rows = [row for row, sample in enumerate(job.samples) if sample is not None]
         for place, row in enumerate(rows):
             if place != row:  # one before it was left out
-                array[place] = array[row]
+                slot.array[place] = slot.array[row]
         made = [made[row] for row in rows]
-    clips: Any
-    if tensor is None:
-        clips = array[: len(made)]
-    elif len(made) < len(array):
-        clips = tensor[: len(made)]
-    else:
-        # All of it, as a tensor of its own, which may be given another shape in place.
-        # Slicing takes five times as long, and with cold caches as long as a read.
-        clips = tensor.data
-    targets: Any = [sample.target for _, sample in made] if has_targets else None
+    clips = slot.beginning(len(made))
+    tensors = slot.gives_tensors
     if channels_first:
-        clips = np.moveaxis(clips, -1, -3) if tensor is None else clips.movedim(-1, -3)
+        clips = clips.movedim(-1, -3) if tensors else np.moveaxis(clips, -1, -3)
+    targets: Any = [sample.target for _, sample in made] if has_targets else None
     if targets:
         # Those of different lengths stay as they are.
         with suppress(RuntimeError):
-            targets = (array_collate if tensor is None else default_collate)(targets)
+            targets = (default_collate if tensors else array_collate)(targets)
     return Batch(clips, targets, made, job)

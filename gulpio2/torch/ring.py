@@ -38,30 +38,39 @@ class Slot:
     ----------
     array : numpy.ndarray
         The memory, uint8.
-    tensor
-        The same memory as a tensor; None without torch.
+    gives_tensors : bool
+        Whether batches are tensors.
     places : list of Place
         The same memory by sample and frame.
     """
 
     def __init__(self, shape: tuple[int, ...], *, tensor: bool, pinned: bool) -> None:
-        self.tensor: Any = None
+        self.gives_tensors = tensor or pinned
         self.array: npt.NDArray[np.uint8]
         self._copied: Any = None
         if pinned:
             torch = require("torch", extra="torch")
-            self.tensor = torch.empty(shape, dtype=torch.uint8, pin_memory=True)
-            self.array = self.tensor.numpy()
+            self.array = torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
         else:
             # By numpy, which asks the system for huge pages: into those two threads
             # decode 2 % faster than into the small ones that torch takes.
             self.array = np.empty(shape, np.uint8)
-            if tensor:
-                self.tensor = require("torch", extra="torch").from_numpy(self.array)
         self.array.fill(0)  # mapped now: page faults cost as much as decoding does
         self._pinned = pinned
         frames = self.array.reshape(shape[0], math.prod(shape[1:-3]), *shape[-3:])
         self.places = [Place(shape[1:-3], list(sample)) for sample in frames]
+
+    def beginning(self, count: int) -> Any:
+        """Give the first samples as an array, or as a tensor.
+
+        A tensor of its own at each call: torch moves the memory of one that is sent to
+        another process, and of all that have their storage in common, while this
+        memory is to be filled again.
+        """
+        part = self.array[:count]
+        if not self.gives_tensors:
+            return part
+        return require("torch", extra="torch").from_numpy(part)
 
     def released(self) -> None:
         """Note what the GPU still has to copy out of it, now that nobody uses it."""

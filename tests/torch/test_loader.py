@@ -518,3 +518,13 @@ def test_an_order_of_repeats_is_followed(clips):
     order = RepeatedOrder([0, 1, 0, 3, 0, 0], shuffle=False)
     loader = numpy_loader(clips, batch_size=8, order=order)
     assert next(iter(loader)).indices.tolist() == [1, 3, 3, 3]
+
+
+def test_a_batch_that_was_sent_to_another_process_leaves_the_later_ones_alone(clips):
+    torch = pytest.importorskip("torch")
+    plain = numpy_loader(clips, batch_size=1, shuffle=False)
+    right = [torch.from_numpy(batch.clips.copy()) for batch in plain]
+    with GulpLoader(clips, batch_size=1, shuffle=False, prefetch=1) as loader:
+        for batch, expected in zip(loader, right, strict=True):
+            # torch does so with what goes through a queue of its own.
+            assert torch.equal(batch.clips.share_memory_(), expected)
