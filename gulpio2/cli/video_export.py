@@ -37,16 +37,21 @@ def frame_times(item: StoredItem, indices: Sequence[int]) -> list[Fraction] | No
     Returns
     -------
     list of Fraction or None
-        None where the item has no times, or where they do not ascend, as for frames
-        that were chosen in another order.
+        None where the item has no times, or where they fall, as for frames that were
+        chosen in another order. Where some are the same, as of frames that a higher
+        rate has repeated, all are evenly spaced from the first to the last.
     """
     extras = item.extras
     if extras.time_base is None or not extras.pts:
         return None
     ticks = [extras.pts[index] for index in indices]
-    if any(b <= a for a, b in itertools.pairwise(ticks)):
+    steps = [b - a for a, b in itertools.pairwise(ticks)]
+    if min(steps, default=1) > 0:
+        return [(tick - ticks[0]) * extras.time_base for tick in ticks]
+    if min(steps) < 0 or max(steps) == 0:
         return None
-    return [(tick - ticks[0]) * extras.time_base for tick in ticks]
+    step = Fraction(ticks[-1] - ticks[0], len(steps)) * extras.time_base
+    return [number * step for number in range(len(ticks))]
 
 
 def write_video(

@@ -7,6 +7,7 @@ only with frames that no other is predicted from, so the others are decoded as e
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.media.frame_rate import ConstantRate
@@ -123,8 +124,8 @@ class PlacedFrames:
         """Times of the frames that are not shown."""
         return frozenset(place.pts for place in self._places if not place.needed)
 
-    def shown(self, video: OpenVideo) -> Iterator[Any]:
-        """Decode a video, and give its frames as often as they are shown.
+    def shown(self, video: OpenVideo) -> Iterator[tuple[Any, int]]:
+        """Decode a video, and give its frames and their times as often as shown.
 
         Raises
         ------
@@ -134,7 +135,7 @@ class PlacedFrames:
             As `OpenVideo.frames`.
         """
         decoded = video.frames(dropped=self.dropped)
-        previous: Any = None
+        previous: tuple[Any, int] | None = None
         following: tuple[Any, Shown] | None = None
         for place in self._places:
             if following is None:
@@ -144,12 +145,11 @@ class PlacedFrames:
                 frame, following = following[0], None
             elif place.needed:
                 raise NotAsPlacedError(f"no frame came for time {place.pts}")
-            for _ in range(place.previous):
-                yield frame if previous is None else previous
-            for _ in range(place.current):
-                yield frame
-            previous = frame
+            timed = frame, place.pts
+            yield from repeat(previous or timed, place.previous)
+            yield from repeat(timed, place.current)
+            previous = timed
         if following is not None or next(decoded, None) is not None:
             raise NotAsPlacedError("frames came that were not placed")
-        for _ in range(self._at_end):
-            yield previous
+        if previous is not None:
+            yield from repeat(previous, self._at_end)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestSettingError, SourceReadError
-from gulpio2.media.clock import Shown
-from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate, rescale
+from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate
 from gulpio2.media.indexing import FramesByIndex
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.types import StoredFrame, YuvFrame
@@ -79,8 +78,6 @@ class VideoFrames(FramesByIndex):
     >>> frames = VideoFrames("clip.mp4", frame_rate=8, frame_size=256)
     >>> frames
     VideoFrames('clip.mp4', frame_rate=8, frame_size=256)
-    >>> frames.time_base
-    Fraction(1, 8)
     """
 
     def __init__(
@@ -148,12 +145,7 @@ class VideoFrames(FramesByIndex):
 
     @property
     def time_base(self) -> Fraction:
-        """Seconds per tick of `StoredFrame.pts`; opens the file if it must.
-
-        That of the container, or one tick per frame of `frame_rate`.
-        """
-        if self.frame_rate is not None:
-            return 1 / self.frame_rate
+        """Seconds per tick of `StoredFrame.pts`; opens the file if it must."""
         if self._time_base is None:
             with self._open():
                 pass
@@ -229,12 +221,12 @@ class VideoFrames(FramesByIndex):
             last: Any = None
             image: Any = None
             count = 0
-            for frame, shown in self._timed(video):
+            for frame, pts in self._timed(video):
                 if frame is not last:
                     last = frame
                     image = self._convert(converter, frame, video, later=later)
                 count += 1
-                yield StoredFrame(image, shown.pts)
+                yield StoredFrame(image, pts)
             self._num_frames = count
 
     @contextlib.contextmanager
@@ -276,18 +268,17 @@ class VideoFrames(FramesByIndex):
             self._info = _describe(converter, video)
         return image
 
-    def _timed(self, video: OpenVideo) -> Iterator[tuple[Any, Shown]]:
-        """Give decoded frames and their times, repeated and dropped as asked."""
-        if self.frame_rate is None:
-            return video.frames()
-        # FFmpeg counts from the start of the file; the container's own timeline is
-        # kept here, to the nearest output tick.
-        first = rescale(video.start, video.time_base, 1 / self.frame_rate)
-        ticks = (Shown(pts, 1) for pts in itertools.count(first))
-        # Frames first, so that no tick is lost when they end.
-        return zip(self._resampled(video, self.frame_rate), ticks, strict=False)
+    def _timed(self, video: OpenVideo) -> Iterator[tuple[Any, int]]:
+        """Give decoded frames and their times, repeated and dropped as asked.
 
-    def _resampled(self, video: OpenVideo, rate: Fraction) -> Iterator[Any]:
+        A time is that of the picture: the grid of a rate may be off by a tick, and
+        whoever asks for a moment of the video is to get what was shown then.
+        """
+        if self.frame_rate is None:
+            return ((frame, shown.pts) for frame, shown in video.frames())
+        return self._resampled(video, self.frame_rate)
+
+    def _resampled(self, video: OpenVideo, rate: Fraction) -> Iterator[tuple[Any, int]]:
         """Give frames as often as they are shown; decode no more than it takes."""
         from gulpio2.media.skipping import NotAsPlacedError, PlacedFrames
 
@@ -298,8 +289,8 @@ class VideoFrames(FramesByIndex):
             return
         given = 0
         try:
-            for frame in placed.shown(video):
-                yield frame
+            for timed in placed.shown(video):
+                yield timed
                 given += 1
         except (NotAsPlacedError, SourceReadError) as cause:
             _log.debug("%s: %s; once more, with every frame", self.path, cause)
@@ -309,9 +300,11 @@ class VideoFrames(FramesByIndex):
             frames = self._placed_one_by_one(again, rate)
             yield from itertools.islice(frames, given, None)
 
-    def _placed_one_by_one(self, video: OpenVideo, rate: Fraction) -> Iterator[Any]:
+    def _placed_one_by_one(
+        self, video: OpenVideo, rate: Fraction
+    ) -> Iterator[tuple[Any, int]]:
         grid = ConstantRate(rate, time_base=video.time_base, start=video.start)
-        previous: Any = None
+        previous: tuple[Any, int] | None = None
         for frame, shown in video.frames():
             try:
                 placement = grid.place(shown.pts, shown.duration)
@@ -320,13 +313,12 @@ class VideoFrames(FramesByIndex):
                     f"Video {str(self.path)!r} has a gap in its times: {cause}. Take "
                     "its frames as they are, without frame_rate."
                 ) from cause
-            for _ in range(placement.previous):
-                yield frame if previous is None else previous
-            for _ in range(placement.current):
-                yield frame
-            previous = frame
-        for _ in range(grid.finish()):
-            yield previous
+            timed = frame, shown.pts
+            yield from itertools.repeat(previous or timed, placement.previous)
+            yield from itertools.repeat(timed, placement.current)
+            previous = timed
+        if previous is not None:
+            yield from itertools.repeat(previous, grid.finish())
 
 
 def _describe(converter: FrameConverter, video: OpenVideo) -> dict[str, JsonValue]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from fractions import Fraction
 
 import pytest
 
@@ -93,7 +92,7 @@ def test_a_path_is_a_video_an_image_or_a_folder_of_images(table):
 def test_frames_may_be_resized_and_videos_resampled(table):
     adapter = TableAdapter(table, frame_size=24, frame_rate=12)
     frames = [list(item["frames"]) for item in adapter.iter_data()]
-    assert next(adapter.iter_data())["frames"].time_base == Fraction(1, 12)
+    assert [len(of_item) for of_item in frames] == [5, 1, 2]
     assert {frame.shape for of_item in frames for frame in of_item} == {(24, 32, 3)}
 
 

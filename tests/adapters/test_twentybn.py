@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from fractions import Fraction
 
 import pytest
 
@@ -94,7 +93,8 @@ def test_videos_of_json_are_resampled_to_8_frames_a_second(json_file, tmp_path):
     folder = tmp_path / "videos"
     adapter = Custom20BNJsonVideoAdapter(json_file, folder, "out", frame_size=24)
     for item in adapter.iter_data():
-        assert item["frames"].time_base == Fraction(1, 8)
+        # A second at 24 frames, and FFmpeg's rule repeats some at the beginning.
+        assert 8 <= len(list(item["frames"])) <= 10
         assert {frame.shape for frame in item["frames"]} == {(24, 32, 3)}
     native = Custom20BNJsonVideoAdapter(json_file, folder, "out", frame_rate=0)
     assert [len(list(item["frames"])) for item in native.iter_data()] == [24, 24]
@@ -103,7 +103,7 @@ def test_videos_of_json_are_resampled_to_8_frames_a_second(json_file, tmp_path):
 def test_videos_of_a_csv_are_resampled_to_12_frames_a_second(csv_file, tmp_path):
     adapter = Custom20BNCsvWebmAdapter(csv_file, tmp_path / "videos", tmp_path / "out")
     for item in adapter.iter_data():
-        assert item["frames"].time_base == Fraction(1, 12)
+        assert 12 <= len(list(item["frames"])) <= 14
 
 
 def test_another_key_of_json_may_be_the_label(json_file, tmp_path):

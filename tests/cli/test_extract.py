@@ -175,12 +175,16 @@ def test_no_two_items_of_a_directory_are_written_to_the_same_file(
     assert len(files_below(Path("out"))) == len(ids)
 
 
-def test_an_id_that_is_a_file_name_is_not_given_its_ending_twice(gulp2, tmp_path):
+def test_images_and_video_of_an_id_that_is_a_file_name_lie_side_by_side(
+    gulp2, tmp_path
+):
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
     with chunk.open("wb"):
         chunk.append("clip.mp4", {}, make_frames(1))
-    gulp2("extract", tmp_path, "clip.mp4", "--format", "mp4")
-    assert Path("clip.mp4").is_file()
+    for format_ in ("jpg", "mp4"):
+        gulp2("extract", tmp_path, "clip.mp4", "--format", format_, "-o", "out")
+    assert Path("out", "clip.mp4", "000000.jpg").is_file()
+    assert Path("out", "clip.mp4.mp4").is_file()
 
 
 @pytest.mark.parametrize("words", [[], ["--overwrite"], ["--dry-run"]])
@@ -256,6 +260,26 @@ def test_a_video_is_not_overwritten_without_being_asked(gulp2, gulped):
     assert Path("item0.mp4").read_text() == "mine"
     gulp2("extract", gulped, "item0", "--format", "mp4", "--overwrite", "-q")
     assert len(decoded("item0.mp4")[0]) == 6
+
+
+def test_frames_that_a_rate_has_repeated_are_evenly_spaced(gulp2, make_video, tmp_path):
+    make_video(tmp_path / "videos" / "a.mp4", num_frames=6, rate=12)
+    gulp2("ingest", "video-folder", "videos", "gulped24", "--frame-rate", "24", "-q")
+    (id_,) = (directory := GulpDirectory("gulped24")).chunk_lookup
+    item = directory.item(id_)
+    # Those that are repeated are the same moment of the source, asked for by time too.
+    assert len(set(item.extras.pts)) == 6 < item.num_frames
+    time_base = item.extras.time_base or Fraction(0)
+    shown = [float(pts * time_base) for pts in item.extras.pts]
+    assert sorted(set(shown)) == pytest.approx([n / 12 for n in range(6)])
+    (index,) = item.frame_indices_at(3 / 12, "nearest")
+    assert shown[index] == pytest.approx(3 / 12)
+    result = gulp2("extract", "gulped24", id_, "--format", "mp4", "-o", "out")
+    assert not result.stderr
+    frames, times = decoded(f"out/{id_}.mp4")
+    assert len(frames) == item.num_frames
+    step = (5 / 12) / (item.num_frames - 1)
+    assert times == pytest.approx([n * step for n in range(len(frames))], abs=1e-4)
 
 
 def test_mpeg4_takes_over_where_there_is_no_h264(gulped, tmp_path, monkeypatch):

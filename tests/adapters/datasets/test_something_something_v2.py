@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 
 import pytest
 
@@ -94,7 +93,7 @@ def test_the_test_part_has_ids_only(make, files, tmp_path):
 def test_frames_may_be_resized_and_resampled(make, files):
     (item, _) = make(**files, frame_size=12, frame_rate=6).iter_data()
     assert {frame.shape for frame in item["frames"]} == {(12, 16, 3)}
-    assert item["frames"].time_base == Fraction(1, 6)
+    assert len(list(item["frames"])) == 5  # of six at twice the rate
 
 
 def test_files_that_do_not_belong_together_are_named(make, files):
