@@ -21,7 +21,6 @@ from gulpio2.cli.terminal import count, escape, is_quiet, note
 from gulpio2.errors import FrameIndexError, StorageError
 
 if TYPE_CHECKING:
-    from gulpio2.directory import GulpDirectory
     from gulpio2.item import StoredItem
 
 __all__ = ["extract"]
@@ -110,9 +109,8 @@ def extract(
     """Write frames of an item as image files, or as a video.
 
     Images are OUT/<ID>/000007.jpg and so on, numbered as in the item; a video is
-    OUT/<ID>.mp4. What cannot stand in a file name is written in the ID as %XX. An ID
-    that ends with .mp4 is not given that ending twice, unless there is an item of the
-    same name without it, whose video is called so.
+    OUT/<ID>.mp4, also where the ID ends so itself. What cannot stand in a file name is
+    written in the ID as %XX.
     """
     if rate is not None and format_ != "mp4":
         raise click.UsageError(
@@ -126,7 +124,7 @@ def extract(
         item = opened.item(id_)
         indices = _indices(item, choice)
         if format_ == "mp4":
-            paths = [out / _video_name(id_, opened)]
+            paths = [out / f"{file_name(id_)}.mp4"]
         else:
             # A frame that is chosen twice is one file.
             indices = list(dict.fromkeys(indices))
@@ -150,18 +148,6 @@ def extract(
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
         click.echo(f"{would}{escape(target)}: {count(len(indices), 'frame')}")
-
-
-def _video_name(id_: str, directory: GulpDirectory) -> str:
-    """Name the video of an item: no other item of the directory has the same."""
-    from gulpio2.cli.export import file_name
-
-    name = file_name(id_)
-    # An id that is a file name already is not given its ending twice; but of `a` and
-    # `a.mp4` the first has that name.
-    if name.endswith(".mp4") and id_.removesuffix(".mp4") not in directory:
-        return name
-    return f"{name}.mp4"
 
 
 def _refuse_folders(paths: list[Path]) -> None:
