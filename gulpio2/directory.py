@@ -28,7 +28,7 @@ from gulpio2.format.manifest import Manifest, load_manifest
 from gulpio2.item import StoredItem
 from gulpio2.query import select_rows
 from gulpio2.serializers import json_serializer
-from gulpio2.storage.base import read_if_there
+from gulpio2.storage.base import read_if_there, require_known_version
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import map_states
 from gulpio2.storage.index.lazy import LazyDict
@@ -146,7 +146,8 @@ class GulpDirectory(ReadingVerbs):
     DuplicateIdError
         Two chunks have an item of the same id.
     MetaFileError
-        A map is damaged.
+        A map is damaged, or ``gulp.json`` says a version of the format that is not
+        known.
 
     Examples
     --------
@@ -194,6 +195,7 @@ class GulpDirectory(ReadingVerbs):
         self._prefix = os.path.join(self.output_dir, "")  # noqa: PTH118  # of any path
         self._made_index: Index | None = None
         self._store = open_store(self.output_dir)
+        require_known_version(self._store)
         listing = self._list()
         if listing.meta_only:
             number = listing.meta_only[0]

@@ -22,7 +22,7 @@ from gulpio2.format.removals import (
     load_removals,
     merge_spans,
 )
-from gulpio2.storage.base import read_if_there
+from gulpio2.storage.base import read_if_there, require_known_version
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import new_token, open_store
@@ -109,6 +109,7 @@ def delete_items(
     rest again is all it takes.
     """
     store = open_store(path)
+    require_known_version(store)
     wanted = {str(id_) for id_ in ids}
     with store.lock():
         if not dry_run:
@@ -191,6 +192,7 @@ def compact_directory(
     still knows a deleted item finds zeros in its place, and no other item's frames.
     """
     store = open_store(path)
+    require_known_version(store)
     done: list[Compaction] = []
     with store.lock():
         if not dry_run:

@@ -25,8 +25,13 @@ from gulpio2.errors import (
     ItemNotFoundError,
     MetaFileError,
 )
+from gulpio2.format.checked_json import dump_checked, load_checked
+from gulpio2.format.layout import MANIFEST_NAME
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.merge import merge_directories
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.chunks import open_files
 
@@ -438,3 +443,39 @@ def test_a_pickle_of_0_0_4_is_opened_again_from_the_disk(tmp_path):
     )
     assert len(directory["item1"][0]) == 2
     assert len(pickle.loads(pickle.dumps(directory))) == 3
+
+
+def _with_version(folder, version):
+    body = load_checked(dump_manifest(Manifest()), where="", advice="")
+    text = dump_checked({**body, "format_version": version})
+    (folder / MANIFEST_NAME).write_bytes(text)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        GulpDirectory,
+        lambda path: delete_items(path, ["item0"]),
+        compact_directory,
+        build_index,
+        lambda path: repair_directory(path, f"{path}-repaired"),
+    ],
+    ids=["open", "delete", "compact", "index", "repair"],
+)
+def test_a_directory_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path, use):
+    folder = tmp_path / "gulp"
+    make_gulp_directory(folder, num_items=2, num_frames=2)
+    _with_version(folder, 2)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(MetaFileError, match=r"format version 2; .* Install a newer"):
+        use(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_damaged_manifest_keeps_nobody_from_reading(tmp_path):
+    folder = tmp_path / "gulp"
+    make_gulp_directory(folder, num_items=2, num_frames=2)
+    text = dump_manifest(Manifest()).decode()
+    manifest = folder / MANIFEST_NAME
+    manifest.write_text(text.replace('"format_version": 1', '"format_version": 3'))
+    assert len(GulpDirectory(folder)) == 2

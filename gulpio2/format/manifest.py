@@ -28,6 +28,7 @@ __all__ = [
     "incomplete_plans",
     "load_manifest",
     "missing_shares",
+    "refuse_other_version",
     "without_complete_shares",
 ]
 
@@ -35,6 +36,9 @@ FORMAT_NAME = "gulp2"
 FORMAT_VERSION = 1
 # Files that have no check of their own; the manifest has it.
 CHECKED_FILES = (LABELS_NAME, FAILURES_NAME)
+# How a manifest of this version begins: most directories need no further look.
+_SAYS_VERSION = f'"format_version": {FORMAT_VERSION},'.encode("ascii")
+_HEAD_BYTES = 100
 _ADVICE = "It can be removed: the frames do not depend on it"
 
 
@@ -127,11 +131,7 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
     value = load_checked(data, where=where, advice=_ADVICE)
     if value.get("format") != FORMAT_NAME:
         raise MetaFileError(f"{where}: not the manifest of a gulp directory. {_ADVICE}")
-    if value.get("format_version") != FORMAT_VERSION:
-        raise MetaFileError(
-            f"{where}: format version {value.get('format_version')!r}; this package "
-            f"reads {FORMAT_VERSION}. Install a newer gulpio2"
-        )
+    _require_version(value, where)
     try:
         runs = tuple(
             Run(
@@ -149,6 +149,40 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
         return Manifest(runs, _object(value["metainfo"]), files)
     except (KeyError, TypeError, ValueError) as cause:
         raise MetaFileError(f"{where}: a part is missing: {cause}") from cause
+
+
+def refuse_other_version(data: bytes, *, where: str) -> None:
+    """Refuse a directory that follows rules which this package does not know.
+
+    Parameters
+    ----------
+    data : bytes
+        Its manifest. Of a damaged one the version is not known, and it is not needed
+        to read; who needs the manifest says that it is damaged.
+    where : str
+        Its path, for the message.
+
+    Raises
+    ------
+    MetaFileError
+        The manifest is whole and says another version.
+    """
+    if _SAYS_VERSION in data[:_HEAD_BYTES]:
+        return
+    try:
+        value = load_checked(data, where=where, advice=_ADVICE)
+    except MetaFileError:
+        return
+    if value.get("format") == FORMAT_NAME:
+        _require_version(value, where)
+
+
+def _require_version(value: Mapping[str, Any], where: str) -> None:
+    if value.get("format_version") != FORMAT_VERSION:
+        raise MetaFileError(
+            f"{where}: format version {value.get('format_version')!r}; this package "
+            f"reads {FORMAT_VERSION}. Install a newer gulpio2"
+        )
 
 
 def _number(value: Any) -> int:

@@ -38,6 +38,7 @@ from gulpio2.removal import read_removals
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunk
 from gulpio2.staging import ChunkSession
+from gulpio2.storage.base import require_known_version
 from gulpio2.storage.local import open_store
 from gulpio2.types import StoredFrame, no_progress
 
@@ -118,6 +119,7 @@ def repair_directory(
     store = open_store(source)
     try:
         _refuse_other_folder(store, Path(source))
+        require_known_version(store)
         with store.lock():
             chosen = _survey(store, report, progress or no_progress)
             if not dry_run:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from gulpio2.format.layout import MANIFEST_NAME
+from gulpio2.format.manifest import refuse_other_version
+
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["Store", "StoreWriter", "read_if_there"]
+__all__ = ["Store", "StoreWriter", "read_if_there", "require_known_version"]
 
 
 class StoreWriter(Protocol):
@@ -111,3 +114,16 @@ def read_if_there(store: Store, name: str) -> bytes | None:
         return store.read(name)
     except FileNotFoundError:
         return None
+
+
+def require_known_version(store: Store) -> None:
+    """Refuse a directory of another version of the format.
+
+    Raises
+    ------
+    MetaFileError
+        Its manifest says so.
+    """
+    manifest = read_if_there(store, MANIFEST_NAME)
+    if manifest is not None:
+        refuse_other_version(manifest, where=store.path(MANIFEST_NAME))

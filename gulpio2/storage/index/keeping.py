@@ -11,6 +11,7 @@ import numpy as np
 
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
+from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import compose, load_index, map_states, read_map
@@ -138,6 +139,7 @@ def build_index(
         A map can be read, but not be put into columns.
     """
     store = LocalStore(path)
+    require_known_version(store)
     folder = str(store.folder)
     names = store.names()
     listing = list_chunks(names)
