@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gulpio2.errors import CorruptFrameError, ReadRangeError, StorageError
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,8 @@ class DamageReport:
 
     def __str__(self) -> str:
         """Sum it up on one line."""
-        return f"{self.count} damaged frames in {len(self.frames)} items"
+        frames = counted(self.count, "damaged frame")
+        return f"{frames} in {counted(len(self.frames), 'item')}"
 
 
 class TolerantReader:

@@ -58,7 +58,7 @@ def test_damaged_frames_are_left_out_and_counted_once(folder):
         assert np.array_equal(frames, [expected[n] for n in (0, 1, 3, 4, 6, 7)])
     assert reader.damage.frames == {"item0": {2, 5}}
     assert (reader.damage.count, reader.damage.reads) == (2, 4)
-    assert str(reader.damage) == "2 damaged frames in 1 items"
+    assert str(reader.damage) == "2 damaged frames in 1 item"
 
 
 def test_the_nearest_good_frame_takes_the_place_the_earlier_of_two(folder):
