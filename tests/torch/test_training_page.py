@@ -8,24 +8,17 @@ import subprocess
 import pytest
 
 from gulpio2 import sampling
-from gulpio2.chunk import GulpChunk
-from gulpio2.testing import make_frames
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.torch
-def test_the_program_of_the_page_runs(repository, python, tmp_path):
-    folder = tmp_path / "gulp" / "train"
-    folder.mkdir(parents=True)
-    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
-    with chunk.open("wb"):
-        for number in range(8):
-            meta = {"idx": int(number > 5), "moments": list(range(number % 3))}
-            chunk.append(f"v{number}", meta, make_frames(40, seed=number))
+@pytest.mark.parametrize("num_items", [8, 11])
+def test_the_program_of_the_page_runs(repository, python, tmp_path, num_items):
     page = (repository / "docs" / "training.md").read_text("utf-8")
+    program = "\n".join(BLOCK.findall(page)).replace("return 8", f"return {num_items}")
     done = subprocess.run(
-        [python, "-W", "error", "-c", "\n".join(BLOCK.findall(page))],
+        [python, "-W", "error", "-c", program],
         cwd=tmp_path,
         env={"PYTHONPATH": str(repository)},
         capture_output=True,
