@@ -30,8 +30,9 @@ def test_every_block_of_the_quickstart_runs(
             outputs.append(gulp2(*words[1:]).stdout)
     assert len(outputs) == 15
     assert outputs[1].startswith("elsewhere: 2 items of VideoFolderAdapter would be")
-    assert "quality  short edge  size        frames/s read by one thread" in outputs[1]
-    assert "\n    quality  short edge  size        frames/s read by one thread\n" in page
+    heading = "quality  short edge  size        frames/s read by one thread\n"
+    assert f"\n  {heading}" in outputs[1]
+    assert f"\n    {heading}" in page
     assert not Path("elsewhere").exists()
     printed = capsys.readouterr().out
     assert "run-1.mp4 run 4 (128, 170, 3)" in printed
