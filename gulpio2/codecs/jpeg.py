@@ -50,6 +50,8 @@ def ceiling(pixels: int) -> int:
 # Pixels. A frame that declares more is refused before memory is set aside for it: a
 # header of 20 bytes can declare 65535 x 65535, which is 12 GB of RGB.
 MAX_PIXELS = ceiling(2**27)
+# Pixels: JPEG_MAX_DIMENSION of libjpeg-turbo.
+_MAX_EDGE = 65_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,11 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
 
 
 def _refuse_unreadable(height: int, width: int) -> None:
+    if max(height, width) > _MAX_EDGE:
+        raise AdapterContractError(
+            f"a frame of {height}x{width} (height x width) has an edge above "
+            f"{_MAX_EDGE} pixels, more than a JPEG can have. Make it smaller"
+        )
     if height * width > MAX_PIXELS:
         raise AdapterContractError(
             f"a frame of {height}x{width} (height x width) is above the limit of "

@@ -412,3 +412,9 @@ def test_the_originals_decoder_is_the_decoder():
     data = encode_frame(colour(), DEFAULT)
     assert np.array_equal(jpeg_bytes_to_img(data), decode_frame(data))
     assert list(inspect.signature(jpeg_bytes_to_img).parameters) == ["jpeg_bytes"]
+
+
+def test_an_edge_that_no_jpeg_can_have_is_refused_by_its_length():
+    encode_frame(np.zeros((1, 65_500), np.uint8), EncoderSettings())
+    with pytest.raises(AdapterContractError, match=r"1x65501 .* above 65500 pixels"):
+        encode_frame(np.zeros((1, 65_501), np.uint8), EncoderSettings())
