@@ -171,7 +171,7 @@ class GulpLoader:
         dataset.full_init()
         self._has_targets = any(leaf.target is not None for leaf in leaves)
         if rank is None or num_ranks is None:
-            rank, num_ranks = rank_and_count()
+            rank, num_ranks = rank_and_count(self)
         if order is None:
             order = PlainOrder(len(dataset), seed=seed, shuffle=shuffle)
         require_order(order, len(dataset))

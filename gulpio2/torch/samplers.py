@@ -1,12 +1,15 @@
 """Which samples a ``torch.utils.data.DataLoader`` asks for, on each rank.
 
 A sampler is any iterable with a length, so none of these inherits from torch. Rank and
-number of ranks are those of ``torch.distributed`` where that is running, else 0 of 1.
+number of ranks are those of ``torch.distributed`` where that is running, else 0 of 1,
+with a warning where the environment tells of several processes.
 """
 
 from __future__ import annotations
 
+import logging
 import operator
+import os
 import random
 import secrets
 import sys
@@ -28,6 +31,8 @@ __all__ = [
     "rank_and_count",
     "worker_init_fn",
 ]
+
+_logger = logging.getLogger(__name__)
 
 Batch = TypeVar("Batch")
 
@@ -55,7 +60,7 @@ class DefaultSampler:
         seed: int | None = None,
         round_up: bool = True,  # noqa: FBT001, FBT002  the interface
     ) -> None:
-        self.rank, self.world_size = rank_and_count()
+        self.rank, self.world_size = rank_and_count(self, may_be_given=False)
         self.dataset = dataset
         self.shuffle = shuffle
         self.seed = _shared_seed() if seed is None else operator.index(seed)
@@ -103,7 +108,7 @@ class InfiniteSampler:
     ) -> None:
         if not len(dataset):
             raise ValueError("the dataset is empty: there is nothing to go on with")
-        self.rank, self.world_size = rank_and_count()
+        self.rank, self.world_size = rank_and_count(self, may_be_given=False)
         self.dataset = dataset
         self.shuffle = shuffle
         self.seed = _shared_seed() if seed is None else operator.index(seed)
@@ -184,7 +189,7 @@ class ResumableSampler:
         if (rank is None) != (num_ranks is None):
             raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
         if rank is None or num_ranks is None:
-            rank, num_ranks = rank_and_count()
+            rank, num_ranks = rank_and_count(self)
         if not isinstance(order, Order):
             order = PlainOrder(len(order), seed=seed, shuffle=shuffle)
         self.cursor = OrderCursor(
@@ -309,12 +314,42 @@ def _distributed() -> Any:
     return distributed if running else None
 
 
-def rank_and_count() -> tuple[int, int]:
-    """Give this process's rank and how many there are; 0 and 1 without others."""
+def rank_and_count(asker: object, *, may_be_given: bool = True) -> tuple[int, int]:
+    """Give this process's rank and how many there are; 0 and 1 without others.
+
+    A warning tells of processes that were started together and do not know of each
+    other yet: each would do all the work.
+
+    Parameters
+    ----------
+    asker : object
+        The loader or sampler that shares its samples out by it.
+    may_be_given : bool, default True
+        Whether it takes ``rank`` and ``num_ranks`` from its caller, too.
+    """
     distributed = _distributed()
-    if distributed is None:
-        return 0, 1
-    return int(distributed.get_rank()), int(distributed.get_world_size())
+    if distributed is not None:
+        return int(distributed.get_rank()), int(distributed.get_world_size())
+    launched = os.environ.get("WORLD_SIZE", "")
+    torch = sys.modules.get("torch")
+    known: Any = getattr(torch, "distributed", None)
+    if (
+        launched.isdecimal()
+        and int(launched) > 1
+        and known is not None
+        and known.is_available()
+    ):
+        name = type(asker).__name__
+        _logger.warning(
+            "%s was made before torch.distributed was initialised, and WORLD_SIZE is "
+            "%s: every rank gets all samples instead of its share. Make the %s after "
+            "torch.distributed.init_process_group()%s",
+            name,
+            launched,
+            name,
+            ", or give it rank= and num_ranks=" if may_be_given else "",
+        )
+    return 0, 1
 
 
 def _shared_seed() -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -433,6 +435,57 @@ distributed.destroy_process_group()
     assert told[0][0] == told[1][0]
     for shares in ([told[0][1], told[1][1]], [told[0][2], told[1][2]]):
         assert sorted(shares[0] + shares[1]) == list(range(6))
+
+
+@pytest.mark.torch
+def test_ranks_that_are_launched_and_not_yet_a_group_are_warned_of(python, tmp_path):
+    program = """
+import torch.distributed as distributed
+from functools import partial
+from gulpio2.sampling import sample_window
+from gulpio2.testing import make_gulp_directory
+from gulpio2.torch import *
+make_gulp_directory("out", num_items=4)
+clips = GulpClipDataset("out", partial(sample_window, clip_length=2))
+loader = GulpLoader(clips, batch_size=1, output="numpy", threads=0)
+sampler = ResumableSampler(clips)
+old = DefaultSampler(clips, seed=1)
+print(len(loader), len(sampler), len(old), len(list(sampler)), len(list(loader)))
+GulpLoader(clips, batch_size=1, output="numpy", threads=0, rank=1, num_ranks=2)
+ResumableSampler(clips, rank=1, num_ranks=2)
+distributed.init_process_group(
+    "gloo", store=distributed.HashStore(), rank=0, world_size=1
+)
+ResumableSampler(clips)
+distributed.destroy_process_group()
+"""
+
+    def run(world_size):
+        done = subprocess.run(
+            [python, "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, "RANK": "1", "WORLD_SIZE": world_size},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "4 4 4 4 4\n"
+        shutil.rmtree(tmp_path / "out")
+        return [line for line in done.stderr.splitlines() if "WORLD_SIZE" in line]
+
+    told = run("2")
+    assert [line.partition(" ")[0] for line in told] == [
+        "GulpLoader",
+        "ResumableSampler",
+        "DefaultSampler",
+    ]
+    assert told[0] == (
+        "GulpLoader was made before torch.distributed was initialised, and WORLD_SIZE "
+        "is 2: every rank gets all samples instead of its share. Make the GulpLoader "
+        "after torch.distributed.init_process_group(), or give it rank= and num_ranks="
+    )
+    assert told[2].endswith("init_process_group()")  # it takes no ranks
+    assert run("1") == run("many") == []
 
 
 # ---------------------------------------------------------------- without torch
