@@ -99,8 +99,10 @@ class KineticsAdapter(AbstractDatasetAdapter):
 
         Raises
         ------
+        SourceNotFoundError
+            The folder is missing.
         SourceReadError
-            The folder is missing, or there are videos of which the JSON has no record.
+            There are videos of which the JSON has no record.
         """
         folder = str(Path(self.folder))
         paths = [

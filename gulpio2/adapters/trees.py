@@ -100,8 +100,10 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
 
         Raises
         ------
+        SourceNotFoundError
+            The folder is missing.
         SourceReadError
-            The folder is missing or cannot be listed.
+            It cannot be listed.
         """
         inside = len(str(Path(folder)).rstrip("/")) + 1
         by_path = self.id_rule == "path"

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import NotOneVideoError, SourceReadError
+from gulpio2.errors import NotOneVideoError, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -108,8 +108,10 @@ def find_files(
 
     Raises
     ------
+    SourceNotFoundError
+        The folder is missing.
     SourceReadError
-        The folder, or one below it, is missing or cannot be listed.
+        It, or one below it, cannot be listed.
 
     Notes
     -----
@@ -132,9 +134,10 @@ def _walk(
         with os.scandir(folder) as listing:
             entries = [entry for entry in listing if not entry.name.startswith(".")]
     except OSError as cause:
-        raise SourceReadError(
+        raise unreadable(
+            cause,
             f"The folder {folder!r} cannot be listed ({cause.strerror}). "
-            "Give the path of an existing folder."
+            "Give the path of an existing folder.",
         ) from cause
     identity = (status.st_dev, status.st_ino)
     if identity in ancestors:

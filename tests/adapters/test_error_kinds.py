@@ -17,8 +17,10 @@ from gulpio2.adapters import (
     Custom20BNCsvJpegAdapter,
     Custom20BNCsvWebmAdapter,
     Custom20BNJsonVideoAdapter,
+    ImageFolderAdapter,
     ImageListAdapter,
     KineticsAdapter,
+    VideoFolderAdapter,
     read_table,
 )
 from gulpio2.errors import (
@@ -67,6 +69,12 @@ SOURCES = {
         FileNotFoundError,
         lambda: ActivitynetAdapter(write("a.json", '{"database": {}}'), "v"),
     ),
+    "no folder of clips": (
+        FileNotFoundError,
+        lambda: KineticsAdapter(write("a.json", "{}"), "v"),
+    ),
+    "no folder of videos": (FileNotFoundError, lambda: VideoFolderAdapter("v", "o")),
+    "no folder of images": (FileNotFoundError, lambda: ImageFolderAdapter("v", "o")),
     "no label": (KeyError, lambda: json_videos('[{"id": 1}]')),
     "no such label": (
         KeyError,
@@ -99,6 +107,10 @@ def test_a_source_that_cannot_be_used_is_the_built_in_kind_too(kind, make):
 
 
 def test_what_is_there_and_cannot_be_read_is_not_said_to_be_missing(tmp_path):
+    write("v", "a file")
+    with pytest.raises(SourceReadError, match="Not a directory") as caught:
+        VideoFolderAdapter("v", "o")
+    assert not isinstance(caught.value, SourceNotFoundError)
     with pytest.raises(SourceReadError, match="Is a directory") as caught:
         ImageListAdapter(tmp_path, "o")
     assert not isinstance(caught.value, SourceNotFoundError)
