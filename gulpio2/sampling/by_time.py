@@ -43,6 +43,11 @@ class _Timeline:
     @classmethod
     def of(cls, times: npt.ArrayLike) -> _Timeline:
         seconds = np.asarray(times, dtype=np.float64)
+        if seconds.ndim == 0:
+            raise ValueError(
+                f"times are {times!r}: expected the time of each frame, in seconds; "
+                "their number is what the functions by index take"
+            )
         if seconds.ndim != 1 or seconds.size == 0:
             raise ValueError(
                 f"times of shape {seconds.shape}: expected (num_frames,), at least one"

@@ -231,7 +231,16 @@ class GulpClipDataset(_FrameDataset):
         """Choose the frames of a clip, or of several, by the sampler."""
         more = {} if self.sampler_arguments is None else self.sampler_arguments(info)
         if self.sample_by == "index":
-            return self.sampler(info["num_frames"], rng=rng, **more)
+            try:
+                return self.sampler(info["num_frames"], rng=rng, **more)
+            except ValueError as cause:
+                name = _name_of_timed(self.sampler)
+                if name is None:
+                    raise
+                raise ValueError(
+                    f"the sampler {name} wants the times of the frames, and got their "
+                    "number: give the dataset sample_by='seconds'"
+                ) from cause
         times = self.source.times(info)
         # Samplers want ascending times; an item may be stored in another order.
         order = np.argsort(times, kind="stable")
@@ -304,6 +313,14 @@ def _sampler_of(config: Mapping[str, Any]) -> ClipSampler:
     if name not in _SAMPLERS:
         raise KeyError(f"sampler type is {name!r}, expected one of {list(_SAMPLERS)}")
     return functools.partial(getattr(sampling, name), **arguments)
+
+
+def _name_of_timed(sampler: ClipSampler) -> str | None:
+    """Name the function of `gulpio2.sampling` that it is, if that goes by times."""
+    while isinstance(sampler, functools.partial):
+        sampler = sampler.func
+    timed = (name for name in _SAMPLERS if name.endswith("_time"))
+    return next((name for name in timed if sampler is getattr(sampling, name)), None)
 
 
 def _to_tensor(frames: npt.NDArray[np.uint8]) -> Any:

@@ -209,6 +209,8 @@ def test_several_times_give_a_clip_each():
     ("call", "message"),
     [
         (lambda: frames_at([], [0.0]), r"times of shape \(0,\)"),
+        # the type checker takes a number for what could be an array
+        (lambda: frames_at(8, [0.0]), "times are 8: expected the time of each frame"),
         (lambda: frames_at([[0.0]], [0.0]), r"times of shape \(1, 1\)"),
         (lambda: frames_at([0.0, np.nan], [0.0]), "finite and in ascending order"),
         (lambda: frames_at([1.0, 0.0], [0.0]), "finite and in ascending order"),

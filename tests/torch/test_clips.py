@@ -122,6 +122,32 @@ def test_seconds_of_items_without_times_are_refused(make_directory):
         GulpClipDataset("other", sampler, sample_by="time")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        partial(sample_window_by_time, clip_length=2, period_seconds=0.1),
+        partial(
+            partial(window_around_time, seconds=0.0), period_seconds=0.1, history=1
+        ),
+        {"type": "sample_segments_by_time", "num_segments": 2},
+    ],
+)
+def test_a_sampler_by_time_without_times_is_told_how_to_get_them(
+    sampler, make_directory
+):
+    dataset = GulpClipDataset(make_directory(), sampler)
+    with pytest.raises(ValueError, match=r"_time wants the times .*sample_by='second"):
+        dataset[0]
+
+
+def test_what_a_sampler_of_ones_own_refuses_is_told_in_its_words(make_directory):
+    def refuse(num_frames, rng):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match=r"^no$"):
+        GulpClipDataset(make_directory(), refuse)[0]
+
+
 def test_the_sampler_gets_what_the_metadata_says(make_directory, frame_numbers):
     metas = [{"peak": 5}, {"peak": 2}]
     dataset = GulpClipDataset(
