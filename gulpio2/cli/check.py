@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +22,13 @@ __all__ = ["check"]
 
 # Frames in a row whose faults take two lines.
 _SHORTEST_RUN = 3
+
+# Codes of what asks for no command.
+_NOTHING_TO_DO = {"no-chunks", "partial-file"}
+# What a killed ingest leaves, and its resumption sets right.
+_OF_INTERRUPTED_INGEST = {"changed-file", "data-without-map", "unfinished-ingest"}
+# Of the message about a manifest that may be whole.
+_OF_ANOTHER_VERSION = "Install a newer gulpio2"
 
 
 @click.command(
@@ -83,11 +91,36 @@ def check(
         if not is_quiet():
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
             click.echo(f"{escape(directory)}: {report}{'' if deep else ' (--deep)'}")
-            nothing_to_repair = {"partial-file", "no-chunks"}
-            if {problem.code for problem in report.problems} - nothing_to_repair:
-                click.echo("`gulp2 repair` copies what is undamaged to a new directory")
+            write_lines(_advice(report.problems, directory))
     if not report.ok:
         ctx.exit(1)
+
+
+def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
+    """Say what to do about what was found; several lines for several things."""
+    codes = {problem.code for problem in problems}
+    if any(
+        problem.code == "bad-manifest" and problem.message.endswith(_OF_ANOTHER_VERSION)
+        for problem in problems
+    ):
+        yield "check it with a newer gulpio2, which knows the format that it has"
+        return
+    codes -= _NOTHING_TO_DO
+    if "unfinished-ingest" in codes:
+        yield "if no ingest is at work, the same `gulp2 ingest` with --resume goes on"
+        codes -= _OF_INTERRUPTED_INGEST
+    if "unfinished-compaction" in codes:
+        yield f"`gulp2 compact {_quoted(directory)}` goes on where it was interrupted"
+        codes.remove("unfinished-compaction")
+    if "bad-index" in codes:
+        yield f"`gulp2 index {_quoted(directory)}` makes the index anew from the maps"
+        codes.remove("bad-index")
+    if codes:
+        yield "`gulp2 repair` copies what is undamaged to a new directory"
+
+
+def _quoted(directory: Path) -> str:
+    return escape(shlex.quote(str(directory)))
 
 
 def _lines(problems: Iterable[Problem]) -> Iterator[tuple[str, Sequence[Problem]]]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
+from gulpio2.format.checked_json import dump_checked
+from gulpio2.format.manifest import Manifest, dump_manifest
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_gulp_directory
 
 
@@ -124,3 +128,66 @@ def test_a_folder_without_chunks_is_not_to_be_repaired(gulp2, tmp_path):
     result = gulp2("check", tmp_path / "empty", status=1)
     assert "no complete chunk" in result.stdout
     assert "gulp2 repair" not in result.stdout
+
+
+# ---------------------------------------------------------------- what to do
+def last_lines(result):
+    """Give what follows the line that counts the problems."""
+    lines = result.stdout.splitlines()
+    counted = next(n for n, line in enumerate(lines) if " problem" in line)
+    return lines[counted + 1 :]
+
+
+def spoil_index(folder):
+    """Let the index say of an item what its map does not say."""
+    build_index(folder)
+    path = folder / "index.arrow"
+    path.write_bytes(path.read_bytes().replace(b"item3", b"itemX"))
+
+
+def test_an_interrupted_ingest_is_to_be_resumed(gulp2, gulped):
+    (gulped / "ingest.journal").write_text("")
+    (gulped / "meta_1.gmeta").rename(gulped / "meta_1.gmeta.12345678.partial")
+    result = gulp2("check", gulped, status=1)
+    assert last_lines(result) == [
+        "if no ingest is at work, the same `gulp2 ingest` with --resume goes on"
+    ]
+    (gulped / "data_0.gulp").write_bytes(b"")
+    resumed, repaired = last_lines(gulp2("check", gulped, status=1))
+    assert "--resume" in resumed
+    assert repaired.startswith("`gulp2 repair` copies")
+
+
+def test_an_index_that_is_wrong_is_to_be_made_anew(gulp2, gulped):
+    folder = gulped.rename(gulped.parent / "of mine")
+    spoil_index(folder)
+    result = gulp2("check", "--deep", folder, status=1)
+    assert last_lines(result) == [
+        f"`gulp2 index '{folder}'` makes the index anew from the maps"
+    ]
+    gulp2("index", folder)
+    gulp2("check", "--deep", folder)
+
+
+def test_a_manifest_of_a_newer_format_wants_a_newer_package(gulp2, gulped):
+    body = json.loads(dump_manifest(Manifest()))
+    del body["check"]
+    body["format_version"] += 1
+    (gulped / "gulp.json").write_bytes(dump_checked(body))
+    result = gulp2("check", gulped, status=1)
+    assert last_lines(result) == [
+        "check it with a newer gulpio2, which knows the format that it has"
+    ]
+    (gulped / "gulp.json").write_text("{")  # this one is damaged
+    (line,) = last_lines(gulp2("check", gulped, status=1))
+    assert line.startswith("`gulp2 repair` copies")
+
+
+def test_an_interrupted_compaction_is_to_be_gone_on_with(gulp2, gulped):
+    gulp2("delete", gulped, "item1")
+    compacted = gulped.parent / "compacted"
+    shutil.copytree(gulped, compacted)
+    gulp2("compact", compacted)
+    shutil.copy(compacted / "data_0.gulp", gulped)
+    (line,) = last_lines(gulp2("check", gulped, status=1))
+    assert line == f"`gulp2 compact {gulped}` goes on where it was interrupted"
