@@ -17,6 +17,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.storage.index.exact import compare_exactly, exact_values, is_number_type
+from gulpio2.storage.index.fitting import as_written, explain_misfit, meets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -68,7 +69,8 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     compute = require("pyarrow.compute")
     if isinstance(condition, str):
         types = dict(zip(table.schema.names, table.schema.types, strict=True))
-        condition = parse_condition(condition, types)
+        expression, translator = _parse(condition, types)
+        return _filter(table, expression, translator)
     if isinstance(condition, compute.Expression):
         return _filter(table, condition)
     _refuse_other_order(condition)
@@ -115,21 +117,19 @@ def _without_nulls(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return mask
 
 
-def _filter(table: Any, expression: Any) -> npt.NDArray[np.int64]:
+def _filter(
+    table: Any, expression: Any, translator: _Translator | None = None
+) -> npt.NDArray[np.int64]:
     pa = require("pyarrow")
-    dataset = require("pyarrow.dataset")
     try:
-        # A scan reads the columns of the condition and no others.
-        met = dataset.Scanner.from_batches(
-            table.to_batches(), schema=table.schema, columns={"met": expression}
-        ).to_table()
-        if met.schema.field("met").type != pa.bool_():
-            raise pa.ArrowInvalid(f"it gives {met.schema.field('met').type}")
+        met = meets(table, expression)
     except pa.ArrowException as cause:
+        why = None if translator is None else translator.misfit(table)
         raise ValueError(
-            f"the condition does not fit the columns ({_types(table)}): {cause}"
+            "the condition does not fit the columns"
+            + (f": {why}" if why else f" ({_types(table)}): {cause}")
         ) from cause
-    return np.flatnonzero(met.column("met").fill_null(False).to_numpy())  # noqa: FBT003  # of pyarrow
+    return np.flatnonzero(met.fill_null(False).to_numpy())  # noqa: FBT003  # of pyarrow
 
 
 def _types(table: Any) -> str:
@@ -168,6 +168,10 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
       "b"
     ], null_matching_behavior=MATCH}))
     """
+    return _parse(text, names)[0]
+
+
+def _parse(text: str, names: Collection[str]) -> tuple[Any, _Translator]:
     quoted: dict[str, str] = {}
     mark = "_quoted_"
     while mark in text:
@@ -182,7 +186,8 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
 
     try:
         tree = ast.parse(_QUOTED.sub(stand_in, text.strip()), mode="eval")
-        return _Translator(names, quoted).translate(tree.body)
+        translator = _Translator(names, quoted)
+        return translator.translate(tree.body), translator
     except (SyntaxError, RecursionError, MemoryError) as cause:
         hint = "; equal is ==" if _SINGLE.search(text) else ""
         # Not where it is: in a text that has none of Python's lines.
@@ -218,6 +223,7 @@ class _Translator:
         self._quoted = quoted
         self._compute = require("pyarrow.compute")
         self._comparisons = 0
+        self._parts: list[tuple[ast.expr, Any]] = []  # each with its expression
 
     def translate(self, node: ast.expr) -> Any:
         """Translate what is true or false."""
@@ -231,15 +237,28 @@ class _Translator:
         if isinstance(node, ast.Compare):
             return self._comparison(node)
         if isinstance(node, ast.Call):
-            return self._string_test(node)
+            return self._noted(node, self._string_test(node))
         if isinstance(node, ast.Name):
-            return self._field(node)  # a column of booleans
+            return self._noted(node, self._field(node))  # a column of booleans
         raise self._refused(node)
+
+    def _noted(self, node: ast.expr, expression: Any) -> Any:
+        self._parts.append((node, expression))
+        return expression
+
+    def misfit(self, table: Any) -> str | None:
+        """Say which part does not fit the columns of a table, and what they are."""
+        return explain_misfit(table, self._parts, self._quoted)
 
     def _comparison(self, node: ast.Compare) -> Any:
         lefts = [node.left, *node.comparators[:-1]]
-        triplets = zip(lefts, node.ops, node.comparators, strict=True)
-        return _joined([self._pair(*triplet) for triplet in triplets], operator.and_)
+        pairs = [
+            self._noted(
+                ast.Compare(left, [sign], [right]), self._pair(left, sign, right)
+            )
+            for left, sign, right in zip(lefts, node.ops, node.comparators, strict=True)
+        ]
+        return _joined(pairs, operator.and_)
 
     def _count(self, more: int) -> None:
         self._comparisons += more
@@ -338,9 +357,7 @@ class _Translator:
         raise self._refused(node, "a number, a string or a list of them")
 
     def _refused(self, node: ast.expr, wanted: str = "") -> ValueError:
-        text = ast.unparse(node)
-        for name, original in self._quoted.items():
-            text = text.replace(name, f"`{original}`")
+        text = as_written(node, self._quoted)
         if wanted:
             return ValueError(f"{text!r} stands where {wanted} is needed")
         return ValueError(

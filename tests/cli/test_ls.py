@@ -90,7 +90,7 @@ def test_a_condition_chooses_items(gulp2, gulped):
     [
         ("number >", "cannot be parsed: invalid syntax. Write it as label == "),
         ("label == 'x'", "there is no column 'label'; there are id, chunk, num_frames"),
-        ("number == 'x'", "does not fit the columns"),
+        ("number == 'x'", "number is a column of type int64 and 'x' is a string"),
         ("open('x')", "no condition that is understood"),
     ],
 )

@@ -1,0 +1,104 @@
+"""Expressions and the columns that they are for: what is met, and what does not fit."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from gulpio2._optional import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["as_written", "explain_misfit", "meets"]
+
+_SHOWN = 100  # characters of a part of a condition in a message
+
+
+def meets(table: Any, expression: Any) -> Any:
+    """Tell of each row of a table whether it meets a condition.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        A row per item.
+    expression : pyarrow.compute.Expression
+        Of its columns.
+
+    Returns
+    -------
+    pyarrow.ChunkedArray of bool
+        With nulls.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        It does not fit the columns, or gives no booleans.
+    """
+    pa, dataset = require("pyarrow"), require("pyarrow.dataset")
+    # A scan reads the columns of the condition and no others.
+    met = dataset.Scanner.from_batches(
+        table.to_batches(), schema=table.schema, columns={"met": expression}
+    ).to_table()
+    if met.schema.field("met").type != pa.bool_():
+        raise pa.ArrowInvalid(f"it gives {met.schema.field('met').type}")
+    return met.column("met")
+
+
+def explain_misfit(
+    table: Any, parts: Iterable[tuple[ast.expr, Any]], quoted: Mapping[str, str]
+) -> str | None:
+    """Say which part of a condition does not fit the columns, and what these are.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What the condition is for.
+    parts : iterable of (ast.expr, pyarrow.compute.Expression)
+        Comparisons, calls of methods and names, each with what it was turned into.
+    quoted : mapping of str to str
+        Stand-ins to the columns that were named in backticks.
+
+    Returns
+    -------
+    str or None
+        None where each part fits.
+    """
+
+    def described(node: ast.expr) -> str:
+        text = as_written(node, quoted)
+        if isinstance(node, ast.Name):
+            kind = table.schema.field(quoted.get(node.id, node.id)).type
+            return f"{text} is a column of type {kind}"
+        return f"{text} is {_kind_of(ast.literal_eval(node))}"
+
+    empty = table.slice(0, 0)
+    for node, expression in parts:
+        try:
+            meets(empty, expression)
+        except require("pyarrow").ArrowException:
+            if isinstance(node, ast.Compare):
+                sides = " and ".join(map(described, [node.left, *node.comparators]))
+                return f"in {as_written(node, quoted)}, {sides}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                what = described(node.func.value)
+                return f"in {as_written(node, quoted)}, {what}, and not of strings"
+            return f"{described(node)}, and no condition"
+    return None
+
+
+def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:
+    """Give a part of a condition as text, with its names in backticks again."""
+    text = ast.unparse(node)
+    for name, original in quoted.items():
+        text = text.replace(name, f"`{original}`")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, (list, tuple, set)):
+        kinds = sorted({_kind_of(one) for one in value})
+        return f"a list that holds {' and '.join(kinds) or 'nothing'}"
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a string" if isinstance(value, str) else "a number"
