@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -35,6 +37,8 @@ __all__ = [
     "refuse_above",
 ]
 
+_logger = logging.getLogger(__name__)
+
 Subsampling = Literal["source", "444", "422", "420"]
 
 # The quality of GulpIO2. `gulpio2.utils._JPEG_WRITE_QUALITY` is another name for it.
@@ -43,8 +47,19 @@ DEFAULT_QUALITY = 90
 
 def ceiling(pixels: int) -> int:
     """Give a ceiling of pixels; ``GULPIO2_MAX_PIXELS`` in the environment raises it."""
-    wanted = os.environ.get("GULPIO2_MAX_PIXELS", "")
-    return max(pixels, int(wanted)) if wanted.isdecimal() else pixels
+    return max(pixels, _wanted_ceiling(os.environ.get("GULPIO2_MAX_PIXELS", "")))
+
+
+@functools.lru_cache(maxsize=1)  # it tells of a wrong value once, not of each ceiling
+def _wanted_ceiling(text: str) -> int:
+    wanted = int(text) if text.isdecimal() and len(text) < 100 else 0
+    if text and not wanted:
+        _logger.warning(
+            "GULPIO2_MAX_PIXELS is %r, which is no number of pixels above 0: the "
+            "ceilings stay as they are without it. Give digits only, as 268435456",
+            text,
+        )
+    return wanted
 
 
 # Pixels. A frame that declares more is refused before memory is set aside for it: a

@@ -246,9 +246,18 @@ def test_the_ceiling_of_pixels_can_be_raised(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "factor"), [("", 1), ("1000", 1), ("x", 1), (str(2**28), 2)]
+    ("value", "factor", "is_wrong"),
+    [
+        ("", 1, False),
+        ("1000", 1, False),
+        ("x", 1, True),
+        ("0", 1, True),
+        ("-5", 1, True),
+        ("1" * 5000, 1, True),
+        (str(2**28), 2, False),
+    ],
 )
-def test_the_environment_raises_every_ceiling(value, factor):
+def test_the_environment_raises_every_ceiling(value, factor, is_wrong):
     code = (
         "from gulpio2.codecs.jpeg import MAX_PIXELS\n"
         "from gulpio2.media.limits import MAX_VIDEO_PIXELS\n"
@@ -264,3 +273,6 @@ def test_the_environment_raises_every_ceiling(value, factor):
     )
     expected = [factor * 2**27, factor * factor * 2**26]
     assert list(map(int, done.stdout.split())) == expected
+    told = f"GULPIO2_MAX_PIXELS is {value!r}, which is no number of pixels above 0"
+    assert done.stderr.count("GULPIO2_MAX_PIXELS") == done.stderr.count(told)
+    assert done.stderr.count(told) == is_wrong  # once, for all ceilings
