@@ -125,6 +125,14 @@ def scan_gmeta(data: bytes, *, where: str) -> Iterator[ScannedEntry]:
         raise UnusualMapError(f"{where}: {cause}") from cause
 
 
+def _is_text(id_: str) -> bool:
+    try:
+        id_.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class _Scanner:
     """A position in the text of a map."""
 
@@ -143,7 +151,8 @@ class _Scanner:
             if id_ in seen:
                 raise ValueError(f"{id_!r} appears twice")
             seen.add(id_)
-            id_.encode("utf-8")
+            if not _is_text(id_):
+                raise ValueError(f"the id {id_!r} holds half a character")
             begin = self._key_at
             yield self._written_entry(id_, begin) or self._entry(id_, begin)
         self._skip(_SPACE)

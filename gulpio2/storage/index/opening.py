@@ -94,7 +94,8 @@ def open_index(
     verify : bool, optional
         Whether each entry is compared with its own check before it is first used.
     of_state : numpy.ndarray, optional
-        The maps as they have to be, from `map_states`: what they say is known already.
+        The maps as they have to be, from `map_states`: what they say is known already,
+        and an index is needed.
 
     Returns
     -------
@@ -104,7 +105,8 @@ def open_index(
     Raises
     ------
     MetaFileError
-        A map is damaged, or not any more what it has to be.
+        A map is damaged, or not any more what it has to be; or there is none where one
+        is needed, as a map cannot be put into columns.
     DuplicateIdError
         Two chunks have an item of the same id.
     """
@@ -118,6 +120,11 @@ def open_index(
     try:
         return Index(folder, make, verify=verify)
     except UnusualMapError as cause:
+        if of_state is not None:
+            raise MetaFileError(
+                f"{folder} cannot be asked like a table: {cause}. Its items can be "
+                "read by their ids"
+            ) from cause
         _logger.info("%s is opened without an index: %s", folder, cause)
         return None
 
