@@ -7,6 +7,7 @@ import os
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import (
     DuplicateIdError,
     FormatError,
@@ -254,6 +255,31 @@ def test_an_id_in_two_parts_is_refused_and_nothing_is_written(tmp_path):
         merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
     assert str(tmp_path / "a") in str(caught.value)
     assert not list((tmp_path / "c").glob("*.gulp"))
+
+
+def test_a_part_of_other_settings_is_told_once_with_what_differs(tmp_path, caplog):
+    for name, quality in (("a", 90), ("b", 30), ("c", 90)):
+        settings = EncoderSettings(quality=quality)
+        adapter = Named(name, num_items=3)
+        GulpIngestor(adapter, tmp_path / name, 2, 1, encoder=settings).run()
+    a, b, c, target = (tmp_path / name for name in ("a", "b", "c", "target"))
+    merge_directories([a, c], target)
+    assert caplog.messages == []
+    merge_directories([a, b], target)
+    (text,) = caplog.messages
+    assert text.startswith(f"{b} holds frames that were ingested with other settings")
+    assert f"in {target}: quality 30 (until now 90). They are merged as they" in text
+    caplog.clear()
+    merge_directories([a, b, c], target)  # all of it is there
+    merge_directories([a, c, b], tmp_path / "new")
+    assert [message.partition(" ")[0] for message in caplog.messages] == [str(b)]
+
+
+def test_shards_of_one_run_have_no_other_settings(tmp_path, caplog):
+    parts = ingest_shards(tmp_path, 3)
+    caplog.clear()
+    merge_directories(parts, tmp_path / "merged")
+    assert caplog.messages == []
 
 
 def test_labels_that_contradict_are_refused(tmp_path):

@@ -399,8 +399,8 @@ def _plan(adapter: Any, settings: Settings) -> None:
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.directory import GulpDirectory
     from gulpio2.errors import DuplicateIdError
+    from gulpio2.format.other_settings import changed_settings, warning_of
     from gulpio2.ingest.facts import ask_for_facts
-    from gulpio2.ingest.other_settings import changed_settings, warning_of
     from gulpio2.ingest.planning import plan_run
 
     encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it

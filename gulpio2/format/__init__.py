@@ -10,9 +10,11 @@ is the specification that these modules implement.
 * `metadata`: users' metadata as JSON can hold it.
 * `edits`: a map that was edited in memory, beside what happened to it on the disk.
 * `manifest`: ``gulp.json``, how a directory was made.
+* `other_settings`: in what runs differ that are in one directory.
 * `removals`: ``deleted.json``, what was deleted and erased.
 * `checked_json`: small JSON files that carry their own check.
 * `journal`: lines that tell whether they are whole.
+* `rates`: frame rates, and what they mean.
 * `times`: frames by presentation time.
 * `selection`: what a caller asks for, as frame indices.
 * `plan`: which bytes to read together, which items to write together.

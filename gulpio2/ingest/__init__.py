@@ -5,7 +5,6 @@ Before a run
     * `duplicates`: ids that are taken, found before anything is written.
     * `shard`: a share of a run, for one of several machines.
     * `planning`: what to store, in which chunks. `completeness`: whether all is there.
-    * `other_settings`: in what the run differs from those before it.
     * `estimate`: a quick look at the space. `survey`, `surveyed`: that of a dry run.
 
 The run

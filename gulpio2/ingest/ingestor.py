@@ -21,6 +21,7 @@ from gulpio2.errors import (
     IngestSettingError,
 )
 from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
+from gulpio2.format.other_settings import changed_settings, warning_of
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.cluster import is_lost
 from gulpio2.ingest.completeness import is_complete
@@ -29,7 +30,6 @@ from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.facts import ask, ask_for_facts, count_items
 from gulpio2.ingest.jobs import Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
-from gulpio2.ingest.other_settings import changed_settings, warning_of
 from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (

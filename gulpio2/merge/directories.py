@@ -44,6 +44,7 @@ from gulpio2.merge.parts import (
     refuse_other_plans,
     refuse_repeats,
     refuse_taken,
+    warnings_of_settings,
 )
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.keeping import refresh_index
@@ -126,7 +127,9 @@ def merge_directories(
     -----
     The result of merging all shards of a run, in their order, is what the run would
     have given undivided. Where some are missing a warning is logged, and they can be
-    merged later. An interrupted merge is finished by merging again.
+    merged later. Another one tells of a part that was ingested with other settings
+    (quality, size or rate of frames) than what comes before it. An interrupted merge is
+    finished by merging again.
     """
     seen: set[Path] = set()
     for path in parts:
@@ -157,6 +160,8 @@ def merge_directories(
         present = present_chunks(found, target)
         owners = refuse_repeats(found, target, present)
         labels = merged_labels(found, target)
+        for text in warnings_of_settings(found, target, present):
+            _logger.warning("%s", text)
         listing = list_chunks(out.names())
         number = listing.next_number
         for part in found:

@@ -19,13 +19,15 @@ from gulpio2.format.layout import (
     list_chunks,
     meta_name,
 )
-from gulpio2.format.manifest import Manifest, conflicting_runs
+from gulpio2.format.manifest import Manifest, conflicting_runs, load_manifest
+from gulpio2.format.other_settings import changed_settings, warning_of_part
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Iterable, Mapping
 
+    from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
@@ -41,6 +43,7 @@ __all__ = [
     "refuse_other_plans",
     "refuse_repeats",
     "refuse_taken",
+    "warnings_of_settings",
 ]
 
 
@@ -197,3 +200,28 @@ def refuse_cut_data(part: Part, chunk: int, end: int) -> None:
 def data_path(store: Store, number: int) -> Path:
     """Give the path of a data file."""
     return Path(store.path(data_name(number)))
+
+
+def warnings_of_settings(
+    parts: Iterable[Part], target: StrPath, present: Mapping[tuple[Path, int], int]
+) -> list[str]:
+    """Say of which parts frames come that were made with other settings."""
+    out = open_store(target)
+    runs: list[Run] = []
+    if MANIFEST_NAME in out.names():
+        where = out.path(MANIFEST_NAME)
+        runs += load_manifest(out.read(MANIFEST_NAME), where=where).runs
+    told = []
+    for part in parts:
+        coming = {n for n in part.chunks if (part.path, n) not in present}
+        changes = [
+            change
+            for run in part.manifest.runs
+            if not coming.isdisjoint(run.chunks)
+            for change in changed_settings(runs, run.options, run.encoder)
+        ]
+        if changes:
+            each = {str(change): change for change in changes}.values()
+            told.append(warning_of_part(each, part.path, target))
+        runs += part.manifest.runs
+    return told

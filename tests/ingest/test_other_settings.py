@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import logging
 
-import pytest
-
 from gulpio2 import GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings
-from gulpio2.format.manifest import Run
-from gulpio2.ingest.other_settings import changed_settings
 from gulpio2.removal import delete_items
 from gulpio2.testing import FrameAdapter
 
@@ -84,22 +80,3 @@ def test_a_run_that_has_nothing_to_add_or_to_differ_from_is_quiet(tmp_path, capl
     delete_items(tmp_path, ["item0", "item1"])
     ingest(tmp_path, Sized(2), quality=80)
     assert warnings_of(caplog) == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ({"img_size": 64}, {"frame_size": 64}, []),
-        ({"img_size": 64}, {"frame_size": 32}, ["frame_size 32 (until now 64)"]),
-        ({"frame_size": 32}, {"img_size": 0},
-         ["img_size as in the source (until now 32)"]),
-        ({"frame_rate": 8}, {}, []),
-        ({}, {"frame_rate": 8}, []),
-        ({"frame_rate": "29.97"}, {"frame_rate": 29.97}, []),
-        ({"frame_rate": "each key frame"}, {"frame_rate": ["a"]},
-         ["frame_rate ['a'] (until now each key frame)"]),
-    ],
-)  # fmt: skip
-def test_settings_are_compared_by_what_they_mean(old, new, told):
-    runs = [Run("A", old, {}, "1", chunks=(0,)), Run("A", {"img_size": 1}, {}, "1", ())]
-    assert [str(change) for change in changed_settings(runs, new, {})] == told

@@ -1,11 +1,11 @@
-"""Settings in which a run differs from those whose frames its directory holds."""
+"""Settings in which runs differ whose frames are in one directory, or come into it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.media.frame_rate import parse_frame_rate
+from gulpio2.format.rates import parse_frame_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from gulpio2.format.manifest import Run
     from gulpio2.types import JsonValue, StrPath
 
-__all__ = ["SettingChange", "changed_settings", "warning_of"]
+__all__ = [
+    "SettingChange",
+    "changed_settings",
+    "warning_of",
+    "warning_of_part",
+]
 
 # What decides on the stored frames. Where they come from, and which items there are,
 # is another matter: that is what one appends for.
@@ -89,6 +94,18 @@ def warning_of(changes: Iterable[SettingChange], folder: StrPath) -> str:
         f"{folder} holds frames that were ingested with other settings: "
         f"{', '.join(map(str, changes))}. New items are added with those of this run; "
         "if all are to be alike, give the settings of before, or another folder"
+    )
+
+
+def warning_of_part(
+    changes: Iterable[SettingChange], part: StrPath, target: StrPath
+) -> str:
+    """Say the same of a directory whose chunks are merged into another."""
+    return (
+        f"{part} holds frames that were ingested with other settings than those that "
+        f"come before it in {target}: {', '.join(map(str, changes))}. They are merged "
+        "as they are; if all are to be alike, ingest its items again with the settings "
+        "of before, or merge it into another folder"
     )
 
 
