@@ -9,7 +9,7 @@ Video
     * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows
       which before they are decoded.
     * `convert`: from a decoded frame to the planes of a JPEG, by way of `planes` (pixel
-      formats and sizes), `colour` (matrix and range) and `orientation`.
+      formats), `scaling` (their sizes), `colour` (matrix and range) and `orientation`.
 
 Images
     * `images`: `ImageFrames`, image files as frames.

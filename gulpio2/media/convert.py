@@ -11,15 +11,9 @@ import numpy as np
 
 from gulpio2.media.colour import Matrix, PlaneColour, PlaneConversion, matrix_of
 from gulpio2.media.orientation import UPRIGHT, Orientation, read_orientation
-from gulpio2.media.planes import (
-    Layout,
-    PlaneReader,
-    PlaneScaler,
-    chroma_below,
-    layout_of,
-    plane_views,
-)
+from gulpio2.media.planes import Layout, PlaneReader, layout_of, plane_views
 from gulpio2.media.resize import resize_pixels, resized_shape
+from gulpio2.media.scaling import PlaneScaler, resize_chroma
 from gulpio2.types import DeferredImage, YuvFrame
 
 if TYPE_CHECKING:
@@ -226,18 +220,19 @@ class FrameConverter:
         else:
             y, u, v = self._reader.yuv(frame, layout, full_range=full)
             if first != have:
-                small = layout.chroma_shape(*first)
                 y = shrink(y, first, layout.depth)
-                u = shrink(chroma_below(u, have, first), small, layout.depth)
-                v = shrink(chroma_below(v, have, first), small, layout.depth)
+                small = layout.chroma_shape(*first)
+                shrink_chroma = self._scaler.shrink_chroma
+                u = shrink_chroma(u, have, first, small, layout.depth)
+                v = shrink_chroma(v, have, first, small, layout.depth)
             converted = self._conversion(y, u, v)
         if not grows:
             return converted
-        small = layout.chroma_shape(*shape)
+        large = layout.chroma_shape(*shape)
         return YuvFrame(
             resize_pixels(converted.y, shape),
-            resize_pixels(converted.u, small),
-            resize_pixels(converted.v, small),
+            resize_chroma(converted.u, have, shape, large),
+            resize_chroma(converted.v, have, shape, large),
         )
 
 

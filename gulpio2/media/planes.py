@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import cv2
 import numpy as np
-from av import VideoFrame
 from av.video.reformatter import ColorRange, VideoReformatter
-
-from gulpio2.media.resize import resize_pixels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Layout",
     "PlaneReader",
-    "PlaneScaler",
-    "chroma_below",
     "layout_of",
     "plane_views",
 ]
@@ -32,10 +27,7 @@ _PLANAR = re.compile(r"yuv[aj]?(420|422|444)p((9|10|12|14|16)le)?")
 _DEPTHS = (8, 9, 10, 12, 14, 16)
 # Flags of swscale (libswscale/swscale.h); PyAV names the first two, and takes numbers.
 _SWS_BILINEAR = 0x2
-_SWS_AREA = 0x20
 _SWS_EXACT = 0x40000 | 0x80000  # accurate rounding, the same on every processor
-# Columns behind the end of a row, because swscale may read some bytes too many.
-_SLACK = 32
 # Chroma samples per 64 luma samples, across and down -> the nearest subsampling that
 # JPEG planes have and that keeps all of it.
 _SUBSAMPLINGS: dict[tuple[int, int], Literal["444", "422", "420"]] = {
@@ -150,49 +142,6 @@ def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
     return views
 
 
-def chroma_below(
-    chroma: Plane, luma: tuple[int, int], new_luma: tuple[int, int]
-) -> Plane:
-    """Cut or continue a chroma plane so that it shrinks at the pace of its luma.
-
-    Half a chroma sample hangs over an odd edge. Where the old edge is even and the new
-    one odd, or the other way round, the whole plane would be squeezed by that half
-    sample, and colours would be off by up to a pixel at the far edge.
-
-    Parameters
-    ----------
-    chroma : numpy.ndarray
-        ``(h, w)``, subsampled or not.
-    luma, new_luma : tuple of int
-        Height and width of luma before and after.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the size, to the nearest sample, that is to become the new chroma plane; the
-        argument itself where it has that.
-    """
-    missing = [0, 0]
-    for axis in (0, 1):
-        have, old, new = chroma.shape[axis], luma[axis], new_luma[axis]
-        if have < old:
-            missing[axis] = round((new + 1) // 2 * old / new) - have
-    rows, columns = missing
-    if rows < 0 or columns < 0:
-        height, width = (
-            have + min(less, 0)
-            for have, less in zip(chroma.shape, missing, strict=True)
-        )
-        chroma = chroma[:height, :width]
-    if rows > 0 or columns > 0:
-        below, beside = max(rows, 0), max(columns, 0)
-        border = cv2.copyMakeBorder(
-            chroma, 0, below, 0, beside + _SLACK, cv2.BORDER_REPLICATE
-        )
-        chroma = np.asarray(border, chroma.dtype)[:, :-_SLACK]
-    return chroma
-
-
 class PlaneReader:
     """Reads frames of any pixel format; keeps its converter from frame to frame."""
 
@@ -233,49 +182,3 @@ class PlaneReader:
             interpolation=_SWS_BILINEAR | _SWS_EXACT,
             threads=1,
         )
-
-
-class PlaneScaler:
-    """Shrinks planes by their areas, several times faster than OpenCV does.
-
-    swscale's area filter is applied to each plane as if it were a grey picture, since
-    on whole frames it moves chroma by a quarter of a sample: it keeps the chroma at
-    the place that video has it, where JPEG has another. A converter is kept for each
-    pair of sizes, because setting one up takes longer than using it.
-    """
-
-    def __init__(self) -> None:
-        self._reformatters: dict[tuple[int, ...], VideoReformatter] = {}
-
-    def shrink(self, plane: Plane, shape: tuple[int, int], depth: int) -> Plane:
-        """Resize one plane to a smaller shape; the plane itself for the same one.
-
-        Parameters
-        ----------
-        plane : numpy.ndarray
-            ``(H, W)`` uint8, or uint16 above 8 bits.
-        shape : tuple of int
-            New height and width, none of them larger.
-        depth : int
-            Bits of a value.
-        """
-        height, width = plane.shape
-        if shape == (height, width):
-            return plane
-        if (2 * shape[0], 2 * shape[1]) == (height, width):
-            return resize_pixels(plane, shape)  # OpenCV has a fast way for halves
-        key = (height, width, *shape, depth)
-        reformatter = self._reformatters.get(key)
-        if reformatter is None:
-            reformatter = self._reformatters[key] = VideoReformatter()
-        picture = VideoFrame.from_numpy_buffer(
-            plane, format="gray" if depth == 8 else f"gray{depth}le"
-        )
-        smaller = reformatter.reformat(
-            picture,
-            width=shape[1],
-            height=shape[0],
-            interpolation=_SWS_AREA | _SWS_EXACT,
-            threads=1,
-        )
-        return plane_views(smaller, deep=depth > 8, count=1)[0]

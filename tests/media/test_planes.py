@@ -1,4 +1,4 @@
-"""Pixel formats are read without changing a value, and planes shrink by their areas."""
+"""Pixel formats are read without changing a value."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from av.video.reformatter import VideoReformatter
 
-from gulpio2.media.planes import (
-    PlaneReader,
-    PlaneScaler,
-    chroma_below,
-    layout_of,
-    plane_views,
-)
+from gulpio2.media.planes import PlaneReader, layout_of, plane_views
 
 
 def filled(name, height=32, width=48, seed=0):
@@ -172,82 +166,3 @@ def test_views_keep_the_memory_of_their_frame():
     del frame
     filled("yuv420p", seed=1)
     assert np.array_equal(y, before)
-
-
-# -------------------------------------------------------------- sizes
-def area_weights(size, new_size):
-    """Give the share that each old pixel has in each new one."""
-    edges = np.arange(new_size + 1) * size / new_size
-    pixels = np.arange(size)
-    low = np.maximum(edges[:-1, None], pixels)
-    high = np.minimum(edges[1:, None], pixels + 1)
-    return np.maximum(high - low, 0) * new_size / size
-
-
-@pytest.mark.parametrize("depth", [8, 10, 16])
-@pytest.mark.parametrize(
-    ("shape", "smaller"),
-    [
-        ((256, 340), (128, 170)),
-        ((240, 320), (101, 133)),
-        ((144, 256), (100, 199)),
-        ((90, 120), (30, 40)),
-        ((33, 65), (32, 64)),
-        ((64, 64), (1, 1)),
-    ],
-)
-def test_planes_shrink_by_the_areas_of_their_pixels(shape, smaller, depth):
-    rng = np.random.default_rng(0)
-    smooth = np.add.outer(np.arange(shape[0]), np.arange(shape[1])) % 200
-    dtype = np.uint8 if depth == 8 else np.uint16
-    unit = 2 ** (depth - 8)
-    # Rows are padded, as in a decoder's frame.
-    wide = np.zeros((shape[0], shape[1] + 64), dtype)
-    plane = wide[:, : shape[1]]
-    plane[:] = (smooth + rng.integers(0, 56, shape)) * unit
-    small = PlaneScaler().shrink(plane, smaller, depth)
-    rows, columns = (area_weights(a, b) for a, b in zip(shape, smaller, strict=True))
-    exact = rows @ plane.astype(float) @ columns.T
-    assert small.shape == smaller
-    assert small.dtype == dtype
-    error = (small - exact) / unit
-    assert np.sqrt(np.mean(error**2)) < 0.5
-    assert abs(error.mean()) < 0.3
-
-
-def test_a_plane_of_the_right_size_is_the_same_object():
-    plane = np.zeros((4, 6), np.uint8)
-    assert PlaneScaler().shrink(plane, (4, 6), 8) is plane
-
-
-@pytest.mark.parametrize(
-    ("luma", "chroma", "new_luma", "expected"),
-    [
-        pytest.param((96, 128), (48, 64), (48, 64), (48, 64), id="even"),
-        pytest.param((96, 128), (48, 64), (41, 54), (49, 64), id="to odd"),
-        pytest.param((720, 1280), (360, 640), (256, 455), (360, 641), id="720p"),
-        pytest.param((241, 321), (121, 161), (120, 160), (120, 160), id="from odd"),
-        pytest.param((96, 128), (96, 64), (41, 33), (96, 66), id="4:2:2"),
-        pytest.param((96, 128), (96, 128), (41, 33), (96, 128), id="4:4:4"),
-    ],
-)
-def test_chroma_is_cut_or_continued_at_an_odd_edge(luma, chroma, new_luma, expected):
-    plane = np.arange(chroma[0] * chroma[1], dtype=np.uint16).reshape(chroma)
-    fitted = chroma_below(plane, luma, new_luma)
-    assert fitted.shape == expected
-    rows, columns = (min(a, b) for a, b in zip(chroma, expected, strict=True))
-    assert np.array_equal(fitted[:rows, :columns], plane[:rows, :columns])
-    assert fitted[-1, -1] == plane[rows - 1, columns - 1]
-    assert (fitted is plane) == (chroma == expected)
-
-
-@pytest.mark.parametrize("width", [453, 454, 455, 456])
-def test_a_colour_edge_stays_at_its_place_when_planes_shrink(width):
-    luma, new_luma = (720, 1280), (256, width)
-    chroma = np.zeros((360, 640), np.uint8)
-    chroma[:, 630:] = 200  # luma columns 1260 to 1280
-    fitted = chroma_below(chroma, luma, new_luma)
-    small = PlaneScaler().shrink(fitted, (128, (width + 1) // 2), 8)
-    # Where the edge is, in luma columns of the small picture.
-    edge = 2 * (small.shape[1] - small[0].astype(float).sum() / 200)
-    assert abs(edge - 1260 * width / 1280) < 0.7

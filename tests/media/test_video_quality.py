@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import av
+import cv2
 import numpy as np
 import pytest
 import simplejpeg
 
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.media.video import VideoFrames
 
 QUALITY = 90
@@ -123,6 +125,50 @@ def test_matrices_ranges_depths_and_subsamplings(
     comparison = Comparison(path, exact_rgb, psnr)
     comparison.check()
     assert np.mean(comparison.stored) > 37
+
+
+@pytest.mark.parametrize("pix_fmt", ["yuv420p", "yuv422p", "yuv444p"])
+@pytest.mark.parametrize(
+    ("size", "short_edge"),
+    [
+        pytest.param((96, 128), 48, id="half"),
+        pytest.param((96, 127), 64, id="from odd to even"),
+        pytest.param((96, 128), 64, id="to odd"),
+        pytest.param((48, 48), 47, id="slightly smaller"),
+        pytest.param((34, 272), 33, id="slightly smaller, wide"),
+        pytest.param((60, 80), 64, id="larger and odd"),
+        pytest.param((54, 245), 101, id="larger, from odd to even"),
+        pytest.param((95, 127), 101, id="larger, from odd to odd"),
+    ],
+)
+def test_resized_frames(
+    tmp_path, write_video, pictures, exact_rgb, decode_all, psnr, pix_fmt, size,
+    short_edge,
+):  # fmt: skip
+    drawn = pictures(1, *size)
+    # Edges of strong colours beside what is smooth: they show where chroma is.
+    drawn[0][:, size[1] * 3 // 4 :, 0] //= 4
+    path = write_video(
+        tmp_path / "a.mkv", drawn, codec="ffv1", pix_fmt=pix_fmt, full_range=False
+    )
+    image: Any = next(iter(VideoFrames(path, frame_size=short_edge).stored())).image
+    height, width = image.y.shape
+    smaller = height <= size[0] and width <= size[1]
+    wanted = cv2.resize(
+        exact_rgb(decode_all(path)[0]),
+        (width, height),
+        interpolation=cv2.INTER_AREA if smaller else cv2.INTER_LINEAR,
+    )
+    ours = decoded(encode_frame(image, EncoderSettings(quality=QUALITY)))
+    theirs = decoded(
+        simplejpeg.encode_jpeg(
+            np.rint(wanted).astype(np.uint8),
+            quality=QUALITY,
+            colorsubsampling=image.subsampling,
+        )
+    )
+    assert psnr(ours, wanted) > psnr(theirs, wanted) - 1
+    assert np.abs((ours - wanted).mean((0, 1))).max() <= 1
 
 
 @pytest.mark.parametrize("matrix", [1, 6])
