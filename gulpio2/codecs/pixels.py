@@ -163,21 +163,46 @@ def cmyk_to_rgb(cmyk: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 def resample_plane(
     plane: npt.NDArray[np.uint8], shape: tuple[int, int]
 ) -> npt.NDArray[np.uint8]:
-    """Resize a chroma plane: the mean of what is covered, or the value that covers.
+    """Double or halve the edges of a chroma plane, for another subsampling.
 
     Parameters
     ----------
     plane : numpy.ndarray
         ``(h, w)`` uint8.
     shape : (int, int)
-        Rows and columns to be.
+        Rows and columns to be: as many as there are, half of them, rounded up, or
+        twice as many, or one less than that.
 
     Returns
     -------
     numpy.ndarray
-        Of `shape`, uint8, C-contiguous.
+        Of `shape`, uint8, with adjacent columns: linear between samples where it grows,
+        and the mean of two where it shrinks.
+
+    Notes
+    -----
+    A sample that hangs over an odd edge of the picture is cut, or the last one counts
+    for the place beside it, so that all others stay where their pixels are.
     """
     import cv2
 
-    resized = cv2.resize(plane, shape[::-1], interpolation=cv2.INTER_AREA)
-    return np.asarray(resized, np.uint8)
+    factors = [
+        0.5 if want < have else 2.0 if want > have else 1.0
+        for have, want in zip(plane.shape, shape, strict=True)
+    ]
+    below, beside = (
+        have % 2 if factor < 1 else 0
+        for have, factor in zip(plane.shape, factors, strict=True)
+    )
+    if below or beside:
+        border = cv2.copyMakeBorder(plane, 0, below, 0, beside, cv2.BORDER_REPLICATE)
+        plane = np.asarray(border, np.uint8)
+    columns, rows = (round(factors[i] * plane.shape[i]) for i in (1, 0))
+    # Half way between two samples linear is faster, but rounds every half up.
+    grows = max(factors) > 1
+    resized = cv2.resize(
+        plane,
+        (columns, rows),
+        interpolation=cv2.INTER_LINEAR if grows else cv2.INTER_AREA,
+    )
+    return np.asarray(resized, np.uint8)[: shape[0], : shape[1]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cv2
 import numpy as np
 
+from gulpio2.codecs.pixels import resample_plane
 from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:
@@ -67,28 +68,22 @@ class Orientation(NamedTuple):
         Notes
         -----
         4:2:2 turned by 90 degrees has full rows and half the columns' height, which
-        no frame may have: its chroma is doubled to 4:4:4. Where an odd edge is
+        no frame may have: its chroma is doubled to 4:4:4 before. Where an odd edge is
         reversed, half a chroma sample hung over its far end; chroma is moved by that
         half sample, so that it stays with its luma.
         """
         if self == UPRIGHT:
             return frame
-        y = self.apply(frame.y)
-        u, v = (self._apply_to_chroma(c, frame) for c in (frame.u, frame.v))
+        u, v = frame.u, frame.v
         if self.transpose and frame.subsampling == "422":
-            size = y.shape[::-1]
-            u, v = (
-                np.asarray(
-                    cv2.resize(c, size, interpolation=cv2.INTER_LINEAR), np.uint8
-                )
-                for c in (u, v)
-            )
-        return YuvFrame(y, u, v)
+            u, v = (resample_plane(c, frame.y.shape) for c in (u, v))
+        y = self.apply(frame.y)
+        return YuvFrame(y, *(self._apply_to_chroma(c, frame.y.shape) for c in (u, v)))
 
     def _apply_to_chroma(
-        self, plane: npt.NDArray[np.uint8], frame: YuvFrame
+        self, plane: npt.NDArray[np.uint8], luma: tuple[int, int]
     ) -> npt.NDArray[np.uint8]:
-        height, width = frame.y.shape
+        height, width = luma
         odd_y = plane.shape[0] * 2 == height + 1
         odd_x = plane.shape[1] * 2 == width + 1
         turned = self.apply(plane)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import subprocess
 
+import cv2
 import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
-from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.codecs.pixels import (
+    cmyk_to_rgb,
+    resample_plane,
+    sixteen_to_eight_bits,
+    to_storable,
+)
 from gulpio2.errors import AdapterContractError
+from gulpio2.media.colour import to_rgb
+from gulpio2.types import YuvFrame
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 8, 3)).astype(np.uint8)
 GREY = RGB[..., 0].copy()
@@ -145,6 +155,85 @@ def test_inverted_cmyk_is_ink_times_black():
     cmyk = np.array([[[255, 255, 255, 255], [0, 255, 255, 255], [255, 128, 0, 128]]])
     expected = [[[255, 255, 255], [0, 255, 255], [128, 64, 0]]]
     assert cmyk_to_rgb(cmyk.astype(np.uint8)).tolist() == expected
+
+
+def samples(count, luma):
+    """Give the values of a slope at chroma samples for so many pixels, or for each."""
+    places = np.arange(count) * (1 if count == luma else 2) + (count != luma) * 0.5
+    return 20 + 6 * places
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("edge", [30, 31, 1, 2])
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_chroma_sample_stays_at_its_place_in_another_subsampling(axis, edge, grows):
+    half = (edge + 1) // 2
+    have, want = (half, edge) if grows else (edge, half)
+    line = np.rint(samples(have, edge)).astype(np.uint8)
+    plane = np.repeat(line[:, None], 6, 1) if axis == 0 else np.repeat(line[None], 6, 0)
+    shape = (want, 6) if axis == 0 else (6, want)
+    resampled = resample_plane(plane, shape)
+    assert resampled.shape == shape
+    assert resampled.dtype == np.uint8
+    off = np.abs(resampled.mean(1 - axis) - samples(want, edge))
+    # At the ends there is nothing to lie between, or nothing to average with.
+    assert off[1:-1].max(initial=0) <= 0.5
+    assert off.max() <= 3
+
+
+def test_chroma_that_is_halved_keeps_its_mean():
+    plane = np.random.default_rng(0).integers(0, 256, (64, 64)).astype(np.uint8)
+    for shape in ((64, 32), (32, 64)):
+        assert abs(resample_plane(plane, shape).mean() - plane.mean()) < 0.05
+
+
+@pytest.mark.parametrize("size", [(95, 127), (96, 128), (34, 53)])
+@pytest.mark.parametrize(
+    ("have", "want"),
+    [("420", "444"), ("420", "422"), ("422", "444"), ("422", "420"), ("444", "422"),
+     ("444", "420")],
+)  # fmt: skip
+def test_another_subsampling_is_as_good_as_that_of_the_exact_picture(have, want, size):
+    y, x = np.mgrid[: size[0], : size[1]]
+    image = np.stack(
+        [
+            128 + 90 * np.sin(6.3 * x / size[1]),
+            128 + 90 * np.cos(6.3 * y / size[0]),
+            128 + 90 * np.sin(6.3 * (x / size[1] + y / size[0])),
+        ],
+        -1,
+    )
+    exactly = {"fastdct": False, "fastupsample": False}
+    settings = {"quality": 90, "colorsubsampling": want}
+    frame = planes_of(image, have)
+    exact = to_rgb(frame).astype(float)
+    best = simplejpeg.decode_jpeg(
+        simplejpeg.encode_jpeg(exact.astype(np.uint8), **settings), **exactly
+    )
+    stored = simplejpeg.decode_jpeg(
+        encode_frame(frame, EncoderSettings(quality=90, subsampling=want)), **exactly
+    )
+    noise, least = (np.mean((one - exact) ** 2) for one in (stored, best))
+    assert 10 * np.log10(noise / least) < 1
+    assert np.abs((stored - exact).mean((0, 1))).max() < 1
+
+
+def planes_of(rgb, subsampling):
+    """Convert RGB to planes; chroma is the mean of the pixels that it stands for."""
+    ycc = cv2.cvtColor(np.rint(rgb).astype(np.uint8), cv2.COLOR_RGB2YCrCb)
+    y, v, u = (np.ascontiguousarray(ycc[..., i]) for i in range(3))
+    down = 2 if subsampling == "420" else 1
+    across = 1 if subsampling == "444" else 2
+    height, width = y.shape
+    u, v = (
+        np.rint(
+            np.pad(c, ((0, height % down), (0, width % across)), "edge")
+            .reshape(-(-height // down), down, -(-width // across), across)
+            .mean((1, 3))
+        ).astype(np.uint8)
+        for c in (u, v)
+    )
+    return YuvFrame(y, u, v)
 
 
 def test_pillow_and_opencv_are_not_imported(python):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import av
+import cv2
 import numpy as np
 import pytest
 
@@ -86,6 +87,27 @@ def test_4_2_2_turned_by_90_degrees_becomes_4_4_4(turned):
     assert (upright[0].subsampling, frame.subsampling) == ("422", "444")
     assert frame.u.shape == frame.y.shape == (64, 40)
     assert np.abs(frame.u[::2].mean() - upright[0].u.mean()) < 0.5
+
+
+@pytest.mark.parametrize("size", [(40, 64), (41, 65), (40, 65), (41, 64)])
+@pytest.mark.parametrize(
+    ("matrix", "expected", "rotation"),
+    [turn for turn in TURNS if turn.values[2] in (90, -90)],
+)
+def test_4_2_2_keeps_its_colours_where_they_are_when_it_is_turned(
+    size, matrix, expected, rotation, pictures, psnr
+):
+    from gulpio2.media.colour import to_rgb
+
+    rgb = cv2.cvtColor(pictures(1, *size)[0], cv2.COLOR_RGB2YCrCb)
+    y, v, u = (np.ascontiguousarray(rgb[..., i]) for i in range(3))
+    frame = YuvFrame(y, *(np.ascontiguousarray(c[:, ::2]) for c in (u, v)))
+    assert frame.subsampling == "422"
+    a, b, c, d = matrix
+    turned = Orientation(transpose=True, flip_x=c < 0, flip_y=b < 0)
+    after = to_rgb(turned.apply_to_planes(frame))
+    assert (turned.rotation, a, d) == (rotation, 0, 0)
+    assert psnr(after, expected(to_rgb(frame))) > 44
 
 
 def test_the_short_edge_is_that_of_the_picture_as_shown(turned):
