@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,9 @@ def test_edits_here_and_there_are_joined(folder, indexed, here, there, expected)
         assert chunk.read_jpegs(id_) == new_chunk(folder).read_jpegs(id_)
 
 
-def test_what_was_deleted_here_and_grew_there_comes_back(folder):
-    chunk = new_chunk(folder)
+@pytest.mark.parametrize("indexed", [False, True])
+def test_what_was_deleted_here_and_grew_there_comes_back(folder, indexed):
+    (chunk,) = GulpDirectory(folder, indexed=indexed).chunks()
     del chunk.meta_dict["b"]
     rename(chunk.meta_dict, "a", "z")
     append_elsewhere(folder, ("a", {}, JPEGS[6:7]), ("b", {}, JPEGS[7:8]))
@@ -112,6 +114,83 @@ def test_what_was_deleted_here_and_grew_there_comes_back(folder):
     assert chunk.read_jpegs("b") == [*JPEGS[3:5], JPEGS[7]]
     assert chunk.read_jpegs("a") == [*JPEGS[:3], JPEGS[6]]
     assert chunk.read_jpegs("z") == JPEGS[:3]
+
+
+def closed(directory: GulpDirectory) -> GulpDirectory:
+    """Close a directory, which goes on with what the maps say by then."""
+    directory.close()
+    return directory
+
+
+def sent(directory: Any) -> Any:
+    """Send a directory to another process."""
+    return pickle.loads(pickle.dumps(directory))
+
+
+def edit_metadata(entries: Any) -> None:
+    """Edit an entry that stays in its place."""
+    label(entries, "a")
+
+
+def replace_entry(entries: Any) -> None:
+    """Put another entry in the place of one."""
+    entry = json.loads(json.dumps(entries["a"]))
+    entry["meta_data"][0]["label"] = "new"
+    entries["a"] = entry
+
+
+def delete_entry(entries: Any) -> None:
+    """Delete an entry that nobody has looked at."""
+    del entries["a"]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [(edit_metadata, "new"), (replace_entry, "new"), (delete_entry, "old")],
+)
+@pytest.mark.parametrize(
+    "between",
+    [closed, sent, lambda d: sent(closed(d)), lambda d: sent(sent(d))],
+    ids=["closed", "sent", "both", "twice"],
+)
+@pytest.mark.parametrize("odd", [False, True], ids=["usual", "odd"])
+def test_an_edit_is_joined_with_what_it_was_made_of_long_ago(
+    folder, indexed, edit, expected, between, odd
+):
+    if odd:  # an entry of which the index keeps no more than where it is
+        path = folder / "meta_0.gmeta"
+        entries = json.loads(path.read_bytes())
+        entries["a"]["more"] = "of another program"
+        path.write_text(json.dumps(entries))
+    directory = GulpDirectory(folder, indexed=indexed)
+    (chunk,) = directory.chunks()
+    edit(chunk.meta_dict)
+    append_elsewhere(folder, ("a", {"more": 1}, Timed([120])))
+    directory = between(directory)
+    (chunk,) = directory.chunks()
+    with chunk.open("ab"):
+        pass
+    assert labels(folder)["a"] == expected
+    assert new_chunk(folder).read_jpegs("a") == [*JPEGS[:3], JPEGS[0]]
+    assert len(entry_of(folder, "a")["meta_data"]) == 2
+    assert set(problems(folder)) <= LEFT | {"unknown-key"}
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_an_edit_of_a_view_that_was_sent_is_joined(folder, close):
+    view = GulpDirectory(folder, indexed=True).view(["b", "a"])
+    (part,) = view.chunks()
+    label(part.meta_dict, "b")
+    append_elsewhere(folder, ("b", {"more": 1}, JPEGS[6:7]))
+    if close:
+        view.close()
+    (part,) = sent(view).chunks()
+    with part.open("ab"):
+        pass
+    assert labels(folder) == {"a": "old", "b": "new", "c": None}
+    assert new_chunk(folder).read_jpegs("b") == [*JPEGS[3:5], JPEGS[6]]
+    assert problems(folder) == []
 
 
 def test_an_id_that_was_added_on_both_sides_is_refused(folder):

@@ -14,6 +14,7 @@ each row, when it is first used, against the map that it was made from.
 * `exact`: numbers compared with its columns as Python does.
 * `fitting`: what an expression gives of its rows, and why it may not fit its columns.
 * `entries`, `lazy`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.
+* `held`: columns that are searched for an id.
 * `index`: ids, rows and spans for readers.
 * `composing`: what the maps say, and as much of an old index as holds.
 * `taking_in`: the map of a chunk brought up to date before it is written.

@@ -238,7 +238,7 @@ class IndexedEntry(OrderedDict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy as an ordinary mapping."""
-        return OrderedDict, (list(self.items()),)
+        return OrderedDict, (list(self.items()),), vars(self) or None
 
 
 # Not frozen, which would make it slow to make, for each clip.
@@ -310,6 +310,13 @@ class IndexRecord:
             crc32 = self.extras(where).crc32
             return [int(crc32[index]) for index in indices] if len(crc32) else None
         return None
+
+    def lasting(self) -> IndexRecord:
+        """Give a record whose entry stays what it is now, whatever the map says."""
+        if not self.columns.flags.item(self.row) & IRREGULAR:
+            return self
+        text = self.read_text(self.columns, self.row)
+        return IndexRecord(self.columns, self.row, lambda _columns, _row: text)
 
     @property
     def _meta_text(self) -> bytes:

@@ -6,28 +6,27 @@ import logging
 import os
 import threading
 import weakref
-from bisect import bisect_left
-from functools import cached_property
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from gulpio2.errors import MetaFileError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.storage.handles import read_once
-from gulpio2.storage.index.columns import arrays_crc32, hash_id, ids_crc32
+from gulpio2.storage.index.columns import hash_id
 from gulpio2.storage.index.entries import (
     IndexRecord,
     find_entry,
     is_unchanged,
 )
+from gulpio2.storage.index.held import Held
 from gulpio2.storage.index.table import make_table
 
 if TYPE_CHECKING:
     from collections import OrderedDict
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import ExitStack
 
     from gulpio2.storage.index.columns import Columns, IndexContent
 
@@ -36,7 +35,6 @@ __all__ = ["Held", "Index"]
 _logger = logging.getLogger(__name__)
 # Ids that are Python objects at the same time while all are gone through.
 _BLOCK = 4096
-_HASH_BITS = 64
 
 # As in `gulpio2.storage.handles`: a forked child gets locks that nobody holds.
 _indexes: weakref.WeakSet[Index] = weakref.WeakSet()
@@ -48,70 +46,6 @@ def _renew_locks() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_locks)
-
-
-class Held:
-    """Content that can be searched, and which of it has been checked."""
-
-    def __init__(self, content: IndexContent, mapped: bool) -> None:  # noqa: FBT001  # of a pair
-        self.content = content
-        self.columns: Columns = content.columns
-        self.mapped = mapped
-        # Views give Python's own integers, three times as fast as arrays.
-        self._hashes = content.lookup.hashes.data
-        self._rows = content.lookup.rows.data
-        self._id_bounds = self.columns.id_bounds.data
-        self._id_text = self.columns.id_text.data
-        # Hashes are spread evenly, so that the place of one is known but for chance:
-        # six standard deviations of a binomial distribution.
-        self._reach = 3 * int(len(self.columns) ** 0.5) + 8
-        # A bit per row. Its pages come into being as rows are used.
-        self.seen = np.zeros(len(self.columns) // 8 + 1, np.uint8).data
-        self.ids_are_right = self.lookup_is_right = not mapped
-        self.table: Any = None
-
-    @cached_property
-    def chunk_rows(self) -> dict[int, range]:
-        """Chunk number to rows, in numeric order."""
-        found: dict[int, range] = {}
-        start = 0
-        for number, num_items in self.content.chunks[:, (0, 4)].tolist():
-            found[number] = range(start, start + num_items)
-            start += num_items
-        return found
-
-    def search(self, key: bytes, wanted: int) -> int | None:
-        """Find the row of an id by its bytes and their hash."""
-        hashes, rows, bounds = self._hashes, self._rows, self._id_bounds
-        end = len(hashes)
-        guess = wanted * end >> _HASH_BITS
-        low, high = max(guess - self._reach, 0), min(guess + self._reach, end)
-        at = bisect_left(hashes, wanted, low, high)
-        if (at == low and low) or (at == high and high < end):
-            at = bisect_left(hashes, wanted)  # beyond its place: once in a lifetime
-        while at < end and hashes[at] == wanted:
-            row: int = rows[at]
-            if row >= 0 and self._id_text[bounds[row] : bounds[row + 1]] == key:
-                return row
-            at += 1
-        return None
-
-    def check_ids(self) -> bool:
-        """Check the column of ids as a whole, once."""
-        if not self.ids_are_right:
-            found = ids_crc32(self.columns)
-            self.ids_are_right = found == self.content.crc32.get("ids")
-        return self.ids_are_right
-
-    def check_lookup(self) -> bool:
-        """Check ids and lookup as a whole, once."""
-        if not self.lookup_is_right:
-            lookup = self.content.lookup
-            found = arrays_crc32(lookup.hashes, lookup.rows)
-            self.lookup_is_right = (
-                found == self.content.crc32.get("lookup") and self.check_ids()
-            )
-        return self.lookup_is_right
 
 
 class Index:
@@ -130,7 +64,8 @@ class Index:
     Attributes
     ----------
     entries : dict
-        Id to the entries that were handed out, which may have been changed since.
+        Id to the entries that were handed out, which may have been changed since. What
+        each was made of is kept with it, for `first_entry`.
 
     Notes
     -----
@@ -150,6 +85,7 @@ class Index:
         self.folder = folder
         self.verify = verify
         self.entries: dict[str, OrderedDict[str, Any]] = {}
+        self._first: dict[str, IndexRecord | None] = {}
         self._make = make
         self._lock = threading.Lock()
         self._loaded: Held | None = None
@@ -290,18 +226,55 @@ class Index:
             record = self.record(id_)
             if record is None:
                 return None
+            if keep:
+                record = self._first.setdefault(id_, record.lasting()) or record
             entry = record.entry
             if keep:
                 entry = self.entries.setdefault(id_, entry)
         return entry
 
+    def first_entry(self, id_: str) -> Mapping[str, Any] | None:
+        """Give what an entry that was handed out was made of; of others, what is now.
+
+        Raises
+        ------
+        MetaFileError
+            It is not known any more.
+        """
+        if id_ not in self._first and id_ in self.entries:
+            first = _first_of(self.entries[id_])
+            if first is not None:
+                return first
+        record = self._first.get(id_) or self.record(id_)
+        return None if record is None else record.entry
+
+    def forget_first(self, ids: Iterable[str], undo: ExitStack) -> None:
+        """Have entries that were written since count as made of what is now."""
+        handed_out = [id_ for id_ in ids if id_ in self.entries]
+        known = {id_: self._first[id_] for id_ in handed_out if id_ in self._first}
+
+        def restore() -> None:
+            for id_ in handed_out:
+                del self._first[id_]
+            self._first.update(known)
+
+        undo.callback(restore)
+        self._first.update(dict.fromkeys(handed_out))
+
     def changed_entries(self) -> dict[str, OrderedDict[str, Any]]:
-        """Give the entries that are not any more as the maps have them."""
+        """Give the entries that are not any more as the maps have them.
+
+        What each was made of goes along when it is pickled.
+        """
         changed = {}
         for id_, entry in self.entries.items():
-            record = self.record(id_)
-            if record is None or not is_unchanged(entry, record):
+            unchanged, record = False, self.record(id_)
+            with suppress(MetaFileError):  # it has changed on the disk
+                unchanged = record is not None and is_unchanged(entry, record)
+            if not unchanged:
                 changed[id_] = entry
+                if id_ in self._first:
+                    _set_first(entry, self._first[id_])
         return changed
 
     # --- trust ---------------------------------------------------------------------
@@ -395,3 +368,16 @@ class Index:
         with self._lock:
             if self._loaded is not None and self._loaded.mapped:
                 self._loaded = None
+
+
+def _set_first(entry: OrderedDict[str, Any], record: IndexRecord | None) -> None:
+    """Have an entry take along what it was made of where it is pickled."""
+    if record is not None:
+        entry.first = record.entry  # type: ignore[attr-defined]
+    elif _first_of(entry) is not None:
+        del entry.first  # type: ignore[attr-defined]
+
+
+def _first_of(entry: Any) -> OrderedDict[str, Any] | None:
+    """Give what `_set_first` has noted, here or where the entry comes from."""
+    return getattr(entry, "first", None)

@@ -81,11 +81,11 @@ class LazyDict(OrderedDict[K, V]):
             return False
         return True
 
-    def changes(self) -> tuple[dict[Any, Any], dict[Any, Any], set[Any]]:
+    def changes(self) -> tuple[Any, ...]:
         """Give what was assigned to stored keys, to others, and what was deleted."""
         return self._put, self._added, self._gone
 
-    def apply(self, changes: tuple[dict[Any, Any], dict[Any, Any], set[Any]]) -> None:
+    def apply(self, changes: tuple[Any, ...]) -> None:
         """Take over what was changed in another of this kind."""
         self._put, self._added, self._gone = changes
 

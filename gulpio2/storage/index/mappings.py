@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gulpio2.errors import MetaFileError
 from gulpio2.storage.index.lazy import LazyDict
 
 if TYPE_CHECKING:
@@ -36,6 +38,50 @@ class _ByItem(LazyDict[str, V]):
 
 class Entries(_ByItem[Any]):
     """Id to entry, of all chunks: ``merged_meta_dict``."""
+
+    def __init__(self, index: Index) -> None:
+        super().__init__(index)
+        # What keys stood for that were assigned to or deleted, before that was done.
+        self._first: dict[str, Mapping[str, Any] | None] = {}
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Keep an entry from now on."""
+        self._note(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        """Forget an entry."""
+        self._note(key)
+        super().__delitem__(key)
+
+    def _note(self, key: Any) -> None:
+        if isinstance(key, str) and key not in self._first and self._has_stored(key):
+            with suppress(MetaFileError):
+                self._first[key] = self.index.first_entry(key)
+
+    def first_entry(self, key: str) -> Mapping[str, Any] | None:
+        """Give what the map had of an item before it was changed in memory.
+
+        Returns
+        -------
+        mapping or None
+            None where it had none, or it is not known any more.
+        """
+        if key in self._first:
+            return self._first[key]
+        with suppress(MetaFileError):
+            return self.index.first_entry(key) if self._has_stored(key) else None
+        return None
+
+    def changes(self) -> tuple[Any, ...]:
+        """Give what was assigned and deleted, and what had been there before."""
+        return *super().changes(), self._first
+
+    def apply(self, changes: tuple[Any, ...]) -> None:
+        """Take over what was changed in another of this kind."""
+        *parts, first = changes
+        super().apply(tuple(parts))
+        self._first = first
 
     def _stored(self, key: Any, *, keep: bool) -> Any:
         if isinstance(key, str):

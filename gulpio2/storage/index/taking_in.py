@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError
 from gulpio2.format.edits import Snapshot, take_in
 from gulpio2.storage.index.mappings import Entries
 
@@ -55,6 +54,7 @@ def taken_in(
         new = [id_ for id_ in plain if id_ not in known and mine._has_stored(id_)]
         known.update((id_, plain[id_]) for id_ in new)
         undo.callback(lambda: [known.pop(id_, None) for id_ in new])
+        mine.index.forget_first(plain, undo)
         return plain
     if base is None:  # frames are hardly edited: where they differ, others appended
         base = {
@@ -68,7 +68,7 @@ def taken_in(
 
 def _handed_out(entries: Entries) -> dict[str, Any]:
     """Give the entries that somebody has, and may have edited."""
-    put, added, _ = entries.changes()
+    put, added, *_ = entries.changes()
     known = {**entries.index.entries, **put, **added}
     return {id_: known[id_] for id_ in entries if id_ in known}
 
@@ -82,7 +82,8 @@ def _detached(
     """
     taken = _handed_out(entries)
     mine: OrderedDict[str, Any] = OrderedDict()
-    base: dict[str, Any] = {id_: disk.get(id_) for id_ in entries.changes()[2]}
+    gone = entries.changes()[2]
+    base: dict[str, Any] = {id_: entries.first_entry(id_) for id_ in gone}
     for id_ in entries:
         if id_ not in taken:
             base[id_] = disk.get(id_)
@@ -90,10 +91,7 @@ def _detached(
                 mine[id_] = disk[id_]
             continue
         mine[id_] = taken[id_]
-        record = entries.index.record(id_) if entries._has_stored(id_) else None
-        if record is not None:
-            try:
-                base[id_] = record.entry
-            except MetaFileError:  # it has changed on the disk, which then wins
-                base[id_] = taken[id_]
+        if entries._has_stored(id_):
+            # Where it is not known any more the disk wins.
+            base[id_] = entries.first_entry(id_) or taken[id_]
     return mine, base

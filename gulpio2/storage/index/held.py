@@ -1,0 +1,82 @@
+"""Columns that can be searched for an id, checked as a whole when that is needed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.storage.index.columns import arrays_crc32, ids_crc32
+
+if TYPE_CHECKING:
+    from gulpio2.storage.index.columns import Columns, IndexContent
+
+__all__ = ["Held"]
+
+_HASH_BITS = 64
+
+
+class Held:
+    """Content that can be searched, and which of it has been checked."""
+
+    def __init__(self, content: IndexContent, mapped: bool) -> None:  # noqa: FBT001  # of a pair
+        self.content = content
+        self.columns: Columns = content.columns
+        self.mapped = mapped
+        # Views give Python's own integers, three times as fast as arrays.
+        self._hashes = content.lookup.hashes.data
+        self._rows = content.lookup.rows.data
+        self._id_bounds = self.columns.id_bounds.data
+        self._id_text = self.columns.id_text.data
+        # Hashes are spread evenly, so that the place of one is known but for chance:
+        # six standard deviations of a binomial distribution.
+        self._reach = 3 * int(len(self.columns) ** 0.5) + 8
+        # A bit per row. Its pages come into being as rows are used.
+        self.seen = np.zeros(len(self.columns) // 8 + 1, np.uint8).data
+        self.ids_are_right = self.lookup_is_right = not mapped
+        self.table: Any = None
+
+    @cached_property
+    def chunk_rows(self) -> dict[int, range]:
+        """Chunk number to rows, in numeric order."""
+        found: dict[int, range] = {}
+        start = 0
+        for number, num_items in self.content.chunks[:, (0, 4)].tolist():
+            found[number] = range(start, start + num_items)
+            start += num_items
+        return found
+
+    def search(self, key: bytes, wanted: int) -> int | None:
+        """Find the row of an id by its bytes and their hash."""
+        hashes, rows, bounds = self._hashes, self._rows, self._id_bounds
+        end = len(hashes)
+        guess = wanted * end >> _HASH_BITS
+        low, high = max(guess - self._reach, 0), min(guess + self._reach, end)
+        at = bisect_left(hashes, wanted, low, high)
+        if (at == low and low) or (at == high and high < end):
+            at = bisect_left(hashes, wanted)  # beyond its place: once in a lifetime
+        while at < end and hashes[at] == wanted:
+            row: int = rows[at]
+            if row >= 0 and self._id_text[bounds[row] : bounds[row + 1]] == key:
+                return row
+            at += 1
+        return None
+
+    def check_ids(self) -> bool:
+        """Check the column of ids as a whole, once."""
+        if not self.ids_are_right:
+            found = ids_crc32(self.columns)
+            self.ids_are_right = found == self.content.crc32.get("ids")
+        return self.ids_are_right
+
+    def check_lookup(self) -> bool:
+        """Check ids and lookup as a whole, once."""
+        if not self.lookup_is_right:
+            lookup = self.content.lookup
+            found = arrays_crc32(lookup.hashes, lookup.rows)
+            self.lookup_is_right = (
+                found == self.content.crc32.get("lookup") and self.check_ids()
+            )
+        return self.lookup_is_right
