@@ -16,6 +16,7 @@ from gulpio2.errors import (
     with_article,
 )
 from gulpio2.format.checksum import crc32_of
+from gulpio2.format.edits import check_ids
 from gulpio2.format.entry import (
     EXTRAS_KEY,
     GrowingExtras,
@@ -382,6 +383,7 @@ class ChunkAppender:
         try:
             if self._sealed.keys() == self.meta_dict.keys():
                 return join_gmeta({id_: self._sealed[id_] for id_ in self.meta_dict})
+            check_ids(self.meta_dict)
             return dump_gmeta(self.finished_map())
         except (KeyError, TypeError, ValueError, RecursionError) as cause:
             if isinstance(cause, GulpError):

@@ -141,15 +141,30 @@ def test_nothing_of_an_index_is_made_where_nothing_was_edited(folder, monkeypatc
         (lambda e: e["a"].pop("meta_data"), "cannot be written as JSON: 'meta_data'"),
         (lambda e: e.update(a=None), "cannot be written as JSON"),
         (lambda e: label(e, "a", {1}), r"item 'a' .*\(at `\$\.label`\)"),
+        (lambda e: e.update({"7": e["b"], 7: e["a"]}), "item 7 .* an item '7' as well"),
+        (lambda e: e.update({True: e["b"], "true": e["a"]}), "item True .* 'true' as"),
+        (lambda e: e.update({(7,): e["b"]}), "cannot be written as JSON: keys must"),
     ],
 )
 def test_what_nobody_could_read_is_refused_before_it_is_written(folder, edit, message):
     expected = content(folder)
     chunk = new_chunk(folder)
     edit(chunk.meta_dict)
+    ids = list(chunk.meta_dict)
     with pytest.raises(AdapterContractError, match=message), chunk.open("ab"):
         pass
     assert content(folder) == expected
+    assert list(chunk.meta_dict) == ids
+
+
+def test_ids_that_are_numbers_are_strings_on_the_disk(folder):
+    chunk = new_chunk(folder)
+    rename(chunk.meta_dict, "a", 7)  # type: ignore[arg-type]  # as clients do
+    with chunk.open("ab"):
+        chunk.append("8", {}, JPEGS[:1])
+    assert list(labels(folder)) == ["b", "c", "7", "8"]
+    assert new_chunk(folder).read_jpegs("7") == JPEGS[:3]
+    assert problems(folder) == []
 
 
 # --- a block that fails -------------------------------------------------------------

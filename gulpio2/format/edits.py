@@ -14,7 +14,12 @@ from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import ChunkMismatchError, DuplicateIdError, MetaFileError
+from gulpio2.errors import (
+    AdapterContractError,
+    ChunkMismatchError,
+    DuplicateIdError,
+    MetaFileError,
+)
 from gulpio2.format.entry import (
     EXTRAS_KEY,
     checked_extras,
@@ -24,9 +29,9 @@ from gulpio2.format.entry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
-__all__ = ["Origins", "Snapshot", "take_in"]
+__all__ = ["Origins", "Snapshot", "check_ids", "take_in"]
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -45,6 +50,28 @@ def _replace(entry: MutableMapping[str, Any], content: Mapping[str, Any]) -> Non
     """Change an entry that others hold too."""
     entry.clear()
     entry.update(content)
+
+
+def check_ids(ids: Collection[Any]) -> None:
+    """Refuse ids that are one in JSON, which makes strings of numbers.
+
+    Raises
+    ------
+    AdapterContractError
+        There are such, like 7 and "7": nobody could read the map any more.
+    """
+    odd = [id_ for id_ in ids if not isinstance(id_, str)]
+    if not odd:
+        return
+    names = {id_ for id_ in ids if isinstance(id_, str)}
+    for id_ in odd:
+        (name,) = json.loads(json.dumps({id_: None}))
+        if name in names:
+            raise AdapterContractError(
+                f"item {id_!r} of the map in memory: there is an item {name!r} as "
+                "well, and in JSON both have this id. Rename one of them"
+            )
+        names.add(name)
 
 
 class Snapshot:
