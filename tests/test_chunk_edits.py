@@ -207,6 +207,33 @@ def test_after_an_error_memory_is_what_it_was(folder, indexed, changed):
     assert problems(folder) == []
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("more", [False, True], ids=["same", "edited again"])
+def test_an_edit_that_was_flushed_before_an_error_is_not_doubled(folder, indexed, more):
+    (chunk,) = GulpDirectory(folder, indexed=indexed).chunks()
+    entry = chunk.meta_dict["b"]
+    entry["meta_data"].append({"note": 1})
+    entry["frame_info"].append(entry["frame_info"][0])
+
+    def flush_and_fail() -> None:
+        with chunk.open("ab"):
+            chunk.flush()
+            raise StopError
+
+    with pytest.raises(StopError):
+        flush_and_fail()
+    if more:
+        label(chunk.meta_dict, "b")
+    with chunk.open("ab"):
+        pass
+    assert new_chunk(folder).read_jpegs("b") == [*JPEGS[3:5], JPEGS[3]]
+    assert [meta.get("label") for meta in entry_of(folder, "b")["meta_data"]] == [
+        "new" if more else "old",
+        None,
+    ]
+    assert set(problems(folder)) <= LEFT | {"overlap"}
+
+
 # --- checks of edited entries -------------------------------------------------------
 
 

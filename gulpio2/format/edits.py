@@ -206,10 +206,13 @@ def _merge(
 
 def _joined(mine: list[Any], base: list[Any], disk: list[Any]) -> list[Any] | None:
     """Join changes of a list that others append to; None where both changed it."""
-    if _same(mine, base):
+    if _same(mine, base) or _same(mine, disk):
         return disk
     if _same(disk[: len(base)], base):
-        return mine + disk[len(base) :]
+        # What was added alike is there once: a flush here may have written it.
+        added = mine[len(base) :]
+        alike = len(added) if _same(disk[len(base) : len(mine)], added) else 0
+        return mine + disk[len(base) + alike :]
     return None
 
 
