@@ -16,12 +16,9 @@ from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import (
     ChunkMismatchError,
     ItemNotFoundError,
-    MetaFileError,
     StorageError,
 )
 from gulpio2.format.edits import Origins
-from gulpio2.format.entry import verify_entry
-from gulpio2.format.gmeta import validate_entry
 from gulpio2.item import StoredItem, record_of
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import ChunkSession
@@ -261,11 +258,13 @@ class GulpChunk(ReadingVerbs):
             raise StorageError(None, f"{self.data_file_path} is open already")
         with ExitStack() as undo:
             undo.callback(vars(self).update, meta_dict=self.meta_dict, _base=self._base)
+            before: dict[str, Any] = {}
             if extend:
-                self._take_in(undo)
+                before = self._take_in(undo)
             else:
                 self.meta_dict, self._base = OrderedDict(), b""
             session = self._begin_session(extend=extend)
+            session.appender.origins = self._origins(before)
             self._session, self.fp = session, session.writer
             try:
                 yield
@@ -279,15 +278,19 @@ class GulpChunk(ReadingVerbs):
                 self._session = self.fp = None
                 self._handles.close()
 
-    def _take_in(self, undo: ExitStack) -> None:
-        """Bring the map in memory up to date with the one on the disk."""
+    def _take_in(self, undo: ExitStack) -> dict[str, Any]:
+        """Bring the map in memory up to date; give what it was made of, if needed."""
         remember(self.meta_dict, undo)
         if self._base is not None and self._map_file.read() == self._base:
-            return
+            return {}
         disk, data = self._load_map()
         base = None if self._base is None else self._map_file.parse(self._base)
-        self.meta_dict = taken_in(self.meta_dict, base, disk, undo)
+        self.meta_dict, before = taken_in(self.meta_dict, base, disk, undo)
         self._base = data
+        return before
+
+    def _origins(self, before: dict[str, Any]) -> Origins:
+        return Origins(partial(self._map_file.parse, self._base), before)
 
     def _begin_session(self, *, extend: bool) -> ChunkSession:
         path = follow_link(self.data_file_path)
@@ -344,7 +347,7 @@ class GulpChunk(ReadingVerbs):
         appender = self._session.appender
         appender.meta_dict = self.meta_dict  # another may have been put there
         if appender.origins is None:
-            appender.origins = Origins(partial(self._map_file.parse, self._base))
+            appender.origins = self._origins({})
         if type(self.serializer).dump is not JSONSerializer.dump:
             appender.dump = self._map_file.dumped
         return self._session
@@ -360,22 +363,7 @@ class GulpChunk(ReadingVerbs):
 
     def _load_map(self) -> tuple[OrderedDict[str, Any], bytes | None]:
         """Read the map; give its bytes too, if they can be read."""
-        loaded, data = self._map_file.load()
-        if not isinstance(loaded, dict):
-            raise MetaFileError(
-                f"{self.meta_file_path}: holds no object. Run `gulp2 check` on its "
-                "directory"
-            )
-        for id_, entry in loaded.items():
-            if fault := validate_entry(entry):
-                raise MetaFileError(
-                    f"{self.meta_file_path}: item {id_!r}: {fault}. Run `gulp2 check` "
-                    "on its directory for a full list"
-                )
-            if self.verify:
-                where = f"{self.meta_file_path}: item {id_!r}"
-                verify_entry(id_, entry, where=where)
-        return OrderedDict(loaded), data
+        return self._map_file.load_checked(verify=self.verify)
 
     def __repr__(self) -> str:
         """Show the file and the number of items."""

@@ -224,6 +224,53 @@ def test_frames_that_the_chunk_has_no_more_are_not_spoken_of(folder):
     assert list(chunk.meta_dict) == ["z"]
 
 
+def turn_round(entries: Any, id_: str) -> None:
+    """Rename an item to "z", and play it backwards."""
+    rename(entries, id_, "z")
+    entries["z"]["frame_info"].reverse()
+
+
+@pytest.mark.parametrize("part", [False, True], ids=["chunk", "part"])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_renamed_item_keeps_the_checksums_of_one_that_grew(folder, indexed, part):
+    directory = GulpDirectory(folder, indexed=indexed)
+    (chunk,) = directory.view(["a", "b"]).chunks() if part else directory.chunks()
+    turn_round(chunk.meta_dict, "a")
+    append_elsewhere(folder, ("a", {}, Timed([120])))
+    with chunk.open("ab"):
+        pass
+    stored = new_chunk(folder, verify=True)
+    assert stored.read_jpegs("z") == JPEGS[2::-1]
+    assert stored.read_jpegs("a") == [*JPEGS[:3], JPEGS[0]]
+    extras = stored.item("z").extras
+    if part and not indexed:  # nobody knows what its map was made of
+        assert "gulp2" not in entry_of(folder, "z")
+    else:
+        assert (len(extras.crc32), extras.pts) == (3, (80, 40, 0))
+    assert set(problems(folder)) <= LEFT | {"overlap"}
+
+
+@pytest.mark.parametrize("part", [False, True], ids=["chunk", "part"])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_an_edit_that_is_made_twice_at_once_keeps_right_checksums(
+    folder, indexed, part
+):
+    directory = GulpDirectory(folder, indexed=indexed)
+    (chunk,) = directory.view(["a", "b"]).chunks() if part else directory.chunks()
+    other = new_chunk(folder)
+    for one in (chunk, other):
+        turn_round(one.meta_dict, "a")
+    with other.open("ab"):
+        pass
+    with chunk.open("ab"):
+        pass
+    stored = new_chunk(folder, verify=True)
+    assert stored.read_jpegs("z") == JPEGS[2::-1]
+    extras = stored.item("z").extras
+    assert (len(extras.crc32), extras.pts) == (3, (80, 40, 0))
+    assert set(problems(folder)) <= LEFT
+
+
 def test_a_chunk_of_a_view_keeps_what_the_view_has_not(folder):
     for indexed in (False, True):
         directory = GulpDirectory(folder, indexed=indexed)

@@ -223,20 +223,29 @@ class Origins:
     ----------
     read : callable
         Reads the map; it is called if an entry does not fit its check.
+    before : mapping, optional
+        What entries were made of that the map has no more, or not so: others have
+        changed it, and edited ones are still as they were before.
     """
 
-    def __init__(self, read: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Mapping[str, Any]],
+        before: Mapping[str, Any] | None = None,
+    ) -> None:
         self._read = read
+        self._before = before or {}
 
     @cached_property
     def _entries(self) -> Mapping[str, Any]:
         return self._read()
 
     @cached_property
-    def _id_of_check(self) -> dict[str, str]:
+    def _by_check(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
         return {
-            str(entry[EXTRAS_KEY].get("check")): id_
-            for id_, entry in self._entries.items()
+            str(entry[EXTRAS_KEY].get("check")): (id_, entry)
+            for entries in (self._before, self._entries)
+            for id_, entry in entries.items()
             if EXTRAS_KEY in entry
         }
 
@@ -268,7 +277,7 @@ class Origins:
             old_id, old = origin
             if (old_id == id_ and _same(entry, old)) or not _is_sound(old_id, old):
                 return extras
-        moved = _moved_extras(entry, entry if origin is None else origin[1])
+        moved = None if origin is None else _moved_extras(entry, origin[1])
         if moved is None:
             return None
         return checked_extras(id_, {**entry, EXTRAS_KEY: moved})
@@ -277,12 +286,13 @@ class Origins:
         self, id_: str, extras: Mapping[str, Any]
     ) -> tuple[str, Mapping[str, Any]] | None:
         """Find what an entry was, by its check: it may have got another id."""
-        own = self._entries.get(id_, {}).get(EXTRAS_KEY)
-        old_id = id_
-        if own is None or own.get("check") != extras.get("check"):
-            old_id = self._id_of_check.get(str(extras.get("check")), id_)
-        old = self._entries.get(old_id, {})
-        return (old_id, old) if EXTRAS_KEY in old else None
+        own = self._entries.get(id_, {})
+        check = extras.get("check")
+        if EXTRAS_KEY in own and own[EXTRAS_KEY].get("check") == check:
+            return id_, own
+        if check is not None and str(check) in self._by_check:
+            return self._by_check[str(check)]
+        return (id_, own) if EXTRAS_KEY in own else None
 
 
 def _is_sound(id_: str, entry: Mapping[str, Any]) -> bool:
@@ -305,8 +315,9 @@ def _moved_extras(
     frames = [_place(info) for info in entry["frame_info"]]
     if len(known.crc32) != len(before):
         return None
-    if frames == before:
-        return dict(entry[EXTRAS_KEY])
+    own: dict[str, Any] = entry[EXTRAS_KEY]
+    if frames == before and own.get("crc32") == old[EXTRAS_KEY].get("crc32"):
+        return dict(own)
     index_of = {place: index for index, place in enumerate(before)}
     if not index_of.keys() >= set(frames):
         return None

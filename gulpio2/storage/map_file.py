@@ -7,8 +7,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gulpio2.errors import StorageError
-from gulpio2.format.gmeta import load_ordered_json
+from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.format.entry import verify_entry
+from gulpio2.format.gmeta import load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import LocalStore, follow_link, new_token
@@ -54,6 +55,31 @@ class MapFile:
         with suppress(StorageError):  # it may be no file, but what a client has there
             before = self.read()
         return self.serializer.load(str(self.path)), before
+
+    def load_checked(
+        self, *, verify: bool
+    ) -> tuple[OrderedDict[str, Any], bytes | None]:
+        """Give a map that readers can use, and its bytes if they can be read.
+
+        Raises
+        ------
+        MetaFileError
+            It is none; or, where asked for, an entry does not fit its check.
+        """
+        loaded, data = self.load()
+        if not isinstance(loaded, dict):
+            raise MetaFileError(
+                f"{self.path}: holds no object. Run `gulp2 check` on its directory"
+            )
+        for id_, entry in loaded.items():
+            if fault := validate_entry(entry):
+                raise MetaFileError(
+                    f"{self.path}: item {id_!r}: {fault}. Run `gulp2 check` on its "
+                    "directory for a full list"
+                )
+            if verify:
+                verify_entry(id_, entry, where=f"{self.path}: item {id_!r}")
+        return OrderedDict(loaded), data
 
     def parse(self, data: bytes | None) -> Any:
         """Give what it said when these were its bytes."""

@@ -32,8 +32,8 @@ def taken_in(
     base: Mapping[str, Any] | None,
     disk: Mapping[str, Any],
     undo: ExitStack,
-) -> Any:
-    """Give a map that was brought up to date; see `gulpio2.format.edits.take_in`.
+) -> tuple[Any, dict[str, Any]]:
+    """Bring a map up to date; see `gulpio2.format.edits.take_in`.
 
     Parameters
     ----------
@@ -46,6 +46,13 @@ def taken_in(
         What is on the disk.
     undo : ExitStack
         Is told how to let the other maps be as they were.
+
+    Returns
+    -------
+    taken_in : mutable mapping
+        The map to go on with.
+    before : dict
+        What its entries were made of, as far as that is known.
     """
     if isinstance(mine, Entries):
         plain, base = _detached(mine, disk)
@@ -55,7 +62,14 @@ def taken_in(
         known.update((id_, plain[id_]) for id_ in new)
         undo.callback(lambda: [known.pop(id_, None) for id_ in new])
         mine.index.forget_first(plain, undo)
-        return plain
+        # What is a part of a map in memory may be edited from now on.
+        before = {
+            id_: entry
+            for id_, entry in base.items()
+            if not any(entry is e for e in (None, disk.get(id_), plain.get(id_)))
+        }
+        return plain, before
+    before = {} if base is None else dict(base)
     if base is None:  # frames are hardly edited: where they differ, others appended
         base = {
             id_: {**disk[id_], "frame_info": entry["frame_info"]}
@@ -63,7 +77,7 @@ def taken_in(
             if id_ in disk
         }
     take_in(mine, base, disk)
-    return mine
+    return mine, before
 
 
 def _handed_out(entries: Entries) -> dict[str, Any]:
