@@ -220,7 +220,7 @@ class GulpChunk(ReadingVerbs):
             Another flag.
         ChunkMismatchError
             "ab", and the data file is missing while the map has items; or the chunk has
-            changed, and no longer has the frames of an item added in memory.
+            changed, and no longer has the frames of an item added or edited in memory.
         DuplicateIdError
             "ab", and items of the same id were added in memory and on the disk.
         StorageError

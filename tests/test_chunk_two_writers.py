@@ -11,6 +11,7 @@ import pytest
 
 from gulpio2 import GulpDirectory
 from gulpio2.errors import ChunkMismatchError, DuplicateIdError
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from tests.chunks import (
     JPEGS,
@@ -222,6 +223,54 @@ def test_frames_that_the_chunk_has_no_more_are_not_spoken_of(folder):
         pytest.fail("opened")
     assert content(folder) == expected
     assert list(chunk.meta_dict) == ["z"]
+
+
+def take_the_place(entries: Any) -> None:
+    """Have "b" stand for the frames of "a"."""
+    del entries["b"]
+    rename(entries, "a", "b")
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        take_the_place,
+        lambda e: e["b"]["frame_info"].extend(e["a"]["frame_info"]),
+        lambda e: e.update(b=e["a"]),
+    ],
+    ids=["renamed", "joined", "assigned"],
+)
+def test_frames_that_were_erased_are_not_spoken_of_under_another_id(
+    folder, indexed, edit
+):
+    (chunk,) = GulpDirectory(folder, indexed=indexed).chunks()
+    edit(chunk.meta_dict)
+    ids = list(chunk.meta_dict)
+    delete_items(folder, ["a"])
+    compact_directory(folder)
+    expected = content(folder)
+    with (
+        pytest.raises(ChunkMismatchError, match=r"'b' was changed .* any more"),
+        chunk.open("ab"),
+    ):
+        pytest.fail("opened")
+    assert content(folder) == expected
+    assert list(chunk.meta_dict) == ids
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_edits_go_on_where_frames_were_moved(folder, indexed):
+    (chunk,) = GulpDirectory(folder, indexed=indexed).chunks()
+    label(chunk.meta_dict, "b")
+    chunk.meta_dict["c"]["frame_info"].extend([])
+    delete_items(folder, ["a"])
+    compact_directory(folder)
+    with chunk.open("ab"):
+        pass
+    assert labels(folder) == {"b": "new", "c": None}
+    assert new_chunk(folder).read_jpegs("b") == JPEGS[3:5]
+    assert set(problems(folder)) <= LEFT
 
 
 def turn_round(entries: Any, id_: str) -> None:

@@ -27,9 +27,10 @@ from gulpio2.format.entry import (
     dump_extras,
     load_extras,
 )
+from gulpio2.format.gmeta import validate_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
 
 __all__ = ["Origins", "Snapshot", "check_ids", "take_in"]
 
@@ -143,11 +144,11 @@ def take_in(
     DuplicateIdError
         An id was added on both sides, for different items.
     ChunkMismatchError
-        What was added here has frames that the map on the disk does not have any more.
+        What was added or edited here has frames that the map on the disk does not have
+        any more.
     """
     for id_ in [id_ for id_ in mine if id_ in base and id_ not in disk]:
         del mine[id_]
-    _check_added([id_ for id_ in mine if id_ not in disk], mine, disk)
     for id_, entry in disk.items():
         if id_ not in mine:
             if id_ not in base or not _same(base[id_], entry):
@@ -159,19 +160,27 @@ def take_in(
                 f"item {id_!r} was added to the map in memory, and another one of that "
                 "id to the chunk on the disk. Rename it in memory"
             )
+    _check_places(mine, disk)
 
 
-def _check_added(
-    added: Iterable[str], mine: Mapping[str, Any], disk: Mapping[str, Any]
-) -> None:
+def _check_places(mine: Mapping[str, Any], disk: Mapping[str, Any]) -> None:
     """Refuse items whose places in the data file may hold something else by now."""
     known: set[tuple[int, ...]] | None = None
-    for id_ in added:
+    for id_, entry in mine.items():
+        there = disk.get(id_)
+        if entry is there or not isinstance(entry, Mapping):
+            continue
+        if there is not None and entry.get("frame_info") == there["frame_info"]:
+            continue
+        plain = {**entry}
+        if validate_entry(plain):  # which is said when it would be written
+            continue
         if known is None:
             known = {_place(info) for e in disk.values() for info in e["frame_info"]}
-        if not known.issuperset(map(_place, mine[id_]["frame_info"])):
+        if not known.issuperset(map(_place, plain["frame_info"])):
+            change = "added to" if there is None else "changed in"
             raise ChunkMismatchError(
-                f"item {id_!r} was added to the map in memory, and the chunk on the "
+                f"item {id_!r} was {change} the map in memory, and the chunk on the "
                 "disk has changed: it does not have its frames any more. Remove it"
             )
 
