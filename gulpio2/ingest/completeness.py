@@ -41,7 +41,8 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
         if REMOVALS_NAME in open_store(folder).names():
             # What was deleted is not missing, and once it is erased has no name.
             return runs[-1].plan in (None, run.plan)
-        return not _lacks_any(directory, plan)
+        same_ids = runs[-1].plan == run.plan
+        return not _lacks_any(directory, plan, same_ids=same_ids)
 
 
 def _is_alike(old: Run, new: Run) -> bool:
@@ -62,12 +63,17 @@ def _has_share(old: Run, new: Run) -> bool:
     )
 
 
-def _lacks_any(directory: GulpDirectory, plan: RunPlan) -> bool:
+def _lacks_any(directory: GulpDirectory, plan: RunPlan, *, same_ids: bool) -> bool:
     """Tell whether an id is neither stored nor known to have failed."""
     failed = failed_positions(open_store(directory.output_dir))
+    # At the position of an item that failed may be another one now, unless all ids are
+    # those of the run: then the adapter gave an id that it does not list.
+    positions = {position for position, id_ in failed if same_ids or id_ is None}
     ids = plan.ids or ()
     return any(
-        ids[position] not in directory and position not in failed
+        ids[position] not in directory
+        and position not in positions
+        and (position, ids[position]) not in failed
         for task in plan.tasks
         for position in task.positions()
     )

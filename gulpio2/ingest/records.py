@@ -151,11 +151,15 @@ def write_records(
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
 
 
-def failed_positions(store: Store) -> frozenset[int]:
-    """Give the positions in the adapter that the last ingest could not store."""
+def failed_positions(store: Store) -> frozenset[tuple[int, str | None]]:
+    """Give what the last ingest could not store, by position in the adapter and id.
+
+    The id is None where the adapter failed before it gave one.
+    """
     try:
         lines = store.read(FAILURES_NAME).splitlines()
-        return frozenset(int(json.loads(line)["position"]) for line in lines)
+        failures = [json.loads(line) for line in lines]
+        return frozenset((int(each["position"]), each["id"]) for each in failures)
     except FileNotFoundError:
         return frozenset()
     except (ValueError, KeyError, TypeError, RecursionError):

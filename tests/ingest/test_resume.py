@@ -171,6 +171,38 @@ def test_a_complete_run_with_a_failed_item_is_complete(tmp_path):
     assert content(tmp_path) == before
 
 
+def test_another_item_in_the_place_of_one_that_failed_is_stored(tmp_path):
+    class Failing(Files):
+        def item_ids(self):
+            return list(self.names)
+
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                yield {**item, "frames": []} if item["id"] == "bad" else item
+
+    options: Any = {"resume": True, "on_duplicate": "skip"}
+    GulpIngestor(Failing(["a", "bad", "c", "d"]), tmp_path, 2, 1).run()
+    mended = Failing(["a", "best", "c", "d"])
+    report = GulpIngestor(mended, tmp_path, 2, 1, **options).run()
+    assert (report.items, report.skipped) == (1, 3)
+    assert sorted(GulpDirectory(tmp_path).chunk_lookup) == ["a", "best", "c", "d"]
+    assert GulpIngestor(mended, tmp_path, 2, 1, **options).run().skipped == 0
+
+
+def test_an_item_that_failed_for_an_id_that_is_not_listed_is_no_new_one(tmp_path):
+    class Renaming(Files):
+        def item_ids(self):
+            return list(self.names)
+
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                yield {**item, "id": "x"} if item["id"] == "b" else item
+
+    adapter = Renaming(["a", "b", "c"])
+    assert len(GulpIngestor(adapter, tmp_path, 2, 1).run().failures) == 1
+    assert GulpIngestor(adapter, tmp_path, 2, 1, resume=True).run().failures == []
+
+
 class Fewer(FrameAdapter):
     """One that leaves an item out, and counts it."""
 
