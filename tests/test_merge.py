@@ -238,6 +238,62 @@ def test_a_merge_that_is_killed_anywhere_is_finished_by_merging_again(tmp_path, 
     assert number > 30
 
 
+class Labelled(FrameAdapter):
+    """Items of one label."""
+
+    def label_mapping(self):
+        return {"cat": 0}
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """Merge two parts, up to the first chunk of three, and give them."""
+    parts = [tmp_path / "a", tmp_path / "b"]
+    GulpIngestor(Labelled(num_items=4), parts[0], 2, 1).run()
+    GulpIngestor(Named("other", num_items=2), parts[1], 2, 1).run()
+
+    def stop(**_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        merge_directories(parts, tmp_path / "out", progress=stop)
+    return parts
+
+
+def test_a_merge_that_is_interrupted_has_its_labels_and_is_told_by_a_check(
+    stopped, tmp_path
+):
+    assert len(GulpDirectory(tmp_path / "out")) == 2
+    assert (tmp_path / "out" / "label2idx.json").exists()
+    problems = check_directory(tmp_path / "out", deep=True).problems
+    assert [problem.code for problem in problems] == ["unfinished-ingest"]
+    assert merge_directories(stopped, tmp_path / "out").items == 4
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+    merge_directories(stopped, tmp_path / "whole")
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("options", [{}, {"resume": True}, {"on_duplicate": "skip"}])
+def test_nothing_is_ingested_before_a_merge_is_finished(stopped, tmp_path, options):
+    before = content(tmp_path / "out")
+    adapter = Named("new", num_items=2)
+    with pytest.raises(IngestError, match="a merge into this folder was not finished"):
+        GulpIngestor(adapter, tmp_path / "out", 2, 1, **options).run()
+    assert content(tmp_path / "out") == before
+
+
+def test_a_part_that_is_left_out_when_a_merge_is_finished_is_named(
+    stopped, tmp_path, caplog
+):
+    merge_directories(stopped[1:], tmp_path / "out")
+    (record,) = caplog.records
+    assert f"{stopped[0]} was being merged into" in record.getMessage()
+    caplog.clear()
+    assert merge_directories(stopped, tmp_path / "out").items == 2
+    assert not caplog.records
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+
+
 def test_what_failed_in_a_part_is_listed_once_however_often_it_is_merged(tmp_path):
     parts = ingest_shards(tmp_path, 2, num_items=8)
     GulpIngestor(Named("other", num_items=4, bad=[1, 2]), tmp_path / "o", 2, 1).run()

@@ -114,7 +114,10 @@ def test_an_id_that_comes_while_parts_are_merged_is_refused(tmp_path, at_copy):
     at_copy(append)
     with pytest.raises(DuplicateIdError, match="'other' is in"):
         merge_directories(parts, tmp_path / "out", link=False)
-    assert check_directory(tmp_path / "out", deep=True).problems == []
+    (problem,) = check_directory(tmp_path / "out", deep=True).problems
+    assert problem.code == "unfinished-ingest"
+    with pytest.raises(IngestError, match=r"the merge into .* was not finished"):
+        merge_directories([tmp_path / "out"], tmp_path / "further")
 
 
 def append_to_new(folder, id_):

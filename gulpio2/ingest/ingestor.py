@@ -39,7 +39,7 @@ from gulpio2.ingest.records import (
     write_records,
 )
 from gulpio2.ingest.report import IngestReport, tell_with
-from gulpio2.ingest.resuming import refuse_other_tasks
+from gulpio2.ingest.resuming import refuse_other_tasks, refuse_unfinished_merge
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
@@ -230,7 +230,8 @@ class GulpIngestor:
         IngestSettingError
             The adapter has no items.
         IngestError
-            A worker died, or what is to be resumed had other arguments.
+            A worker died, what is to be resumed had other arguments, or a merge into
+            the folder was not finished.
         DuplicateIdError
             Ids are taken, and `on_duplicate` is "raise".
         LockedError
@@ -260,6 +261,7 @@ class GulpIngestor:
         self._first_error = None
         self._failures_noted = 0
         with store.lock():
+            refuse_unfinished_merge(store)
             arguments = self._arguments(facts)
             journal = RunJournal(store, arguments)
             resumed = self.resume and journal.take_up()

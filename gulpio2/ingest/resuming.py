@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
+from gulpio2.format.journal import load_lines
+from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.ingest.items import place_items
+from gulpio2.storage.base import read_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from gulpio2.ingest.planning import RunPlan
+    from gulpio2.storage.base import Store
     from gulpio2.types import Adapter
 
-__all__ = ["refuse_other_items", "refuse_other_tasks"]
+__all__ = ["refuse_other_items", "refuse_other_tasks", "refuse_unfinished_merge"]
 
 # Tasks that are looked at, spread over those that are finished: one more file before
 # them all, or an order by chance, moves every one.
@@ -89,3 +93,20 @@ def refuse_other_items(
                     "without resuming: what was committed stays. (With item_ids() an "
                     "adapter lets this be seen for every item)"
                 )
+
+
+def refuse_unfinished_merge(store: Store) -> None:
+    """Refuse to store anything between the chunks of a merge.
+
+    Raises
+    ------
+    IngestError
+        One was interrupted, and has left a journal as `gulpio2.merge` writes it.
+    """
+    lines, _ = load_lines(read_if_there(store, JOURNAL_NAME) or b"")
+    if lines and isinstance(lines[0], dict) and "merge" in lines[0]:
+        raise IngestError(
+            f"a merge into this folder was not finished ({store.path(JOURNAL_NAME)}). "
+            "Finish it (gulp2 merge with the same parts) before ingesting. To leave it "
+            "unfinished, remove that file"
+        )

@@ -34,6 +34,7 @@ from gulpio2.format.manifest import (
 )
 from gulpio2.merge.parts import (
     Part,
+    begin_merge,
     data_path,
     end_of,
     merged_labels,
@@ -44,16 +45,17 @@ from gulpio2.merge.parts import (
     refuse_other_plans,
     refuse_repeats,
     refuse_taken,
+    unfinished_merge,
     warnings_of_settings,
 )
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.keeping import refresh_index
-from gulpio2.storage.leftovers import remove_leftovers
+from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
 from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
@@ -129,7 +131,8 @@ def merge_directories(
     have given undivided. Where some are missing a warning is logged, and they can be
     merged later. Another one tells of a part that was ingested with other settings
     (quality, size or rate of frames) than what comes before it. An interrupted merge is
-    finished by merging again.
+    finished by merging again; until then it has a journal, as an ingest has, and a
+    check tells of it.
     """
     seen: set[Path] = set()
     for path in parts:
@@ -148,14 +151,18 @@ def merge_directories(
         found = [open_part(stack, Path(path)) for path in parts]
         out.make()
         stack.enter_context(out.lock())
-        if JOURNAL_NAME in out.names():
+        interrupted = unfinished_merge(out)
+        if interrupted is None and JOURNAL_NAME in out.names():
             raise IngestError(
                 f"the ingest into {target} was not finished, and would go on where the "
                 "merged chunks are put. Finish it (gulp2 ingest ... --resume) before "
                 "merging"
             )
-        remove_leftovers(out)
+        remove_partials(out)
         report = MergeReport()
+        # What an earlier merge was to bring, and this one is.
+        given = {str(place) for place in seen}
+        brought = sorted(given.union(interrupted or ()))
         refuse_other_plans(found, target)
         present = present_chunks(found, target)
         owners = refuse_repeats(found, target, present)
@@ -176,6 +183,8 @@ def merge_directories(
                 refuse_taken({*entries}.difference(ids), part, owners)
                 end = end_of(entries)
                 refuse_cut_data(part, chunk, end)
+                if not report.chunks:
+                    _begin(out, target, brought, labels)
                 free = _brought_before(part, chunk, end, out, listing.data_only)
                 if free is None:
                     free, number = number, number + 1
@@ -189,10 +198,18 @@ def merge_directories(
                 report.chunks.append(free)
                 if progress is not None:
                     progress(items=len(entries))
-        if labels:
-            write_label_file(target, labels)
+        if not report.chunks:
+            _begin(out, target, brought, labels)
         report.missing = _write_records(found, out, target)
         refresh_index(target)
+        out.remove(JOURNAL_NAME)
+    for path in sorted({*brought} - given):
+        _logger.warning(
+            "%s was being merged into %s when that was interrupted, and is not among "
+            "the parts now. Merge it again, or it may lack items",
+            path,
+            target,
+        )
     if report.missing:
         _logger.warning(
             "%s lacks shares of what was ingested: %s. Merge them into it too",
@@ -200,6 +217,15 @@ def merge_directories(
             ", ".join(report.missing),
         )
     return report
+
+
+def _begin(
+    out: Store, target: StrPath, parts: Iterable[str], labels: dict[str, int]
+) -> None:
+    """Note that a merge is under way, and write what its chunks rely on."""
+    begin_merge(out, parts)
+    if labels:
+        write_label_file(target, labels)
 
 
 def _brought_before(

@@ -10,6 +10,7 @@ from gulpio2.adapters.labels import merge_labels, read_label_file
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.gmeta import load_gmeta
+from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     LABELS_NAME,
@@ -21,6 +22,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs, load_manifest
 from gulpio2.format.other_settings import changed_settings, warning_of_part
+from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Part",
+    "begin_merge",
     "data_path",
     "end_of",
     "merged_labels",
@@ -43,8 +46,12 @@ __all__ = [
     "refuse_other_plans",
     "refuse_repeats",
     "refuse_taken",
+    "unfinished_merge",
     "warnings_of_settings",
 ]
+
+# In the journal of a merge, which gulpio2.ingest.resuming knows as well.
+_MERGE_KEY = "merge"
 
 
 @dataclass(slots=True)
@@ -72,6 +79,11 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
             f"{path} is no gulp directory: it holds no chunk. Leave it out, or give "
             "the folder that was ingested into"
         )
+    if unfinished_merge(store) is not None:
+        raise IngestError(
+            f"the merge into {path} was not finished. Finish it (gulp2 merge with the "
+            "same parts) before merging"
+        )
     if JOURNAL_NAME in names:
         raise IngestError(
             f"the ingest into {path} was not finished. Finish it (gulp2 ingest ... "
@@ -89,6 +101,23 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
         manifest = directory.manifest
     chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
     return Part(path, store, manifest, chunks)
+
+
+def begin_merge(store: Store, parts: Iterable[str]) -> None:
+    """Note in the target that these are being merged, as an ingest does by a journal.
+
+    A check then tells of it, and no ingest is put between the chunks.
+    """
+    store.write_atomically(JOURNAL_NAME, dump_line({_MERGE_KEY: list(parts)}))
+
+
+def unfinished_merge(store: Store) -> list[str] | None:
+    """Give the parts of a merge that was interrupted; None where there was none."""
+    lines, _ = load_lines(read_if_there(store, JOURNAL_NAME) or b"")
+    try:
+        return [str(path) for path in lines[0][_MERGE_KEY]]
+    except (LookupError, TypeError):
+        return None
 
 
 def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int], int]:
