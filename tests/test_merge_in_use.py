@@ -9,7 +9,7 @@ import gulpio2.merge.directories
 import gulpio2.storage.links
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError, LockedError
-from gulpio2.format.layout import JOURNAL_NAME
+from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 from gulpio2.merge import merge_directories
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
@@ -85,6 +85,38 @@ def test_such_a_merge_that_is_killed_is_finished_by_merging_again(tmp_path):
         merge_directories([part], target)
         assert content(target) == content(tmp_path / "whole")
     assert number > 5
+
+
+@pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+def test_a_merge_that_is_killed_is_finished_where_the_part_has_grown(tmp_path, link):
+    part = make(tmp_path / "part", num_items=4)
+    for number in range(1, 100):
+        target = tmp_path / f"killed{number}"
+
+        def killed(target=target, number=number):
+            kill_at_operation(number)
+            merge_directories([part], target, link=link)
+
+        if os.WIFEXITED(in_child(killed)):
+            break
+        listing = list_chunks(open_store(target).names())
+        if listing.data_only == (1,):
+            append_to(part, f"more{number}", number=1)
+            merge_directories([part], target, link=link)
+            assert check_directory(target, deep=True).problems == []
+            assert f"more{number}" in GulpDirectory(target)
+            break
+    assert listing.data_only == (1,)
+
+
+def test_a_data_file_that_is_no_beginning_of_a_part_is_left_alone(tmp_path):
+    part = make(tmp_path / "part")
+    (tmp_path / "out").mkdir()
+    data = (part / "data_0.gulp").read_bytes()
+    (tmp_path / "out" / "data_0.gulp").write_bytes(b"\xff" + data[:64])
+    (tmp_path / "out" / "data_1.gulp").write_bytes(b"")
+    assert merge_directories([part], tmp_path / "out").chunks == [2]
+    assert (tmp_path / "out" / "data_0.gulp").read_bytes() == b"\xff" + data[:64]
 
 
 def test_ids_are_those_of_the_map_that_is_brought(tmp_path, at_copy):

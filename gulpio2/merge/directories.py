@@ -185,9 +185,12 @@ def merge_directories(
                 refuse_cut_data(part, chunk, end)
                 if not report.chunks:
                     _begin(out, target, brought, labels)
-                free = _brought_before(part, chunk, end, out, listing.data_only)
+                free, is_whole = _brought_before(
+                    part, chunk, end, out, listing.data_only
+                )
                 if free is None:
                     free, number = number, number + 1
+                if not is_whole:
                     _bring_data(part, chunk, end, out, target, free, token, link=link)
                 out.write_atomically(meta_name(free), content)  # the commit
                 linked = data_path(out, free).samefile(data_path(part.store, chunk))
@@ -230,15 +233,28 @@ def _begin(
 
 def _brought_before(
     part: Part, chunk: int, end: int, out: Store, data_only: Sequence[int]
-) -> int | None:
-    """Find the number of a chunk whose map a merge that was killed did not bring."""
+) -> tuple[int | None, bool]:
+    """Find the number of a chunk whose map a merge that was killed did not bring.
+
+    Returns
+    -------
+    number : int or None
+        None if there is no such data file.
+    is_whole : bool
+        Whether it holds all frames. It does not where the part has grown since.
+    """
     source = data_path(part.store, chunk)
+    shorter = None
     for number in data_only:
+        if Path(out.path(meta_name(number))).exists():
+            continue
         present = data_path(out, number)
-        is_same = present.samefile(source) or is_beginning(present, source, end)
-        if is_same and not Path(out.path(meta_name(number))).exists():
-            return number
-    return None
+        if present.samefile(source) or is_beginning(present, source, end):
+            return number, True
+        size = present.stat().st_size
+        if 0 < size < end and is_beginning(present, source, size):
+            shorter = number
+    return shorter, False
 
 
 def _bring_data(
