@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import DuplicateIdError
-from gulpio2.ingest.items import describe_failure
+from gulpio2.ingest.items import describe_failure, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -105,6 +105,5 @@ def _all_stored(ids: Sequence[str], positions: Sequence[int]) -> str:
 
 
 def _place(adapter: Adapter, position: int) -> str:
-    tell = getattr(adapter, "item_source", None)
-    source = tell(position) if tell is not None else None
+    source = source_of(adapter, position)
     return f"position {position}" + (f" ({source})" if source is not None else "")

@@ -23,6 +23,7 @@ __all__ = [
     "check_item",
     "describe_failure",
     "place_items",
+    "source_of",
 ]
 
 
@@ -193,20 +194,23 @@ def describe_failure(
     adapter: Adapter, position: int, id_: str | None, error: Exception
 ) -> ItemFailure:
     """Record why an item was not stored."""
-    tell = getattr(adapter, "item_source", None)
-    source = None
-    if tell is not None and id_ is not None:
-        try:
-            source = tell(position)
-        except Exception:  # noqa: BLE001  # the adapter's own code, for a message only
-            source = None
     return ItemFailure(
         position=position,
         id=id_,
-        source=None if source is None else str(source),
+        source=None if id_ is None else source_of(adapter, position),
         error=type(error).__name__,
         message=_text_of(error),
     )
+
+
+def source_of(adapter: Adapter, position: int) -> str | None:
+    """Say where an item comes from; None where the adapter cannot tell."""
+    try:
+        tell = getattr(adapter, "item_source", None)
+        source = None if tell is None else tell(position)
+        return None if source is None else str(source)
+    except (Exception, SystemExit):  # noqa: BLE001  # its own code, for a message only
+        return None
 
 
 def _text_of(error: Exception) -> str:

@@ -12,7 +12,7 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageFolderAdapter, TableAdapter
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
-from gulpio2.errors import IngestSettingError, SourceReadError
+from gulpio2.errors import DuplicateIdError, IngestSettingError, SourceReadError
 from gulpio2.ingest.parent import hold_interrupts
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
@@ -274,3 +274,31 @@ def test_one_image_in_the_place_of_a_list_is_refused(tmp_path, frames):
     (failure,) = report.failures
     assert "a single image, not a list of images" in failure.message
     assert report.items == 1
+
+
+class Sourceless(FrameAdapter):
+    """One that cannot say where its items come from."""
+
+    def __init__(self, cause):
+        super().__init__(num_items=3)
+        self.cause = cause
+
+    def item_ids(self):
+        return ["a", "a", "b"]
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": self.item_ids()[item["meta"]["number"]]}
+
+    def item_source(self, position):
+        raise self.cause
+
+
+@pytest.mark.parametrize("cause", [RuntimeError("no idea"), SystemExit(3)], ids=repr)
+def test_repeated_ids_are_told_where_nobody_says_what_they_come_from(tmp_path, cause):
+    adapter = Sourceless(cause)
+    with pytest.raises(DuplicateIdError, match=r"'a' is that of another .*position 1"):
+        GulpIngestor(adapter, tmp_path, 2, 1).run()
+    report = GulpIngestor(adapter, tmp_path, 2, 1, on_duplicate="report").run()
+    (failure,) = report.failures
+    assert (report.items, failure.position, failure.source) == (2, 1, None)
