@@ -112,6 +112,23 @@ def test_a_damaged_frame_costs_its_item_and_the_other_frames_are_kept(tmp_path):
     assert meta["salvaged"]["meta_data"] == [{"number": 1}]
 
 
+def test_a_frame_that_is_too_long_to_be_decoded_is_told_by_its_checksum(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("gulpio2.repair.survey._LONGEST", 1000)
+    source = make(tmp_path / "in", height=64, width=64)
+    expected = items_of(source)
+    assert min(len(jpeg) for jpegs, _ in expected.values() for jpeg in jpegs) > 1000
+    repaired(source, tmp_path / "out", items=5, frames=15)
+    assert items_of(tmp_path / "out") == expected
+    with GulpDirectory(source) as directory:
+        loc, pad, length = directory.item("item1").entry["frame_info"][1]
+    change(source / "data_0.gulp", loc + length - pad - 4)
+    report = repaired(source, tmp_path / "again", items=4, frames=14)
+    (loss,) = report.lost
+    assert (loss.item, loss.frames) == ("item1", (1,))
+
+
 def test_a_lost_map_leaves_all_frames_under_placeholder_ids(tmp_path):
     source = make(tmp_path / "in")
     expected = items_of(source)

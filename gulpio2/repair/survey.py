@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "ChunkSurvey", "Frame", "survey_chunk"]
 
-# Bytes. No longer record is read: a damaged map can speak of any length.
+# Bytes. No frame that is decoded is longer; of a longer record, which a damaged map can
+# speak of, the checksum is computed piece by piece. One without is no frame.
 _LONGEST = 64 * 1024 * 1024
 # Bytes of a data file that are searched at once; a frame of up to half of it is found.
 _WINDOW = 64 * 1024 * 1024
@@ -257,16 +258,25 @@ class _ChunkSurveyor:
     def _frame_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
         """Give the checksum of a frame that is what was stored; None if it is not."""
         self.progress(frames=1, num_bytes=num_bytes)
-        if not 4 <= num_bytes <= _LONGEST or loc + num_bytes > self.size:
+        if num_bytes < 4 or loc + num_bytes > self.size:
+            return None
+        is_long = num_bytes > _LONGEST
+        if is_long and expected is None:
             return None
         self.budget -= num_bytes
         if self.budget < 0:
             return None
         try:
-            jpeg = self.store.read_at(self.name, loc, num_bytes)
+            if is_long:
+                crc32 = self._crc32_in_pieces(loc, num_bytes)
+                # As much as tells whether it is a JPEG.
+                jpeg = self.store.read_at(self.name, loc, _LONGEST - 2)
+                jpeg += self.store.read_at(self.name, loc + num_bytes - 2, 2)
+            else:
+                jpeg = self.store.read_at(self.name, loc, num_bytes)
+                crc32 = crc32_of(jpeg)
         except OSError:
             return None
-        crc32 = crc32_of(jpeg)
         try:
             if expected is None:
                 decode_frame(jpeg)
@@ -274,6 +284,15 @@ class _ChunkSurveyor:
         except CorruptFrameError:
             return None
         return crc32 if expected is None or crc32 == expected else None
+
+    def _crc32_in_pieces(self, loc: int, num_bytes: int) -> int:
+        """Compute the checksum of a record that is too long to be read at once."""
+        crc32 = 0
+        for start in range(0, num_bytes, _LONGEST):
+            length = min(_LONGEST, num_bytes - start)
+            piece = self.store.read_at(self.name, loc + start, length)
+            crc32 = crc32_of(piece, crc32)
+        return crc32
 
     # --- what the map does not say -------------------------------------------------
 
