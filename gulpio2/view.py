@@ -105,6 +105,9 @@ class GulpView(ReadingVerbs):
     ``merged_meta_dict`` they do not see.
     """
 
+    # Why it cannot be read, where that was seen while it was unpickled.
+    _lost: ItemNotFoundError | None = None
+
     def __init__(self, directory: Viewed, ids: Iterable[str]) -> None:
         index = directory._item_index
         rows: dict[int, None] = {}
@@ -139,14 +142,21 @@ class GulpView(ReadingVerbs):
             now = GulpView(self.directory, self.ids)
             self._rows, self._held, self._order = now._rows, now._held, now._order
 
+    def _require_whole(self) -> None:
+        """Raise what was wrong when the view was unpickled."""
+        if self._lost is not None:
+            raise ItemNotFoundError(str(self._lost), str(self._lost.args[0]))
+
     # --- what is in it -----------------------------------------------------------
 
     def __len__(self) -> int:
         """Count the items."""
+        self._require_whole()
         return len(self._rows)
 
     def __contains__(self, id_: object) -> bool:
         """Tell whether an item of this id is in the view; 7 and "7" are the same."""
+        self._require_whole()
         row = self.directory._item_index.row(str(id_))
         if row is None:
             return False
@@ -160,6 +170,7 @@ class GulpView(ReadingVerbs):
         Each is a `GulpChunk` that holds the view's items and no others, in the view's
         order; their entries are the directory's own.
         """
+        self._require_whole()
         columns = self._held.columns
         numbers = columns.chunk[self._rows]
         for number in np.unique(numbers).tolist():
@@ -174,12 +185,14 @@ class GulpView(ReadingVerbs):
     @property
     def num_chunks(self) -> int:
         """Chunks that have items of it."""
+        self._require_whole()
         columns = self._held.columns
         return len(np.unique(columns.chunk[self._rows]))
 
     @property
     def ids(self) -> Sequence[str]:
         """The items' ids, in order."""
+        self._require_whole()
         columns = self._held.columns
         return [columns.id_at(row) for row in self._rows.tolist()]
 
@@ -216,6 +229,7 @@ class GulpView(ReadingVerbs):
     @property
     def table(self) -> Any:
         """A ``pyarrow.Table``, a row per item; see `GulpDirectory.table`."""
+        self._require_whole()
         table = self.directory._item_index.table()
         self._settle()
         return table.take(self._rows)
@@ -233,6 +247,7 @@ class GulpView(ReadingVerbs):
         condition : str, pyarrow.compute.Expression, or boolean mask
             See `GulpDirectory.query`; a mask has a value per item of the view.
         """
+        self._require_whole()
         table = without_frames(self.directory._item_index.table())
         self._settle()
         chosen = self._rows[select_rows(table.take(self._rows), condition)]
@@ -272,7 +287,7 @@ class GulpView(ReadingVerbs):
 
     def __repr__(self) -> str:
         """Show the path and the number of items."""
-        return f"GulpView({str(self.output_dir)!r}, {len(self)} items)"
+        return f"GulpView({str(self.output_dir)!r}, {len(self._rows)} items)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the ids, and what opens the directory again."""
@@ -283,7 +298,16 @@ class GulpView(ReadingVerbs):
 def _open_view(
     make: Callable[..., Any], arguments: tuple[Any, ...], ids: list[str]
 ) -> GulpView:
-    return GulpView(make(*arguments), ids)
+    directory = make(*arguments)
+    try:
+        return GulpView(directory, ids)
+    except ItemNotFoundError as cause:
+        # Raised when it is read: what goes wrong while a worker is started does not
+        # come to the process that started it.
+        index = directory._item_index
+        view = GulpView(directory, [id_ for id_ in ids if index.row(id_) is not None])
+        view._lost = cause
+        return view
 
 
 def view_of_rows(directory: Viewed, rows: npt.NDArray[np.int64]) -> GulpView:

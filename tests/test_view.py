@@ -205,6 +205,33 @@ def test_a_view_is_read_in_another_process(directory, python):
     assert done.stdout.decode().strip() == f"['item3', 'item8'] {expected}"
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda view: view["item3"],
+        lambda view: view.read_clip("item3"),
+        lambda view: view.ids,
+        len,
+        list,
+        lambda view: "item3" in view,
+        lambda view: view.query("number == 3"),
+        lambda view: view.table,
+        lambda view: list(view.merged_meta_dict),
+        pickle.dumps,
+    ],
+)
+def test_one_of_which_an_item_is_gone_says_so_when_it_is_read(directory, folder, read):
+    data = pickle.dumps(directory.query("number in [3, 8]"))
+    delete_items(folder, ["item8"])
+    view = pickle.loads(data)
+    assert "1 items" in repr(view)
+    with pytest.raises(
+        ItemNotFoundError, match=r"no item 'item8' in .*gulped"
+    ) as caught:
+        read(view)
+    assert caught.value.args == ("item8",)
+
+
 def test_conditions_see_stored_metadata_and_not_what_was_edited(directory):
     directory.merged_meta_dict["item2"]["meta_data"][0]["number"] = 99
     assert directory.query("number == 99").ids == []

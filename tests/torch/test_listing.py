@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import ItemNotFoundError, MetaFileError
 from gulpio2.removal import delete_items
 from gulpio2.sampling import sample_window
 from gulpio2.storage.index.file import map_index
@@ -128,6 +128,21 @@ def test_a_worker_of_a_later_epoch_tells_its_parent(folder):
     assert [int(number) for _, number in loader] == [*range(8)]
     delete_third(folder)
     with pytest.raises(MetaFileError, match="Make the dataset anew"):
+        list(loader)
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_worker_tells_its_parent_that_an_item_of_a_view_is_gone(folder, indexed):
+    dataset = GulpClipDataset(
+        GulpDirectory(folder, indexed=indexed).query("number in [1, 2]"),
+        partial(sample_window, clip_length=2, stride=1),
+        target="number",
+    )
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=None, num_workers=1, multiprocessing_context="spawn"
+    )
+    delete_third(folder)
+    with pytest.raises((MetaFileError, ItemNotFoundError), match=str(folder)):
         list(loader)
 
 
