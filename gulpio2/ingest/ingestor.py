@@ -181,6 +181,7 @@ class GulpIngestor:
         self.report: IngestReport | None = None
         self._first_error: tuple[int, Exception] | None = None
         self._failures_noted = 0
+        self._num_items = 0  # as counted when the run began
 
     def __call__(self) -> None:
         """Ingest, with a bar of the chunks on stderr.
@@ -195,12 +196,12 @@ class GulpIngestor:
 
         # The bar of 0.0.4. Chunks are counted as their items are: by the parent.
         self.output_store().make()
-        self._refuse_nothing()
-        total = len(calculate_chunk_slices(self.videos_per_chunk, len(self.adapter)))
+        num_items = self._refuse_nothing()
+        total = len(calculate_chunk_slices(self.videos_per_chunk, num_items))
         shown = {"desc": "Chunks finished", "unit": "chunk", "total": total}
         # Where stderr is closed there is nothing to draw on.
         with tqdm(**shown, disable=sys.stderr is None) as bar:
-            report = self._run(on_task=bar.update)
+            report = self._run(on_task=bar.update, num_items=num_items)
         if report.failures and not self.allow_failures:
             _logger.error(
                 "%d of %d items failed; %s lists them",
@@ -232,6 +233,8 @@ class GulpIngestor:
         IngestError
             A worker died, what is to be resumed had other arguments, or a merge into
             the folder was not finished.
+        AdapterContractError
+            The adapter counts its items, or tells of itself, in a way that cannot be.
         DuplicateIdError
             Ids are taken, and `on_duplicate` is "raise".
         LockedError
@@ -251,11 +254,13 @@ class GulpIngestor:
 
     # --- the run -------------------------------------------------------------------
 
-    def _run(self, *, on_task: Callable[[], object]) -> IngestReport:
+    def _run(
+        self, *, on_task: Callable[[], object], num_items: int | None = None
+    ) -> IngestReport:
         began = time.monotonic()
         store = self.output_store()
         store.make()
-        self._refuse_nothing()
+        self._num_items = self._refuse_nothing() if num_items is None else num_items
         facts = ask_for_facts(self.adapter)
         self.report = report = IngestReport()
         self._first_error = None
@@ -297,6 +302,7 @@ class GulpIngestor:
                 f"{cause}. A run into this folder was interrupted: resume=True (on the "
                 "command line --resume) goes on with it"
             ) from cause
+        self._refuse_other_count(plan)
         changes = changed_settings(runs, facts.options, self.encoder.describe())
         if changes and stored and plan.tasks:
             _logger.warning("%s", warning_of(changes, self.output_folder))
@@ -354,8 +360,8 @@ class GulpIngestor:
                 "the adapter %s counts %d items and gave %d; what it gave is stored. "
                 "Its len() and its iter_data() should agree",
                 type(self.adapter).__name__,
-                len(self.adapter),
-                len(self.adapter) - report.not_given,
+                self._num_items,
+                self._num_items - report.not_given,
             )
         write_records(store, self._described(facts, plan), facts, report)
         self._finish(store, journal)
@@ -366,7 +372,8 @@ class GulpIngestor:
         folder = Path(self.output_folder)
         return str(folder if self.executor is None else folder.absolute())
 
-    def _refuse_nothing(self) -> None:
+    def _refuse_nothing(self) -> int:
+        """Count the items, or refuse where there are none."""
         num_items = count_items(self.adapter)
         if num_items == 0:
             options = ask(self.adapter, "describe") or {}
@@ -377,6 +384,7 @@ class GulpIngestor:
                 "given"
             )
         calculate_chunk_slices(self.videos_per_chunk, num_items)  # or refuse
+        return num_items
 
     def _arguments(self, facts: AdapterFacts) -> dict[str, Any]:
         """Give what decides which bytes are written."""
@@ -397,6 +405,7 @@ class GulpIngestor:
     def _is_complete(self, facts: AdapterFacts) -> bool:
         # Had nothing been stored. Nobody is to be told of repeated ids here.
         plan = self._plan(frozenset(), "skip")
+        self._refuse_other_count(plan)
         run = self._described(facts, plan)
         return is_complete(self.output_folder, run, plan)
 
@@ -410,6 +419,18 @@ class GulpIngestor:
             on_duplicate=on_duplicate or self.on_duplicate,
             shard=self.shard,
         )
+
+    def _refuse_other_count(self, plan: RunPlan) -> None:
+        """Refuse a plan of more or fewer items than there were when the run began."""
+        planned = len(plan.share) if self.shard is None else self._num_items
+        for num_items in (planned, count_items(self.adapter)):
+            if num_items != self._num_items:
+                raise AdapterContractError(
+                    f"the adapter {type(self.adapter).__name__} counted "
+                    f"{self._num_items} items, and then {num_items}. Its len() must "
+                    "give the same number however often it is asked. Nothing was "
+                    "written"
+                )
 
     def _described(self, facts: AdapterFacts, plan: RunPlan) -> Run:
         adapter = type(self.adapter).__name__

@@ -12,8 +12,14 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageFolderAdapter, TableAdapter
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
-from gulpio2.errors import DuplicateIdError, IngestSettingError, SourceReadError
+from gulpio2.errors import (
+    AdapterContractError,
+    DuplicateIdError,
+    IngestSettingError,
+    SourceReadError,
+)
 from gulpio2.ingest.parent import hold_interrupts
+from gulpio2.ingest.shard import Shard
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 
@@ -302,3 +308,32 @@ def test_repeated_ids_are_told_where_nobody_says_what_they_come_from(tmp_path, c
     report = GulpIngestor(adapter, tmp_path, 2, 1, on_duplicate="report").run()
     (failure,) = report.failures
     assert (report.items, failure.position, failure.source) == (2, 1, None)
+
+
+class Counting(FrameAdapter):
+    """One that gives these counts, the last of them from then on."""
+
+    def __init__(self, counts, **options):
+        super().__init__(num_items=4, **options)
+        self.counts = list(counts)
+
+    def describe(self):
+        return {}
+
+    def __len__(self):
+        return self.counts.pop(0) if len(self.counts) > 1 else self.counts[0]
+
+
+@pytest.mark.parametrize("call", [GulpIngestor.run, GulpIngestor.__call__])
+@pytest.mark.parametrize("shard", [None, Shard(1, 2)], ids=["whole", "share"])
+@pytest.mark.parametrize("counts", [(4, 2), (2, 4), (4, 4, 2)], ids=str)
+def test_an_adapter_that_counts_otherwise_the_next_time_is_refused(
+    tmp_path, call, shard, counts
+):
+    adapter = Counting(counts, list_ids=False)
+    with pytest.raises(
+        AdapterContractError,
+        match=f"Counting counted {counts[0]} items, and then {counts[-1]}",
+    ):
+        call(GulpIngestor(adapter, tmp_path, 1, 1, shard=shard))
+    assert not [path.name for path in tmp_path.iterdir() if "gulp" in path.name]
