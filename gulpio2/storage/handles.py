@@ -9,7 +9,7 @@ import stat
 import threading
 import weakref
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.storage.refusals import refused
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["HandlePool", "open_descriptor", "open_regular", "read_fully"]
+__all__ = ["HandlePool", "letting_go", "open_descriptor", "open_regular", "read_fully"]
+
+T = TypeVar("T")
 
 # Files. A directory of Kinetics-400 has some 2,400 chunks and the usual limit of a
 # process is 1,024 open files, which the training script needs as well.
@@ -85,10 +87,21 @@ def open_descriptor(path: StrPath, flags: int, mode: int = 0o777) -> int:
     OSError
         It cannot be opened.
     """
+    return letting_go(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+
+
+def letting_go(action: Callable[[], T]) -> T:
+    """Do what needs a descriptor; if too many are open, without those of idle files.
+
+    Raises
+    ------
+    OSError
+        As the action does, which is repeated where that may help.
+    """
     in_vain = 0
     while True:
         try:
-            return os.open(path, flags | os.O_CLOEXEC, mode)
+            return action()
         except OSError as cause:
             if cause.errno not in _TOO_MANY or in_vain == _TRIES:
                 raise

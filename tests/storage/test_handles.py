@@ -17,6 +17,8 @@ from gulpio2 import GulpDirectory
 from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.storage import handles
 from gulpio2.storage.handles import HandlePool, read_fully
+from gulpio2.storage.index.composing import load_index, map_states, read_map
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_gulp_directory
 
@@ -277,6 +279,40 @@ def test_files_that_a_program_needs_are_let_go_of_by_all_pools(paths, tmp_path):
             pools[0].read_at(paths[0], 0, 1)
             store.write_atomically("a", b"1")
             assert store.read("a") == b"1"
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda folder: len(LocalStore(folder).names()) >= 4,
+        lambda folder: len(GulpDirectory(folder, indexed=False)) == 4,
+        lambda folder: len(map_states(str(folder), [0, 1])) == 2,
+        lambda folder: read_map(str(folder), 1)[1][0] == 1,
+        lambda folder: load_index(str(folder))[0] is not None,
+        lambda folder: len(GulpDirectory(folder, indexed=True)) == 4,
+    ],
+    ids=["names", "open", "states", "map", "mapping", "index"],
+)
+def test_files_that_opening_a_directory_needs_are_let_go_of(
+    paths, tmp_path, look, caplog
+):
+    pytest.importorskip("pyarrow")
+    folder = tmp_path / "gulped"
+    make_gulp_directory(folder, num_items=4, num_frames=1).close()
+    build_index(folder)
+    assert look(folder)  # what is imported for it needs files as well
+    pool = HandlePool()
+    for path in paths:
+        pool.read_at(path, 0, 1)
+    with limited(0):  # but for those of the pool
+        assert look(folder)
+    assert not caplog.records
+
+
+def test_where_the_program_has_all_files_open_no_folder_can_be_listed(tmp_path):
+    with limited(0), pytest.raises(StorageError, match="Raise the limit") as caught:
+        LocalStore(tmp_path).names()
+    assert caught.value.errno == errno.EMFILE
 
 
 def test_where_the_program_has_all_files_open_the_limit_is_named(paths):

@@ -15,6 +15,7 @@ import numpy as np
 
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
+from gulpio2.storage.handles import letting_go, open_descriptor
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
     Columns,
@@ -47,7 +48,7 @@ def load_index(folder: str) -> tuple[IndexContent | None, bool]:
     """Map the file if there is a usable one; say whether it may be replaced."""
     path = os.path.join(folder, INDEX_NAME)  # noqa: PTH118
     try:
-        return map_index(path), True
+        return letting_go(lambda: map_index(path)), True
     except FileNotFoundError:
         return None, True
     except NewerIndexError as cause:
@@ -90,7 +91,7 @@ def _look_at(
     stat = os.stat
     found, sizes, times = [], [], []
     # By the folder's descriptor a file is found in two thirds of the time.
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if numbers else -1
+    fd = open_descriptor(folder, os.O_RDONLY | os.O_DIRECTORY) if numbers else -1
     try:
         for number in numbers:
             try:
@@ -216,7 +217,7 @@ def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
     """
     path = os.path.join(folder, meta_name(number))  # noqa: PTH118
     _wait_for_the_clock(os.stat(path).st_mtime_ns)  # noqa: PTH116  # a tenth of Path's time
-    with open(path, "rb") as file:  # noqa: PTH123  # as above
+    with open(path, "rb", opener=open_descriptor) as file:
         state = os.fstat(file.fileno())
         data = file.read()
     return data, [number, state.st_size, state.st_mtime_ns, crc32_of(data)]
