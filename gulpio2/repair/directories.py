@@ -176,8 +176,8 @@ def _survey(
     removals = _removals(store, report)
     if JOURNAL_NAME in names:
         report.notes.append(
-            f"{JOURNAL_NAME}: an ingest was interrupted here; resuming it brings in "
-            "what is missing, which a repair cannot"
+            f"{JOURNAL_NAME}: an ingest or a merge was interrupted here; going on "
+            "with it brings in what is missing, which a repair cannot"
         )
     report.notes += [f"{name}: was never committed" for name in listing.partials]
     whole: list[Candidate] = []
