@@ -107,7 +107,10 @@ def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
         return
     codes -= _NOTHING_TO_DO
     if "unfinished-ingest" in codes:
-        yield "if none is at work, `gulp2 ingest` with --resume goes on, or the same merge"
+        yield (
+            "if none is at work, `gulp2 ingest` with --resume goes on, or the same "
+            "merge"
+        )
         codes -= _OF_INTERRUPTED_INGEST
     if "unfinished-compaction" in codes:
         yield f"`gulp2 compact {_quoted(directory)}` goes on where it was interrupted"

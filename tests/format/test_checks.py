@@ -174,7 +174,7 @@ def test_a_whole_chunk_has_no_problem_by_its_names():
         ("meta_4.gmeta", "map-without-data", "meta_4.gmeta", "has no data_4.gulp"),
         ("data_1.gulp.0a.partial", "partial-file", None, "was not finished"),
         ("data_00.gulp", "stray-name", None, "without leading zeros"),
-        ("ingest.journal", "unfinished-ingest", None, "resume it"),
+        ("ingest.journal", "unfinished-ingest", None, "with --resume"),
     ],
 )
 def test_a_name_that_should_not_be_there_is_named(more, code, file, message):
