@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cv2
@@ -21,6 +23,8 @@ _log = logging.getLogger(__name__)
 # Part of the longer coefficient that the shorter one may have in a turn by a multiple
 # of 90 degrees: tan(1 degree), FFmpeg's tolerance.
 _TOLERANCE = 0.0175
+# More than FFmpeg has kinds of side data: 33 in 8.1.
+_KINDS = 64
 
 
 class Orientation(NamedTuple):
@@ -127,11 +131,10 @@ def read_orientation(frame: Any) -> Orientation:
         Upright where there is no matrix. Other angles than multiples of 90 degrees
         are not turned (FFmpeg would fill the corners with black); the log says so.
     """
-    side_data = frame.side_data
-    if "DISPLAYMATRIX" not in side_data:
+    matrix = _display_matrix(frame)
+    if matrix is None:
         return UPRIGHT
     # ISO/IEC 14496-12, 6.2.2: x' = a x + c y, y' = b x + d y.
-    matrix = np.frombuffer(bytes(side_data["DISPLAYMATRIX"]), np.int32)
     a, b, c, d = (int(matrix[i]) for i in (0, 1, 3, 4))
     straight, crossed = max(abs(a), abs(d)), max(abs(b), abs(c))
     if min(straight, crossed) > _TOLERANCE * max(straight, crossed):
@@ -144,3 +147,56 @@ def read_orientation(frame: Any) -> Orientation:
     if crossed > straight:
         return Orientation(transpose=True, flip_x=c < 0, flip_y=b < 0)
     return Orientation(flip_x=a < 0, flip_y=d < 0)
+
+
+def _display_matrix(frame: Any) -> npt.NDArray[np.int32] | None:
+    """Read the display matrix past all other side data of a frame.
+
+    PyAV (18.1) frees a dictionary that the frame still owns where side data has one,
+    as an ICC profile of a PNG does, and knows no Exif. So nothing of `frame.side_data`
+    is touched: filters look whether there is a matrix, and take out the rest.
+    """
+    if _filtered(frame, ["mode=select:type=DISPLAYMATRIX"]) is None:
+        return None
+    cleaned = _filtered(frame, [f"mode=delete:type={number}" for number in _unsafe()])
+    side_data = None if cleaned is None else cleaned.side_data
+    if side_data is None or "DISPLAYMATRIX" not in side_data:
+        return None
+    return np.frombuffer(bytes(side_data["DISPLAYMATRIX"]), np.int32)
+
+
+def _filtered(frame: Any, arguments: list[str]) -> Any:
+    """Send a frame through FFmpeg's filter of side data; None where it is held back."""
+    import av
+    from av.filter import Graph
+
+    graph = Graph()
+    graph.threads = 1
+    steps = [
+        graph.add_buffer(
+            width=frame.width,
+            height=frame.height,
+            format=frame.format,
+            time_base=frame.time_base or Fraction(1),
+        ),
+        *(graph.add("sidedata", argument) for argument in arguments),
+        graph.add("buffersink"),
+    ]
+    graph.link_nodes(*steps).configure()
+    graph.push(frame)
+    try:
+        return graph.pull()
+    except (av.BlockingIOError, av.EOFError):
+        return None
+
+
+@functools.cache
+def _unsafe() -> tuple[int, ...]:
+    """List the kinds of side data that have a dictionary, or that PyAV has no name for.
+
+    Numbers are those of `AVFrameSideDataType`; the filter takes any.
+    """
+    from av.sidedata.sidedata import Type
+
+    safe = {kind.value for kind in Type if kind is not Type.ICC_PROFILE}
+    return tuple(sorted({*range(_KINDS)} - safe))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import subprocess
+import sys
+from fractions import Fraction
 
 import av
 import cv2
 import numpy as np
 import pytest
+from PIL import Image, ImageCms
 
 from gulpio2.media.orientation import UPRIGHT, Orientation, read_orientation
 from gulpio2.media.video import VideoFrames
@@ -145,3 +150,51 @@ def test_sizes_are_given_both_ways():
     right = Orientation(transpose=True, flip_x=True)
     assert right.shown(10, 20) == (20, 10)
     assert UPRIGHT.shown(10, 20) == (10, 20)
+
+
+def write_pictures(path, codec, pix_fmt, kind, **options):
+    """Write a video whose frames are image files of Pillow's, with what they carry."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, pix_fmt
+        for number in range(5):
+            file = io.BytesIO()
+            pixels = np.full((48, 64, 3), 40 * number, np.uint8)
+            Image.fromarray(pixels).save(file, kind, **options)
+            packet = av.Packet(file.getvalue())
+            packet.pts = packet.dts = number
+            packet.time_base, packet.duration = Fraction(1, 10), 1
+            packet.is_keyframe, packet.stream = True, stream
+            container.mux(packet)
+    return path
+
+
+def test_an_icc_profile_in_the_frames_does_not_kill_the_process(tmp_path):
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    path = write_pictures(
+        tmp_path / "a.mov", "png", "rgb24", "PNG", icc_profile=profile
+    )
+    program = (
+        "import gc, sys\n"
+        "from gulpio2.media.video import VideoFrames\n"
+        "for _ in range(20):\n"
+        "    print(sum(1 for _ in VideoFrames(sys.argv[1]).stored()))\n"
+        "    gc.collect()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["5"] * 20
+
+
+@pytest.mark.parametrize(("turned", "rotation"), [(1, 0), (6, -90), (4, 0)])
+def test_exif_in_the_frames_of_motion_jpeg_is_passed_over(tmp_path, turned, rotation):
+    exif = Image.Exif()
+    exif[271] = "Camera"
+    exif[274] = turned
+    path = write_pictures(tmp_path / "a.avi", "mjpeg", "yuvj420p", "JPEG", exif=exif)
+    video = VideoFrames(path)
+    assert sum(1 for _ in video.stored()) == 5
+    info = video.source_info()
+    assert (info["rotation"], info.get("mirrored", False)) == (rotation, turned == 4)
