@@ -13,6 +13,7 @@ from av.stream import Discard, Disposition
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.clock import Clock, Shown
+from gulpio2.media.counting import promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.wholeness import find_damage
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenVideo", "open_video"]
 
-# Containers that count their frames: there, fewer packets than that are too few.
-_COUNTED = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "avi"})
 # Containers that are recorded and cut anywhere, so that they may begin between two key
 # frames: what cannot be decoded before the first of them is no damage.
 _JOINED_MIDWAY = frozenset({"mpegts", "mpeg"})
@@ -77,8 +76,9 @@ class OpenVideo:
         self._max_pixels = max_pixels
         self._num_frames = 0
         self._num_packets = 0
-        # Fragmented files raise their count as they are read, so it is kept.
-        self._promised = stream.frames if self._format in _COUNTED else 0
+        self._promised = promised_packets(
+            path, container, stream, max_pixels=max_pixels
+        )
 
     @property
     def _format(self) -> str:
@@ -199,8 +199,9 @@ class OpenVideo:
                 raise self._error(cause.strerror or str(cause)) from cause
             if packet is None:
                 return
-            if packet.size == 0:
-                continue  # repeats a frame, or is PyAV's mark of the end
+            if packet.size == 0:  # repeats a frame, or is PyAV's mark of the end
+                self._num_packets += packet.dts is not None
+                continue
             if packet.is_corrupt:
                 raise self._error("a packet is damaged or cut off")
             self._num_packets += 1
