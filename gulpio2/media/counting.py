@@ -1,4 +1,4 @@
-"""How many packets a container promises."""
+"""How many packets a container promises, and how many of them gave no frame."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import av
 
-__all__ = ["promised_packets"]
+__all__ = ["LostBeginning", "promised_packets"]
 
 # Containers that count their frames: there, fewer packets than that are too few.
 _MOV = "mov,mp4,m4a,3gp,3g2,mj2"
@@ -35,3 +35,46 @@ def promised_packets(path: str, container: Any, stream: Any, *, max_pixels: int)
     except (av.FFmpegError, ValueError, IndexError):
         return promised
     return indexed if complete else promised
+
+
+class LostBeginning:
+    """Packets that are to be shown before the first frame that was decoded.
+
+    They are those of a video that was cut between two key frames without encoding it:
+    the decoder passes over what it cannot decode, and says nothing.
+
+    Examples
+    --------
+    >>> lost = LostBeginning()
+    >>> lost.see_packet(0)
+    >>> lost.see_frame(2)
+    >>> lost.see_packet(1)
+    >>> lost.count
+    2
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: int | None = None
+        self._waiting: list[int] = []
+        self._unknown = False
+
+    def see_packet(self, pts: int | None) -> None:
+        """Take a packet that is to be shown, before it is decoded."""
+        if pts is None or self._unknown:
+            return
+        if self._first is None:
+            self._waiting.append(pts)
+        elif pts < self._first:
+            self.count += 1
+
+    def see_frame(self, pts: int | None) -> None:
+        """Take a decoded frame; those behind the first one are passed over."""
+        if self._first is not None or self._unknown:
+            return
+        if pts is None:
+            self._unknown = True
+            return
+        self._first = pts
+        self.count = sum(waiting < pts for waiting in self._waiting)
+        self._waiting.clear()

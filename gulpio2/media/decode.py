@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from av.stream import Discard, Disposition
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.clock import Clock, Shown
-from gulpio2.media.counting import promised_packets
+from gulpio2.media.counting import LostBeginning, promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.wholeness import find_damage
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gulpio2.media.wholeness import Damage
 
 __all__ = ["OpenVideo", "open_video"]
+
+_log = logging.getLogger(__name__)
 
 # Containers that are recorded and cut anywhere, so that they may begin between two key
 # frames: what cannot be decoded before the first of them is no damage.
@@ -76,6 +79,7 @@ class OpenVideo:
         self._max_pixels = max_pixels
         self._num_frames = 0
         self._num_packets = 0
+        self._lost = LostBeginning()
         self._promised = promised_packets(
             path, container, stream, max_pixels=max_pixels
         )
@@ -164,6 +168,7 @@ class OpenVideo:
             if frame.width * frame.height > most:
                 raise self._error(self._too_large(frame.width, frame.height))
             self._num_frames += 1
+            self._lost.see_frame(frame.pts)
             yield frame, tell(frame.pts, frame.dts, frame.duration or 0)
         self._check_end()
 
@@ -172,6 +177,8 @@ class OpenVideo:
         joined = self._format not in _JOINED_MIDWAY
         for packet in self._packets():
             joined = joined or packet.is_keyframe
+            if not packet.is_discard and packet.pts not in dropped:
+                self._lost.see_packet(packet.pts)
             if dropped:
                 codec.skip_frame = "NONREF" if packet.pts in dropped else "DEFAULT"
             try:
@@ -221,6 +228,14 @@ class OpenVideo:
             raise SourceReadError(
                 f"Video {self._path!r} has no frame in stream {self.stream.index}. "
                 "Leave it out."
+            )
+        if self._lost.count and self._format not in _JOINED_MIDWAY:
+            _log.warning(
+                "video %r begins between two key frames: %d of its %d packets come "
+                "before the first frame that can be decoded, and are left out",
+                self._path,
+                self._lost.count,
+                self._num_packets,
             )
 
     def _too_large(self, width: int, height: int) -> str:

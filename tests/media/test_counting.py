@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 
 import av
@@ -127,3 +128,80 @@ def test_a_sample_of_no_bytes_counts_as_one(tmp_path, write_video, pictures):
     data[last : last + 4] = bytes(4)
     path.write_bytes(data)
     assert read(path) == 9
+
+
+def copy_from(path, target, first):
+    """Copy the packets of a video from one of them on."""
+    with av.open(str(path)) as source, av.open(str(target), "w") as container:
+        stream = container.add_stream_from_template(source.streams.video[0])
+        packets = [packet for packet in source.demux(video=0) if packet.size]
+        for packet in packets[first:]:
+            packet.stream = stream
+            container.mux(packet)
+    return target
+
+
+@pytest.mark.parametrize("ending", ["mp4", "mkv"])
+@pytest.mark.parametrize("frame_rate", [None, 5])
+@pytest.mark.parametrize("first", [3, 10])
+def test_frames_that_a_cut_between_key_frames_costs_are_told(
+    tmp_path, write_video, pictures, caplog, ending, frame_rate, first
+):
+    whole = write_video(
+        tmp_path / f"whole.{ending}",
+        pictures(60, 48, 64),
+        options={
+            "qp": "10",
+            "bf": "3",
+            "x264-params": "open-gop=1:keyint=10:min-keyint=10:scenecut=0",
+        },
+    )
+    cut = copy_from(whole, tmp_path / f"cut.{ending}", first)
+    with av.open(str(cut)) as container:
+        num_decoded = sum(1 for _ in container.decode(video=0))
+    lost = 60 - first - num_decoded
+    assert lost > 0
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        read(whole)
+        assert not caplog.records
+        frames = list(VideoFrames(cut, frame_rate=frame_rate).stored())
+    assert frame_rate or len(frames) == num_decoded
+    (record,) = caplog.records
+    assert str(cut) in record.getMessage()
+    assert f"{lost} of its {60 - first} packets" in record.getMessage()
+
+
+WHOLE = [
+    ("libx264", "a.mp4", {"bf": "3"}),
+    ("libx264", "a.avi", {"bf": "0"}),
+    ("libx265", "a.mkv", {"x265-params": "log-level=none"}),
+    ("libvpx", "a.webm", {"auto-alt-ref": "1", "lag-in-frames": "8"}),
+    ("libvpx-vp9", "a.mp4", {"auto-alt-ref": "1", "lag-in-frames": "8"}),
+    ("libsvtav1", "a.mp4", {"preset": "12"}),
+    ("mpeg4", "a.avi", {"bf": "2"}),
+    ("mpeg2video", "a.mov", {"bf": "2"}),
+    ("mpeg2video", "a.ts", {"bf": "2"}),
+]
+
+
+@pytest.mark.parametrize(("codec", "name", "options"), WHOLE)
+@pytest.mark.parametrize("frame_rate", [None, 5])
+def test_of_a_whole_video_nothing_is_told(
+    tmp_path, write_video, pictures, caplog, codec, name, options, frame_rate
+):
+    if codec not in av.codecs_available:
+        pytest.skip(f"this FFmpeg has no {codec}")
+    path = write_video(
+        tmp_path / name, pictures(40, 64, 64), codec=codec, options=options
+    )
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        assert list(VideoFrames(path, frame_rate=frame_rate).stored())
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(("entries", "num"), EDITS)
+def test_what_an_edit_list_leaves_out_is_not_lost(clip, caplog, entries, num):
+    path = edit(clip(), *entries)
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        assert read(path) == num
+    assert not caplog.records
