@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IMAGE_FORMATS",
+    "OTHER_IMAGE_FORMATS",
     "VIDEO_FORMATS",
     "DeferredFrames",
     "folder_frames",
@@ -33,6 +34,13 @@ __all__ = [
 
 # By ending, in lower case: what PyAV and OpenCV read and people keep datasets in.
 IMAGE_FORMATS = frozenset({"bmp", "jpeg", "jpg", "png", "tif", "tiff", "webp"})
+# Images too, but not taken for frames without being named: a warning tells of them.
+OTHER_IMAGE_FORMATS = frozenset(
+    {
+        "avif", "dib", "exr", "gif", "hdr", "heic", "j2k", "jp2", "jpe", "jxl", "pam",
+        "pbm", "pgm", "pnm", "ppm", "ras", "tga",
+    }
+)  # fmt: skip
 VIDEO_FORMATS = frozenset(
     {
         "3gp", "avi", "flv", "gif", "m2ts", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +15,7 @@ from gulpio2.adapters.labels import label_key, number_labels, read_label_file
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import (
     IMAGE_FORMATS,
+    OTHER_IMAGE_FORMATS,
     VIDEO_FORMATS,
     DeferredFrames,
     folder_frames,
@@ -21,6 +24,7 @@ from gulpio2.adapters.sources import (
 )
 from gulpio2.adapters.tables import Table, parse_column, read_table
 from gulpio2.errors import SourceNotFoundError, SourceReadError, with_article
+from gulpio2.media.folders import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from gulpio2.types import FrameSource, Item, Meta, StrPath
 
 __all__ = ["TableAdapter"]
+
+logger = logging.getLogger(__name__)
 
 MediaKind = Literal["auto", "video", "image", "folder"]
 
@@ -45,7 +51,7 @@ class TableAdapter(AbstractDatasetAdapter):
         The gulp directory; labels that it has already keep their index.
     path_column : str
         Column with the path of a video, of an image, or of a folder of images, which
-        together are one item, sorted by name.
+        together are one item, sorted by name; endings count in any case of letters.
     id_column : str, optional
         Column with the id, a text or an integer. None takes the path as it is in the
         table.
@@ -210,8 +216,7 @@ def _open(
     if media == "image" or (media == "auto" and ending in IMAGE_FORMATS):
         return image_frames([path], frame_size=frame_size)
     if media == "folder" or Path(path).is_dir():
-        both_cases = sorted({*IMAGE_FORMATS, *map(str.upper, IMAGE_FORMATS)})
-        return folder_frames(path, formats=both_cases, frame_size=frame_size)
+        return _folder(path, frame_size)
     if not Path(path).exists():
         raise SourceNotFoundError(
             f"There is no {path!r}. Check the path column, or give root_folder."
@@ -219,6 +224,28 @@ def _open(
     raise SourceReadError(
         f"{path!r} has no ending of a video or an image, and is no folder. "
         "Give media='video', 'image' or 'folder'."
+    )
+
+
+def _folder(path: str, frame_size: int) -> FrameSource:
+    """Take the images of a folder, whatever the case of their endings."""
+    taken: set[str] = set()
+    left_out: Counter[str] = Counter()
+    for _, name in find_files(path, [""], max_depth=0) if Path(path).is_dir() else ():
+        ending = Path(name).suffix[1:]
+        if ending.lower() in IMAGE_FORMATS:
+            taken.add(ending)
+        elif ending.lower() in OTHER_IMAGE_FORMATS:
+            left_out[ending] += 1
+    if left_out and taken:
+        logger.warning(
+            "files in %s are left out for their endings: %s. Convert them, or take "
+            "them out of the folder",
+            path,
+            ", ".join(f".{ending} ({n})" for ending, n in sorted(left_out.items())),
+        )
+    return folder_frames(
+        path, formats=sorted(taken or IMAGE_FORMATS), frame_size=frame_size
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 
 import pytest
@@ -96,6 +97,30 @@ def test_frames_may_be_resized_and_videos_resampled(table):
     assert {frame.shape for of_item in frames for frame in of_item} == {(24, 32, 3)}
 
 
+def test_images_of_a_folder_are_taken_whatever_the_case_of_their_endings(
+    tmp_path, make_jpeg, caplog
+):
+    for name in (
+        "1.jpg",
+        "2.JPG",
+        "3.Jpg",
+        "4.jPEG",
+        "5.jpe",
+        "6.PPM",
+        "t.txt",
+        ".jpg",
+    ):
+        make_jpeg(tmp_path / "frames" / name)
+    adapter = TableAdapter(write_rows(tmp_path, {"id": "x", "path": "frames"}))
+    (item,) = adapter.iter_data()
+    assert not caplog.records
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        assert len(list(item["frames"])) == 4
+    (record,) = caplog.records
+    assert str(tmp_path / "frames") in record.getMessage()
+    assert ".PPM (1), .jpe (1)" in record.getMessage()
+
+
 def test_without_a_label_column_there_are_no_labels(table):
     assert TableAdapter(table).label_mapping() is None
 
@@ -146,7 +171,7 @@ def test_paths_begin_at_the_table_or_at_the_root_folder(table, tmp_path, monkeyp
         ("t.csv", "auto", "no ending of a video or an image"),
         ("t.csv", "video", r"t\.csv"),
         ("t.csv", "image", r"t\.csv"),
-        ("empty", "auto", r"empty' holds no \*\.BMP or"),
+        ("empty", "auto", r"empty' holds no \*\.bmp or"),
     ],
 )
 def test_a_path_that_leads_to_no_frames_costs_its_own_item_only(
