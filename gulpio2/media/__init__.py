@@ -14,7 +14,8 @@ Video
 
 Images
     * `images`: `ImageFrames`, image files as frames.
-    * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding.
+    * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding;
+      `netpbm` reads PGM, PPM and PAM.
     * `resize`: sizes by the short edge.
 
 Files

@@ -18,6 +18,7 @@ from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storabl
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.media.jpeg_outline import outline_jpeg
+from gulpio2.media.netpbm import decode_netpbm
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -241,6 +242,8 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
 
     if not data:
         raise ValueError("it is no image: the file is empty")
+    if (netpbm := decode_netpbm(data)) is not None:
+        return to_storable(netpbm)
     try:
         # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
         decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)

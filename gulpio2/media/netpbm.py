@@ -1,0 +1,94 @@
+"""Reading PGM, PPM and PAM, whose values may reach up to any number.
+
+OpenCV leaves values as they are where they reach to 100 or 1023, and takes PAM for BGR.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gulpio2.codecs.jpeg import MAX_PIXELS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["decode_netpbm"]
+
+_SPACE = rb"(?:\s|#[^\n]*\n)+"
+_HEADER = re.compile(rb"P([2356])" + 3 * (_SPACE + rb"(\d{1,9})") + rb"\s")
+_PAM_END = re.compile(rb"^ENDHDR[ \t\r]*\n", re.MULTILINE)
+_PAM_LINE = re.compile(rb"^(WIDTH|HEIGHT|DEPTH|MAXVAL)[ \t]+(\d{1,9})", re.MULTILINE)
+
+
+def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
+    """Decode an image of Netpbm that is no bitmap.
+
+    Parameters
+    ----------
+    data : bytes
+        A file.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        uint8: ``(H, W, 3)`` RGB, or ``(H, W)`` grey, scaled to [0, 255] and without
+        transparency; None where it is none of PGM, PPM and PAM.
+
+    Raises
+    ------
+    ValueError
+        It is a damaged one.
+
+    Examples
+    --------
+    >>> decode_netpbm(b"P5 2 1 100 " + bytes([0, 100])).tolist()
+    [[0, 255]]
+    """
+    if data[:3] == b"P7\n":
+        end = _PAM_END.search(data)
+        found = _PAM_LINE.findall(data[: end.start()]) if end else []
+        facts = {name: int(value) for name, value in found}
+        if end is None or len(facts) < 4:
+            raise ValueError("its header is damaged")
+        width, height = facts[b"WIDTH"], facts[b"HEIGHT"]
+        depth, most = facts[b"DEPTH"], facts[b"MAXVAL"]
+        start, is_text = end.end(), False
+    elif header := _HEADER.match(data):
+        kind, width, height, most = (int(group) for group in header.groups())
+        depth, is_text, start = 3 if kind in (3, 6) else 1, kind < 5, header.end()
+    else:
+        return None
+    if not (width and height and 1 <= depth <= 4 and 1 <= most <= 65535):
+        raise ValueError("its header is damaged")
+    if width * height > MAX_PIXELS:
+        raise ValueError(
+            f"it has {width}x{height} pixels, above the limit of {MAX_PIXELS}"
+        )
+    count = width * height * depth
+    values = _text(data, start, count) if is_text else _binary(data, start, count, most)
+    shape = (height, width) if depth == 1 else (height, width, depth)
+    pixels = values.reshape(shape)
+    if depth > 1:
+        pixels = pixels[..., 0] if depth == 2 else pixels[..., :3]
+    if most == 255 and pixels.dtype == np.uint8:
+        return np.asarray(pixels, np.uint8)
+    wide = np.minimum(pixels, most).astype(np.uint32)
+    return ((wide * 510 + most) // (2 * most)).astype(np.uint8)
+
+
+def _text(data: bytes, start: int, count: int) -> npt.NDArray[np.uint32]:
+    words = re.sub(rb"#[^\n]*", b"", data[start:]).split(None, count)[:count]
+    if len(words) < count:
+        raise ValueError(f"it is cut off: it has {len(words)} of {count} values")
+    return np.array([int(word) for word in words]).clip(0, 65535).astype(np.uint32)
+
+
+def _binary(data: bytes, start: int, count: int, most: int) -> npt.NDArray[np.uint8]:
+    dtype = np.dtype(np.uint8 if most < 256 else ">u2")
+    there = (len(data) - start) // dtype.itemsize
+    if there < count:
+        raise ValueError(f"it is cut off: it has {there} of {count} values")
+    return np.frombuffer(data, dtype, count, start)
