@@ -19,6 +19,7 @@ from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadE
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.media.jpeg_outline import outline_jpeg
 from gulpio2.media.netpbm import decode_netpbm
+from gulpio2.media.tiff import as_stored
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -246,7 +247,9 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
         return to_storable(netpbm)
     try:
         # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
-        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+        decoded = cv2.imdecode(
+            np.frombuffer(as_stored(data), np.uint8), cv2.IMREAD_UNCHANGED
+        )
     except cv2.error as cause:
         raise ValueError(f"OpenCV says {cause.err or cause}") from cause
     pixels = None if decoded is None else np.asarray(decoded)
