@@ -40,6 +40,10 @@ _ENCODED, _VARIED = 0.25, 0.0625
 # Multiples of it, less their whole part, are spread over [0, 1) as evenly as can be and
 # without a period: codecs store every n-th frame better than those between.
 _GOLDEN = 0.6180339887498949
+# The same from item to item, so that no place in them is always taken.
+_FROM_ITEM_TO_ITEM = 0.7548776662466927
+# Of an item of so many frames at most, each is encoded.
+_FEW = 16
 # Frames of the sample that are decoded again, to measure the speed of reading.
 _READ_FRAMES = 200
 # Bytes of an item's entry in the map, beside the frames, the metadata and what is said
@@ -62,6 +66,8 @@ class _Look:
 
     frames: int = 0
     num_bytes: float = 0.0
+    variance: float = 0.0
+    """Of `num_bytes`, since not all frames were encoded."""
     seconds: float = 0.0
 
 
@@ -154,8 +160,8 @@ def survey(
     Notes
     -----
     Every item of the sample is decoded as a whole, and a quarter of its frames
-    is encoded, so that it takes about as long as a hundredth of the run. Where items
-    differ much in size, up to five times as many are looked at.
+    is encoded, or all of a few, so that it takes about as long as a hundredth of the
+    run. Where items differ much in size, up to five times as many are looked at.
     """
     wanted = range(len(adapter)) if positions is None else positions
     num_items = len(wanted)
@@ -176,9 +182,8 @@ def survey(
     fails = {"unreadable", "no video stream", "no frames", "id taken"}
     count = 0
     for place in itertools.chain(first, map(int, further)):
-        sizes = [look.num_bytes for look in looks.values()]
         if count >= len(first) and (
-            _standard_error(sizes, count, num_items) <= _GOOD_ERROR
+            _standard_error(looks.values(), count, num_items) <= _GOOD_ERROR
         ):
             break
         count += 1
@@ -191,14 +196,13 @@ def survey(
             progress(items=1)
     _note_odd_lengths(looks, odd)
     scale = num_items / count if count else 0.0
-    sizes = [look.num_bytes for look in looks.values()]
-    total = sum(sizes)
+    total = sum(look.num_bytes for look in looks.values())
     return Survey(
         items=num_items,
         sampled=count,
         frames=round(scale * sum(look.frames for look in looks.values())),
         num_bytes=round(scale * total),
-        error=_standard_error(sizes, count, num_items),
+        error=_standard_error(looks.values(), count, num_items),
         seconds=scale * sum(look.seconds for look in looks.values()),
         variants=tuple(
             Variant(
@@ -236,7 +240,8 @@ def _look_or_note(
         try:
             if item.error is not None:
                 raise item.error
-            look = _look_at(item, samples, odd)
+            phase = position * _FROM_ITEM_TO_ITEM % 1
+            look = _look_at(item, samples, odd, phase=phase)
         except (Exception, SystemExit) as cause:  # noqa: BLE001  # the item boundary
             error = as_failure(cause)
             failure = describe_failure(adapter, position, item.id_, error)
@@ -249,28 +254,37 @@ def _look_or_note(
 
 
 def _look_at(
-    item: PlacedItem, samples: list[_Samples], odd: dict[str, list[str]]
+    item: PlacedItem,
+    samples: list[_Samples],
+    odd: dict[str, list[str]],
+    *,
+    phase: float,
 ) -> _Look:
     """Decode an item and encode some of its frames."""
     base, *others = samples
     look = _Look()
-    encoded = size = 0
+    encoded = 0
+    beginning: list[int] = []
+    sizes: list[int] = []
     took = aside = 0.0
     times: list[int | None] = []
     began = time.perf_counter()
     for number, frame in enumerate(_frames(item)):
         look.frames += 1
         times.append(frame.pts)
-        place = number * _GOLDEN % 1
-        if place >= _ENCODED:
+        place = (phase + number * _GOLDEN) % 1
+        if place >= _ENCODED and number >= _FEW:
             continue
         before = time.perf_counter()
         frame_size = base.add(frame.image)
-        size += frame_size
         encoded += 1
+        if number < _FEW:
+            beginning.append(frame_size)
+        if place < _ENCODED:
+            sizes.append(frame_size)
         after = time.perf_counter()
         took += after - before
-        if place < _VARIED:
+        if place < _VARIED or number == int(phase / _ENCODED) or not others[0].kept:
             image = frame.image
             if isinstance(image, bytes):  # a JPEG that is copied as it is
                 image = decode_frame(image)
@@ -282,7 +296,13 @@ def _look_at(
     decoding = time.perf_counter() - began - took - aside
     look.seconds = decoding + took * look.frames / encoded
     meta = len(json.dumps(item.meta, default=str))
-    look.num_bytes = size * look.frames / encoded + MAP_BYTES * look.frames
+    if look.frames <= _FEW:
+        sizes = beginning
+    share = len(sizes) / look.frames
+    look.num_bytes = sum(sizes) / share + MAP_BYTES * look.frames
+    if share < 1:
+        spread = statistics.variance(sizes)
+        look.variance = look.frames**2 * spread / len(sizes) * (1 - share)
     look.num_bytes += _ENTRY_BYTES + meta + len(str(item.id_))
     tell = getattr(item.frames, "source_info", None)
     if tell is not None and (info := tell()):
@@ -356,11 +376,15 @@ def _note_odd_lengths(looks: dict[str, _Look], odd: dict[str, list[str]]) -> Non
             )
 
 
-def _standard_error(sizes: list[float], sampled: int, num_items: int) -> float:
-    """Give the relative standard error of the total; 0 where all items were seen."""
-    values = [*sizes, *[0.0] * (sampled - len(sizes))]
-    if len(values) < 2 or not sum(values) or sampled >= num_items:
+def _standard_error(looks: Collection[_Look], sampled: int, num_items: int) -> float:
+    """Give the relative standard error of the total, for items and frames not seen."""
+    values = [look.num_bytes for look in looks]
+    values += [0.0] * (sampled - len(looks))
+    if not sum(values):
         return 0.0
-    left = 1 - sampled / num_items
-    spread = statistics.stdev(values) / math.sqrt(len(values)) * math.sqrt(left)
-    return spread / statistics.fmean(values)
+    # Of the mean of an item: items differ, and so do the frames in each.
+    variance = sum(look.variance for look in looks) / (sampled * num_items)
+    if 1 < sampled < num_items:
+        left = 1 - sampled / num_items
+        variance += statistics.variance(values) / sampled * left
+    return math.sqrt(variance) / statistics.fmean(values)
