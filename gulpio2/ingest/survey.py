@@ -51,6 +51,8 @@ _READ_FRAMES = 200
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
 # Items so many times longer or shorter than the middle one are odd.
 _ODD_LENGTH = 5
+# What `source_info` tells of mirroring, by the rotation that it gives.
+_MIRRORED: dict[Any, str] = {-180: "left and right", 0: "top and bottom"}
 _EXAMPLES = 3  # that are named of each kind of oddity
 # Where the items differ much, the sample grows to this many times its size, or until
 # the standard error of the size is so small.
@@ -359,8 +361,12 @@ def _note_oddities(
             f"{name}: {steps.min()} to {steps.max()} ticks between frames"
         )
     tell = getattr(item.frames, "source_info", None)
-    rotation = tell().get("rotation") if tell is not None else None
-    if rotation:
+    info = tell() if tell is not None else {}
+    rotation = info.get("rotation")
+    if info.get("mirrored"):
+        how = _MIRRORED.get(rotation, f"and turned by {rotation} degrees")
+        odd.setdefault("mirrored", []).append(f"{name}: {how}")
+    elif rotation:
         odd.setdefault("rotated", []).append(f"{name}: by {rotation} degrees")
 
 

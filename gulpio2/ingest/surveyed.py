@@ -16,8 +16,8 @@ class Oddity:
     """Something that a user may want to know of some items before the run."""
 
     kind: str
-    """"unreadable", "no video stream", "variable frame rate", "rotated", "odd length"
-    or "no frames"."""
+    """"unreadable", "no video stream", "variable frame rate", "rotated", "mirrored",
+    "odd length" or "no frames"."""
     sampled: int
     """How many items of the sample."""
     expected: int

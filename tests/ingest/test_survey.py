@@ -1,6 +1,7 @@
 """What a dry run says, against what the run then gives."""
 
 import json
+import struct
 
 import av
 import numpy as np
@@ -215,6 +216,39 @@ def test_oddities_are_counted_and_named(tmp_path):
     assert "clip9" in kinds["variable frame rate"].examples[0]
     assert "clip10" in kinds["no video stream"].examples[0]
     assert "missing.mp4" in kinds["unreadable"].examples[0]
+
+
+def turn(path, matrix):
+    """Write the four numbers that turn the picture into the header of an MP4 file."""
+    a, b, c, d = (value << 16 for value in matrix)
+    data = bytearray(path.read_bytes())
+    start = data.index(b"tkhd") + 44
+    data[start : start + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
+    path.write_bytes(data)
+    return path
+
+
+def test_mirrored_videos_are_told_from_rotated_ones(tmp_path):
+    matrices = [
+        (1, 0, 0, 1),
+        (-1, 0, 0, 1),
+        (1, 0, 0, -1),
+        (0, 1, 1, 0),
+        (-1, 0, 0, -1),
+    ]
+    paths = [
+        turn(write_video(tmp_path / f"{n}.mp4", 3), matrix)
+        for n, matrix in enumerate(matrices)
+    ]
+    found = survey(Files(paths), EncoderSettings())
+    assert {each.kind: each.examples for each in found.oddities} == {
+        "mirrored": (
+            "item 'clip1': left and right",
+            "item 'clip2': top and bottom",
+            "item 'clip3': and turned by -90 degrees",
+        ),
+        "rotated": ("item 'clip4': by -180 degrees",),
+    }
 
 
 def test_jpegs_that_are_copied_are_compared_too():
