@@ -31,6 +31,11 @@ _log = logging.getLogger(__name__)
 # Containers that are recorded and cut anywhere, so that they may begin between two key
 # frames: what cannot be decoded before the first of them is no damage.
 _JOINED_MIDWAY = frozenset({"mpegts", "mpeg"})
+# Whether packets were lost there cannot be known: both break the count of packets.
+_JOINT = (
+    ", or transport streams were joined here as by cat, which leaves a jump in the "
+    "count of their packets; join them with ffmpeg -f concat -c copy instead"
+)
 # Demuxers that take any text file for a picture made of letters.
 _TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
 # Demuxers that open what their file names: other files, this one again without end, or
@@ -210,7 +215,8 @@ class OpenVideo:
                 self._num_packets += packet.dts is not None
                 continue
             if packet.is_corrupt:
-                raise self._error("a packet is damaged or cut off")
+                joint = _JOINT if self._format == "mpegts" else ""
+                raise self._error(f"a packet is damaged or cut off{joint}")
             self._num_packets += 1
             yield packet
 

@@ -301,3 +301,17 @@ def test_a_gap_of_hours_is_not_filled_with_repeats(tmp_path, write_video, pictur
 def test_a_rate_that_is_none_is_refused_at_once(rate):
     with pytest.raises(ValueError, match="frame_rate is"):
         VideoFrames("a.mp4", frame_rate=rate)
+
+
+def test_transport_streams_that_were_joined_are_named_as_a_cause(
+    tmp_path, write_video, pictures
+):
+    parts = [
+        write_video(tmp_path / f"{number}.ts", pictures(30, 48, 64)).read_bytes()
+        for number in range(2)
+    ]
+    path = tmp_path / "joined.ts"
+    path.write_bytes(b"".join(parts))
+    with pytest.raises(SourceReadError, match="transport streams were joined") as error:
+        read(path)
+    assert "ffmpeg -f concat" in str(error.value)
