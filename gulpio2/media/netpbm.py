@@ -74,7 +74,7 @@ def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
     if depth > 1:
         pixels = pixels[..., 0] if depth == 2 else pixels[..., :3]
     if most == 255 and pixels.dtype == np.uint8:
-        return np.asarray(pixels, np.uint8)
+        return np.array(pixels, np.uint8)  # not the bytes of the file
     wide = np.minimum(pixels, most).astype(np.uint32)
     return ((wide * 510 + most) // (2 * most)).astype(np.uint8)
 

@@ -52,6 +52,7 @@ def test_values_are_scaled_to_255_in_the_order_of_rgb(tmp_path, data, expected):
     assert pixels.shape[:2] == (4, 8)
     assert pixels.ndim == (3 if isinstance(expected, list) else 2)
     assert (pixels == expected).all()
+    assert pixels.flags.writeable
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "1"])
