@@ -1,4 +1,4 @@
-"""Reading image files: JPEG through the codec, all others through OpenCV.
+"""Reading image files: JPEG through the codec, PGM, PPM and PAM here, others by OpenCV.
 
 Orientation in EXIF is not applied, as in GulpIO2 0.0.4. Transparency is dropped and 16
 bits are scaled to 8, as `gulpio2.codecs.pixels` says.
