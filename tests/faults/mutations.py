@@ -119,9 +119,9 @@ MUTATIONS = [
     ),
     Mutation(
         "ignore the check of an entry in a verified read",
-        "chunk.py",
-        "            if self.verify:\n                where",
-        "            if False:\n                where",
+        "storage/map_file.py",
+        "            if verify:\n                verify_entry",
+        "            if False:\n                verify_entry",
         FLIPS,
     ),
     Mutation(
