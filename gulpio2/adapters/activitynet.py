@@ -16,7 +16,7 @@ from gulpio2.errors import IngestSettingError, unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource, Item, StrPath
 
 __all__ = ["ActivitynetAdapter"]

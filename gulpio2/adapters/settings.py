@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from gulpio2.errors import IngestSettingError
-from gulpio2.media.frame_rate import parse_frame_rate
+from gulpio2.format.rates import parse_frame_rate
 
 if TYPE_CHECKING:
-    from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.format.rates import FrameRate
 
 __all__ = ["check_choice", "checked_frame_rate"]
 

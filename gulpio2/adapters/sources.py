@@ -17,7 +17,7 @@ from gulpio2.media.folders import find_images_in_folder, get_single_video_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.format.rates import FrameRate
     from gulpio2.media.images import ImageFrames
     from gulpio2.types import FrameSource, StrPath
 

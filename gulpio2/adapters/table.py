@@ -29,7 +29,7 @@ from gulpio2.media.folders import find_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource, Item, Meta, StrPath
 
 __all__ = ["TableAdapter"]

@@ -24,7 +24,7 @@ from gulpio2.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.format.rates import FrameRate
     from gulpio2.types import Item, Meta, StrPath
 
 __all__ = [

@@ -11,7 +11,7 @@ from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gulpio2.media.frame_rate import FrameRate
+    from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource, StrPath
 
 __all__ = ["VideoFolderAdapter"]

@@ -7,13 +7,18 @@ newline. What follows the first line that is not whole was never written.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.format.checksum import crc32_of
 
-__all__ = ["dump_body", "dump_line", "load_lines"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["dump_body", "dump_line", "dump_merge", "load_lines", "parts_of_merge"]
 
 _CHECK_LENGTH = 8
+# In the only line of a merge's journal.
+_MERGE_KEY = "merge"
 
 
 def dump_line(value: Any) -> bytes:
@@ -58,3 +63,29 @@ def load_lines(data: bytes) -> tuple[list[Any], list[int]]:
         position = newline + 1
         ends.append(position)
     return values, ends
+
+
+def dump_merge(parts: Iterable[str]) -> bytes:
+    """Write the journal of a merge of these parts.
+
+    Examples
+    --------
+    >>> parts_of_merge(dump_merge(["a", "b"]))
+    ['a', 'b']
+    """
+    return dump_line({_MERGE_KEY: list(parts)})
+
+
+def parts_of_merge(data: bytes) -> list[str] | None:
+    """Give the parts of the merge that a journal is of; None for an ingest's, or none.
+
+    Parameters
+    ----------
+    data : bytes
+        The journal; empty where there is none.
+    """
+    lines, _ = load_lines(data)
+    try:
+        return [str(path) for path in lines[0][_MERGE_KEY]]
+    except (LookupError, TypeError):
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
-from gulpio2.format.journal import load_lines
+from gulpio2.format.journal import parts_of_merge
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.ingest.items import place_items
 from gulpio2.storage.base import read_if_there
@@ -103,8 +103,8 @@ def refuse_unfinished_merge(store: Store) -> None:
     IngestError
         One was interrupted, and has left a journal as `gulpio2.merge` writes it.
     """
-    lines, _ = load_lines(read_if_there(store, JOURNAL_NAME) or b"")
-    if lines and isinstance(lines[0], dict) and "merge" in lines[0]:
+    journal = read_if_there(store, JOURNAL_NAME) or b""
+    if parts_of_merge(journal) is not None:
         raise IngestError(
             f"a merge into this folder was not finished ({store.path(JOURNAL_NAME)}). "
             "Finish it (gulp2 merge with the same parts) before ingesting. To leave it "

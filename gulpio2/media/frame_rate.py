@@ -16,9 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gulpio2.format.rates import FrameRate, parse_frame_rate
-
-__all__ = ["ConstantRate", "FrameRate", "Placement", "parse_frame_rate", "rescale"]
+__all__ = ["ConstantRate", "Placement", "rescale"]
 
 # Ticks by which the grid may be off before a frame is dropped or repeated (FFmpeg).
 _DRIFT = 1.1

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestSettingError, SourceReadError
-from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate
+from gulpio2.format.rates import parse_frame_rate
+from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.indexing import FramesByIndex
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.types import StoredFrame, YuvFrame
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from gulpio2.format.rates import FrameRate
     from gulpio2.media.convert import FrameConverter
     from gulpio2.media.decode import OpenVideo
-    from gulpio2.media.frame_rate import FrameRate
     from gulpio2.types import DeferredImage, JsonValue, StrPath
 
 __all__ = ["VideoFrames"]

@@ -10,7 +10,7 @@ from gulpio2.adapters.labels import merge_labels, read_label_file
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.gmeta import load_gmeta
-from gulpio2.format.journal import dump_line, load_lines
+from gulpio2.format.journal import dump_merge, parts_of_merge
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     LABELS_NAME,
@@ -49,9 +49,6 @@ __all__ = [
     "unfinished_merge",
     "warnings_of_settings",
 ]
-
-# In the journal of a merge, which gulpio2.ingest.resuming knows as well.
-_MERGE_KEY = "merge"
 
 
 @dataclass(slots=True)
@@ -108,16 +105,12 @@ def begin_merge(store: Store, parts: Iterable[str]) -> None:
 
     A check then tells of it, and no ingest is put between the chunks.
     """
-    store.write_atomically(JOURNAL_NAME, dump_line({_MERGE_KEY: list(parts)}))
+    store.write_atomically(JOURNAL_NAME, dump_merge(parts))
 
 
 def unfinished_merge(store: Store) -> list[str] | None:
     """Give the parts of a merge that was interrupted; None where there was none."""
-    lines, _ = load_lines(read_if_there(store, JOURNAL_NAME) or b"")
-    try:
-        return [str(path) for path in lines[0][_MERGE_KEY]]
-    except (LookupError, TypeError):
-        return None
+    return parts_of_merge(read_if_there(store, JOURNAL_NAME) or b"")
 
 
 def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int], int]:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gulpio2.media.frame_rate import ConstantRate, parse_frame_rate, rescale
+from gulpio2.format.rates import parse_frame_rate
+from gulpio2.media.frame_rate import ConstantRate, rescale
 
 
 @pytest.mark.parametrize(
