@@ -44,6 +44,7 @@ PROGRAM = Path(__file__).with_name("readers.py")
 ENVIRONMENTS = {
     "ours": None,
     "limit": None,
+    "bare": None,
     "original": "original",
     "original, same bytes": "original",
     "decord": "decord",
@@ -51,7 +52,7 @@ ENVIRONMENTS = {
     "JPEG files, OpenCV": None,
     "JPEG files, simplejpeg": None,
 }
-OTHERS = tuple(ENVIRONMENTS)[2:]
+OTHERS = tuple(ENVIRONMENTS)[3:]
 
 # Seconds of processors that others may have, in a second of a turn; one that was
 # disturbed more is repeated, up to so many times.
@@ -59,7 +60,7 @@ _FOREIGN_SHARE = 0.1
 _NUM_ATTEMPTS = 6
 _PAUSE_SECONDS = 0.2
 # Processes of a program; the others are further from what they are compared with.
-_COPIES = {"ours": 3, "limit": 3}
+_COPIES = {"ours": 3, "limit": 3, "bare": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ def _pattern(pattern: str) -> Case:
             Turn("ours, list of arrays", "ours", {**task, "call": "list"}),
             Turn("limit", "limit", task),
             Turn("limit, memory of 8 clips", "limit", {**task, "batch": 8}),
+            Turn("bare", "bare", task),
             *(Turn(kind, kind, {"pattern": pattern}) for kind in OTHERS),
             *(
                 Turn(f"{kind}, list", kind, {"pattern": pattern, "call": "list"})
@@ -117,6 +119,8 @@ def _pattern(pattern: str) -> Case:
             Ratio("ours, 8 clips a call", "limit, memory of 8 clips", 0.93),
             Ratio("ours, new memory", "limit"),
             Ratio("ours, list of arrays", "limit"),
+            Ratio("bare", "limit"),
+            Ratio("ours", "bare"),
             Ratio("ours", "original", 2.4),
             Ratio("ours", "original, same bytes", 1.85),
             Ratio("ours", "decord", 9),
