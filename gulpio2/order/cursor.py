@@ -71,9 +71,13 @@ def rank_positions(
         raise ValueError(
             f"rank is {rank} of {num_ranks}, expected 0 to {num_ranks - 1}"
         )
-    rest = max(0, epoch_length - start)
-    each = rest // num_ranks if drop_last else -(-rest // num_ranks)
+    each = _share(epoch_length - start, num_ranks, drop_last=drop_last)
     return range(start + rank, start + rank + each * num_ranks, num_ranks)
+
+
+def _share(rest: int, num_ranks: int, *, drop_last: bool) -> int:
+    """Give how many positions of the rest of an epoch each rank has."""
+    return max(0, rest // num_ranks if drop_last else -(-rest // num_ranks))
 
 
 def augmentation_seeds(
@@ -142,7 +146,8 @@ class OrderCursor:
 
     def __len__(self) -> int:
         """Count the samples that this rank still has in this epoch."""
-        return len(self._positions())
+        rest = self.order.epoch_length - self.position
+        return _share(rest, self.num_ranks, drop_last=self.drop_last)
 
     def pending(self) -> Iterator[Draw]:
         """Give what this rank has to do in the rest of this epoch.

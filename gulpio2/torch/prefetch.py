@@ -102,7 +102,11 @@ class Prefetcher:
         # Reentrant: a generator that is collected while a thread holds it stops us.
         self._lock = threading.RLock()
         self._to_do = threading.Condition(self._lock)
-        self._ready = threading.Condition(self._lock)
+        # For the one who consumes, in place of a condition, which takes longer: held,
+        # and let go of where it is waited for and a batch may be ready.
+        self._ready = threading.Lock()
+        self._ready.acquire()
+        self._is_awaited = False
         self._process = os.getpid()
         self.clocks = [Clock() for _ in range(max(1, num_threads))]
         self._threads: list[threading.Thread] = []
@@ -145,18 +149,22 @@ class Prefetcher:
         if not self._threads:
             while not self._is_ready() and (taken := self._take(self.clocks[0])):
                 self._make(*taken, self.clocks[0])
-        with self._lock:
-            self._ready.wait_for(self._is_ready)
-            if self._stopped:
-                raise RuntimeError(
-                    "this iteration over the loader has ended, because another was "
-                    "begun, the loader was closed, or its state was set"
-                )
-            if not self._jobs:
-                if self._failure is not None:
-                    raise self._failure
-                return None
-            job = self._jobs.popleft()
+        while True:
+            with self._lock:
+                if self._is_ready():
+                    break
+                self._is_awaited = True
+            self._ready.acquire()
+        if self._stopped:
+            raise RuntimeError(
+                "this iteration over the loader has ended, because another was begun, "
+                "the loader was closed, or its state was set"
+            )
+        if not self._jobs:
+            if self._failure is not None:
+                raise self._failure
+            return None
+        job = self._jobs.popleft()  # as nobody else does
         if job.errors:
             raise job.errors[min(job.errors)]
         return job
@@ -175,7 +183,7 @@ class Prefetcher:
         with self._lock:
             self._stopped = True
             self._to_do.notify_all()
-            self._ready.notify_all()
+            self._tell_consumer()
         for thread in self._threads:
             # A thread that collects garbage may be the one that stops us.
             if thread is not threading.current_thread() and thread.ident is not None:
@@ -188,6 +196,12 @@ class Prefetcher:
         if self._jobs:
             return self._jobs[0].num_left == 0
         return self._exhausted and not self._planned
+
+    def _tell_consumer(self) -> None:
+        """Have who waits for a batch look again; the lock is held."""
+        if self._is_awaited:
+            self._is_awaited = False
+            self._ready.release()
 
     # --- in the threads ----------------------------------------------------------
 
@@ -210,7 +224,7 @@ class Prefetcher:
         with self._lock:
             job.num_left -= 1
             if job.num_left == 0:
-                self._ready.notify_all()
+                self._tell_consumer()
 
     def _take(self, clock: Clock) -> tuple[Job, int] | None:
         """Take the next sample, waiting for memory where there is none."""
@@ -262,7 +276,7 @@ class Prefetcher:
             self._failure = failure
             self._exhausted = left > 0
             self._to_do.notify_all()
-            self._ready.notify_all()
+            self._tell_consumer()
 
 
 # Those whose threads run. At exit they are stopped while that can still be done in

@@ -48,8 +48,10 @@ class Slot:
         self.gives_tensors = tensor or pinned
         self.array: npt.NDArray[np.uint8]
         self._copied: Any = None
+        # Looked up once: what is done for a batch is never in the processor's caches.
+        torch: Any = require("torch", extra="torch") if self.gives_tensors else None
+        self._as_tensor = torch and torch.from_numpy
         if pinned:
-            torch = require("torch", extra="torch")
             self.array = torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
         else:
             # By numpy, which asks the system for huge pages: into those two threads
@@ -68,9 +70,7 @@ class Slot:
         memory is to be filled again.
         """
         part = self.array[:count]
-        if not self.gives_tensors:
-            return part
-        return require("torch", extra="torch").from_numpy(part)
+        return self._as_tensor(part) if self._as_tensor else part
 
     def released(self) -> None:
         """Note what the GPU still has to copy out of it, now that nobody uses it."""
