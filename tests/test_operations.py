@@ -170,7 +170,7 @@ class Folders:
 
     # --- what must hold ----------------------------------------------------------
 
-    def go_on(self) -> None:
+    def go_on_and_check(self) -> None:
         operations = [
             self.ingest,
             self.ingest_again,
@@ -211,7 +211,7 @@ def test_every_directory_holds_what_it_should_whatever_was_done(tmp_path, seed):
     folders = Folders(tmp_path, seed)
     for _ in range(8):
         try:
-            folders.go_on()
+            folders.go_on_and_check()
         except BaseException as error:
             error.args = (*error.args, f"after {', '.join(folders.done)}")
             raise

@@ -233,7 +233,7 @@ def test_deleting_again_after_a_crash_half_way_accounts_for_the_bytes_once(tmp_p
     assert check_directory(tmp_path, deep=True).problems == []
 
 
-def after_killed_compactions(folder, then):
+def assert_sound_after_killed_compactions(folder, then):
     """Kill a compaction at each operation, do something, and look what is said."""
     told = set()
     for operation in range(1, 40):
@@ -273,7 +273,7 @@ def test_what_comes_after_an_interrupted_compaction_is_called_sound(
             delete_items(copy, deleted)
 
     delete_items(folder, ids)
-    after_killed_compactions(folder, append_and_delete)
+    assert_sound_after_killed_compactions(folder, append_and_delete)
 
 
 @pytest.mark.parametrize("then", [lambda _folder: None, append_two])
@@ -281,7 +281,7 @@ def test_an_interrupted_compaction_may_end_a_file_before_noted_holes(folder, the
     delete_items(folder, ["item0"])
     compact_directory(folder)
     delete_items(folder, ["item1"])
-    after_killed_compactions(folder, then)
+    assert_sound_after_killed_compactions(folder, then)
 
 
 def test_a_chunk_behind_a_link_is_not_compacted(folder, tmp_path):

@@ -75,7 +75,7 @@ def loader_of(dataset, collate, **options: Any):
     return DataLoader(dataset, collate_fn=collate, **arguments)
 
 
-def same(first, second):
+def assert_same(first, second):
     """Compare batches, at any depth, with types and the order of their memory."""
     assert type(first) is type(second)
     if isinstance(first, torch.Tensor):
@@ -84,11 +84,11 @@ def same(first, second):
     elif isinstance(first, dict):
         assert list(first) == list(second)
         for key in first:
-            same(first[key], second[key])
+            assert_same(first[key], second[key])
     elif isinstance(first, (list, tuple)):
         assert len(first) == len(second)
         for one, two in zip(first, second, strict=True):
-            same(one, two)
+            assert_same(one, two)
     else:
         assert first == second
 
@@ -99,7 +99,7 @@ def test_batches_are_what_they_are_without(workers):
     plain = list(loader_of(dataset, default_collate, num_workers=workers))
     mine = list(loader_of(dataset, RecyclingCollate(), num_workers=workers))
     assert len(mine) == 3
-    same(mine, plain)
+    assert_same(mine, plain)
 
 
 @pytest.mark.parametrize("num_slots", [1, 3, 32])
@@ -128,7 +128,7 @@ def test_memory_is_used_again_once_nobody_has_it():
 def test_a_batch_that_does_not_fit_comes_as_usual():
     collate = RecyclingCollate(slot_bytes=4096)
     batches = list(loader_of(Numbered(8), collate))
-    same(batches, list(loader_of(Numbered(8), default_collate)))
+    assert_same(batches, list(loader_of(Numbered(8), default_collate)))
 
 
 def test_an_early_end_and_two_iterations_at_once_disturb_nothing():
@@ -141,7 +141,7 @@ def test_an_early_end_and_two_iterations_at_once_disturb_nothing():
             assert one[:, 0, 0, 0, 0].tolist() == list(
                 range(4 * number, 4 * number + 4)
             )
-            same(one, two)
+            assert_same(one, two)
         assert batch.unique().tolist() == [0, 1, 2, 3]
         del first, second, pairs, one, two
         gc.collect()
@@ -172,7 +172,7 @@ def test_workers_that_are_started_anew_have_the_memory_too(make_directory, start
     options["multiprocessing_context"] = start
     mine = list(loader_of(dataset, RecyclingCollate(), sampler=sampler(), **options))
     assert len(mine) == 3
-    same(mine, plain)
+    assert_same(mine, plain)
 
 
 @pytest.fixture
