@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import random
 import shutil
 from fractions import Fraction
@@ -10,14 +11,15 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import FormatError, LockedError, StorageError
+from gulpio2.errors import FormatError, IngestError, LockedError, StorageError
 from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content
+from gulpio2.testing.faults import content, in_child, kill_at_operation
 from gulpio2.types import StoredFrame
 
 
@@ -360,6 +362,49 @@ def test_a_target_that_is_not_empty_is_refused(tmp_path):
         repair_directory(source, source)
     with pytest.raises(StorageError, match="there is no directory"):
         repair_directory(tmp_path / "nothing", tmp_path / "new")
+
+
+def kill_repair(source, target, operation):
+    """Kill a repair at one of its operations; tell whether it came so far."""
+
+    def work():
+        kill_at_operation(operation)
+        repair_directory(source, target)
+
+    return os.WIFSIGNALED(in_child(work))
+
+
+def test_a_repair_that_was_killed_is_told_by_a_check(tmp_path):
+    source = make(tmp_path / "in")
+    repair_directory(source, tmp_path / "whole")
+    whole, told = content(tmp_path / "whole"), 0
+    for operation in range(1, 100):
+        target = tmp_path / str(operation)
+        if not kill_repair(source, target, operation):
+            break
+        if target.is_dir() and not whole.items() <= content(target).items():
+            codes = {problem.code for problem in check_directory(target).problems}
+            assert codes & {"unfinished-ingest", "no-chunks"}
+            told += "no-chunks" not in codes
+    assert content(target) == whole
+    assert told > 2
+
+
+def test_nothing_is_put_to_what_an_unfinished_repair_has_left(tmp_path):
+    source, target = make(tmp_path / "in"), tmp_path / "out"
+    operation = 1
+    while not (target / "meta_0.gmeta").exists():
+        shutil.rmtree(target, ignore_errors=True)
+        assert kill_repair(source, target, operation)
+        operation += 1
+    before = content(target)
+    with pytest.raises(IngestError, match="a repair into this folder was not finished"):
+        GulpIngestor(FrameAdapter(num_items=2), target, 2, 1).run()
+    with pytest.raises(IngestError, match=r"the repair into .* before merging into it"):
+        merge_directories([source], target)
+    with pytest.raises(IngestError, match=r"the repair into .* before merging$"):
+        merge_directories([target], tmp_path / "further")
+    assert content(target) == before
 
 
 def test_a_directory_that_is_written_to_is_not_repaired(tmp_path):

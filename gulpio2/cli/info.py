@@ -89,7 +89,9 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
         write_json(_to_json(directory, summary, runs, metainfo, index))
     else:
         if (directory / JOURNAL_NAME).exists():
-            unknown = "an ingest or a merge is at work here, or was interrupted"
+            unknown = (
+                "an ingest, a merge or a repair is at work here, or was interrupted"
+            )
         lines = _to_lines(directory, summary, metainfo, label_key, index)
         write_lines((*lines, *_made_by(runs, unknown)))
 

@@ -119,8 +119,9 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
     ]
     if JOURNAL_NAME in names:
         text = (
-            "an ingest or a merge is at work here, or was interrupted: go on with it "
-            "(ingest with --resume, or merge again), so that what is missing comes in"
+            "an ingest, a merge or a repair is at work here, or was interrupted: go on "
+            "with it (ingest with --resume, merge again, repair into an empty folder), "
+            "so that what is missing comes in"
         )
         problems.append(Problem("unfinished-ingest", text, JOURNAL_NAME))
     if not listing.chunks:

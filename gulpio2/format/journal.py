@@ -7,18 +7,18 @@ newline. What follows the first line that is not whole was never written.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from gulpio2.format.checksum import crc32_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["dump_body", "dump_line", "dump_merge", "load_lines", "parts_of_merge"]
+__all__ = ["Copying", "dump_body", "dump_line", "load_copying", "load_lines"]
 
 _CHECK_LENGTH = 8
-# In the only line of a merge's journal.
-_MERGE_KEY = "merge"
+# What fills a folder out of others, and what to do where it was interrupted.
+_ADVICE = {
+    "merge": "Finish it (gulp2 merge with the same parts)",
+    "repair": "Repair its source again, into an empty folder (gulp2 repair),",
+}
 
 
 def dump_line(value: Any) -> bytes:
@@ -65,19 +65,32 @@ def load_lines(data: bytes) -> tuple[list[Any], list[int]]:
     return values, ends
 
 
-def dump_merge(parts: Iterable[str]) -> bytes:
-    """Write the journal of a merge of these parts.
+class Copying(NamedTuple):
+    """What fills a folder out of others: it is the only line of its journal.
 
     Examples
     --------
-    >>> parts_of_merge(dump_merge(["a", "b"]))
-    ['a', 'b']
+    >>> load_copying(Copying("merge", ("a", "b")).dump())
+    Copying(verb='merge', sources=('a', 'b'))
     """
-    return dump_line({_MERGE_KEY: list(parts)})
+
+    verb: str
+    """"merge" or "repair"."""
+    sources: tuple[str, ...]
+    """The folders that it copies from."""
+
+    def dump(self) -> bytes:
+        """Write the journal."""
+        return dump_line({self.verb: self.sources})
+
+    @property
+    def advice(self) -> str:
+        """What to do where it was interrupted; goes on with "before ..."."""
+        return _ADVICE[self.verb]
 
 
-def parts_of_merge(data: bytes) -> list[str] | None:
-    """Give the parts of the merge that a journal is of; None for an ingest's, or none.
+def load_copying(data: bytes) -> Copying | None:
+    """Give what a journal is of; None for an ingest's, or none.
 
     Parameters
     ----------
@@ -85,7 +98,8 @@ def parts_of_merge(data: bytes) -> list[str] | None:
         The journal; empty where there is none.
     """
     lines, _ = load_lines(data)
-    try:
-        return [str(path) for path in lines[0][_MERGE_KEY]]
-    except (LookupError, TypeError):
-        return None
+    if lines and isinstance(lines[0], dict):
+        for verb in _ADVICE:
+            if isinstance(sources := lines[0].get(verb), list):
+                return Copying(verb, tuple(map(str, sources)))
+    return None

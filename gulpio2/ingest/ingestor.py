@@ -39,7 +39,7 @@ from gulpio2.ingest.records import (
     write_records,
 )
 from gulpio2.ingest.report import IngestReport, tell_with
-from gulpio2.ingest.resuming import refuse_other_tasks, refuse_unfinished_merge
+from gulpio2.ingest.resuming import refuse_other_tasks, refuse_unfinished_copying
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
@@ -266,7 +266,7 @@ class GulpIngestor:
         self._first_error = None
         self._failures_noted = 0
         with store.lock():
-            refuse_unfinished_merge(store)
+            refuse_unfinished_copying(store)
             arguments = self._arguments(facts)
             journal = RunJournal(store, arguments)
             resumed = self.resume and journal.take_up()

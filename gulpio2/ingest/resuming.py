@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
-from gulpio2.format.journal import parts_of_merge
+from gulpio2.format.journal import load_copying
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.ingest.items import place_items
 from gulpio2.storage.base import read_if_there
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter
 
-__all__ = ["refuse_other_items", "refuse_other_tasks", "refuse_unfinished_merge"]
+__all__ = ["refuse_other_items", "refuse_other_tasks", "refuse_unfinished_copying"]
 
 # Tasks that are looked at, spread over those that are finished: one more file before
 # them all, or an order by chance, moves every one.
@@ -95,18 +95,18 @@ def refuse_other_items(
                 )
 
 
-def refuse_unfinished_merge(store: Store) -> None:
-    """Refuse to store anything between the chunks of a merge.
+def refuse_unfinished_copying(store: Store) -> None:
+    """Refuse to store anything between the chunks of a merge or a repair.
 
     Raises
     ------
     IngestError
-        One was interrupted, and has left a journal as `gulpio2.merge` writes it.
+        One was interrupted, and has left its journal.
     """
-    journal = read_if_there(store, JOURNAL_NAME) or b""
-    if parts_of_merge(journal) is not None:
+    copying = load_copying(read_if_there(store, JOURNAL_NAME) or b"")
+    if copying is not None:
         raise IngestError(
-            f"a merge into this folder was not finished ({store.path(JOURNAL_NAME)}). "
-            "Finish it (gulp2 merge with the same parts) before ingesting. To leave it "
-            "unfinished, remove that file"
+            f"a {copying.verb} into this folder was not finished "
+            f"({store.path(JOURNAL_NAME)}). {copying.advice} before ingesting. To "
+            "leave it unfinished, remove that file"
         )

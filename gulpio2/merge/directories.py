@@ -45,7 +45,7 @@ from gulpio2.merge.parts import (
     refuse_other_plans,
     refuse_repeats,
     refuse_taken,
-    unfinished_merge,
+    unfinished_copying,
     warnings_of_settings,
 )
 from gulpio2.storage.base import read_if_there
@@ -151,7 +151,12 @@ def merge_directories(
         found = [open_part(stack, Path(path)) for path in parts]
         out.make()
         stack.enter_context(out.lock())
-        interrupted = unfinished_merge(out)
+        interrupted = unfinished_copying(out)
+        if interrupted is not None and interrupted.verb != "merge":
+            raise IngestError(
+                f"the {interrupted.verb} into {target} was not finished. "
+                f"{interrupted.advice} before merging into it"
+            )
         if interrupted is None and JOURNAL_NAME in out.names():
             raise IngestError(
                 f"the ingest into {target} was not finished, and would go on where the "
@@ -162,7 +167,7 @@ def merge_directories(
         report = MergeReport()
         # What an earlier merge was to bring, and this one is.
         given = {str(place) for place in seen}
-        brought = sorted(given.union(interrupted or ()))
+        brought = sorted(given.union(interrupted.sources if interrupted else ()))
         refuse_other_plans(found, target)
         present = present_chunks(found, target)
         owners = refuse_repeats(found, target, present)

@@ -10,7 +10,7 @@ from gulpio2.adapters.labels import merge_labels, read_label_file
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.gmeta import load_gmeta
-from gulpio2.format.journal import dump_merge, parts_of_merge
+from gulpio2.format.journal import Copying, load_copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     LABELS_NAME,
@@ -46,7 +46,7 @@ __all__ = [
     "refuse_other_plans",
     "refuse_repeats",
     "refuse_taken",
-    "unfinished_merge",
+    "unfinished_copying",
     "warnings_of_settings",
 ]
 
@@ -76,10 +76,10 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
             f"{path} is no gulp directory: it holds no chunk. Leave it out, or give "
             "the folder that was ingested into"
         )
-    if unfinished_merge(store) is not None:
+    if (copying := unfinished_copying(store)) is not None:
         raise IngestError(
-            f"the merge into {path} was not finished. Finish it (gulp2 merge with the "
-            "same parts) before merging"
+            f"the {copying.verb} into {path} was not finished. {copying.advice} before "
+            "merging"
         )
     if JOURNAL_NAME in names:
         raise IngestError(
@@ -105,12 +105,12 @@ def begin_merge(store: Store, parts: Iterable[str]) -> None:
 
     A check then tells of it, and no ingest is put between the chunks.
     """
-    store.write_atomically(JOURNAL_NAME, dump_merge(parts))
+    store.write_atomically(JOURNAL_NAME, Copying("merge", tuple(parts)).dump())
 
 
-def unfinished_merge(store: Store) -> list[str] | None:
-    """Give the parts of a merge that was interrupted; None where there was none."""
-    return parts_of_merge(read_if_there(store, JOURNAL_NAME) or b"")
+def unfinished_copying(store: Store) -> Copying | None:
+    """Give the merge or repair that was interrupted; None where there was none."""
+    return load_copying(read_if_there(store, JOURNAL_NAME) or b"")
 
 
 def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int], int]:

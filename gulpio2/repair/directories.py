@@ -16,6 +16,7 @@ from gulpio2.errors import (
     StorageError,
 )
 from gulpio2.format.checksum import crc32_of
+from gulpio2.format.journal import Copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     LABELS_NAME,
@@ -126,8 +127,12 @@ def repair_directory(
                 output = open_store(target)
                 output.make()
                 with output.lock():
+                    # Until all is there, a check tells that it is not.
+                    journal = Copying("repair", (str(Path(source).resolve()),)).dump()
+                    output.write_atomically(JOURNAL_NAME, journal)
                     _write(store, output, chosen)
                     _take_over_files(store, output, report)
+                    output.remove(JOURNAL_NAME)
             else:
                 _take_over_files(store, None, report)
     finally:
@@ -176,8 +181,8 @@ def _survey(
     removals = _removals(store, report)
     if JOURNAL_NAME in names:
         report.notes.append(
-            f"{JOURNAL_NAME}: an ingest or a merge was interrupted here; going on "
-            "with it brings in what is missing, which a repair cannot"
+            f"{JOURNAL_NAME}: an ingest, a merge or a repair was interrupted here; "
+            "going on with it brings in what is missing, which a repair cannot"
         )
     report.notes += [f"{name}: was never committed" for name in listing.partials]
     whole: list[Candidate] = []
