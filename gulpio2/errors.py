@@ -5,6 +5,7 @@
     GulpError
       FormatError (ValueError)         what is on disk is not what the format says
         MetaFileError                  a .gmeta or gulp.json cannot be understood
+          UnknownVersionError          the directory has another version of the format
         ChunkMismatchError (AssertionError)  a data file and its map do not fit
         CorruptFrameError              a record is not the frame that was stored
         AnnotationError (AssertionError)  an annotation lacks what was to be used
@@ -79,6 +80,7 @@ __all__ = [
     "StorageNotFolderError",
     "StorageNotFoundError",
     "UnknownFileFormatError",
+    "UnknownVersionError",
     "unreadable",
     "with_article",
 ]
@@ -94,6 +96,10 @@ class FormatError(GulpError, ValueError):
 
 class MetaFileError(FormatError):
     """A ``.gmeta`` map or a ``gulp.json`` manifest cannot be understood."""
+
+
+class UnknownVersionError(MetaFileError):
+    """A directory follows a version of the format that this package does not know."""
 
 
 class ChunkMismatchError(FormatError, AssertionError):

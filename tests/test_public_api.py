@@ -554,6 +554,7 @@ BUILT_IN = {
     "StorageNotFolderError": NotADirectoryError,
     "StorageNotFoundError": FileNotFoundError,
     "UnknownFileFormatError": RuntimeError,
+    "UnknownVersionError": ValueError,
 }
 
 

@@ -27,8 +27,6 @@ _SHORTEST_RUN = 3
 _NOTHING_TO_DO = {"no-chunks", "partial-file"}
 # What a killed ingest leaves, and its resumption sets right.
 _OF_INTERRUPTED_INGEST = {"changed-file", "data-without-map", "unfinished-ingest"}
-# Of the message about a manifest that may be whole.
-_OF_ANOTHER_VERSION = "Install a newer gulpio2"
 
 
 @click.command(
@@ -99,10 +97,7 @@ def check(
 def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
     """Say what to do about what was found; several lines for several things."""
     codes = {problem.code for problem in problems}
-    if any(
-        problem.code == "bad-manifest" and problem.message.endswith(_OF_ANOTHER_VERSION)
-        for problem in problems
-    ):
+    if "unknown-version" in codes:
         yield "check it with a newer gulpio2, which knows the format that it has"
         return
     codes -= _NOTHING_TO_DO

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MetaFileError, UnknownVersionError
 from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME
@@ -125,8 +125,9 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
     Raises
     ------
     MetaFileError
-        Not a manifest, damaged, or of a format version that this package does not
-        know.
+        Not a manifest, or damaged.
+    UnknownVersionError
+        Of a version of the format that this package does not know.
     """
     value = load_checked(data, where=where, advice=_ADVICE)
     if value.get("format") != FORMAT_NAME:
@@ -164,7 +165,7 @@ def refuse_other_version(data: bytes, *, where: str) -> None:
 
     Raises
     ------
-    MetaFileError
+    UnknownVersionError
         The manifest is whole and says another version.
     """
     if _SAYS_VERSION in data[:_HEAD_BYTES]:
@@ -179,7 +180,7 @@ def refuse_other_version(data: bytes, *, where: str) -> None:
 
 def _require_version(value: Mapping[str, Any], where: str) -> None:
     if value.get("format_version") != FORMAT_VERSION:
-        raise MetaFileError(
+        raise UnknownVersionError(
             f"{where}: format version {value.get('format_version')!r}; this package "
             f"reads {FORMAT_VERSION}. Install a newer gulpio2"
         )

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MetaFileError, UnknownVersionError
 from gulpio2.format.checks import AGAIN, Problem, Record
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import load_pairs, validate_entry
@@ -234,6 +234,8 @@ def check_manifest(
         manifest = load_manifest(data, where=MANIFEST_NAME)
     except MetaFileError as cause:
         message = str(cause).removeprefix(f"{MANIFEST_NAME}: ")
+        if isinstance(cause, UnknownVersionError):
+            return [Problem("unknown-version", message, MANIFEST_NAME)]
         return [Problem("bad-manifest", message, MANIFEST_NAME)]
     written = {number for run in manifest.runs for number in run.chunks}
     # GulpIO2 0.0.4 adds chunks and labels, and tells the manifest of neither.

@@ -121,7 +121,7 @@ def require_known_version(store: Store) -> None:
 
     Raises
     ------
-    MetaFileError
+    UnknownVersionError
         Its manifest says so.
     """
     manifest = read_if_there(store, MANIFEST_NAME)

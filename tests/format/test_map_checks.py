@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.entry import dump_extras, entry_check
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
@@ -307,6 +308,14 @@ def test_a_damaged_manifest_is_named():
     (problem,) = check_manifest(MANIFEST.replace(b'"A"', b'"B"', 1), {0, 1, 2})
     assert (problem.code, problem.file) == ("bad-manifest", "gulp.json")
     assert problem.message.startswith("the content does not fit its check")
+
+
+def test_a_manifest_of_another_version_is_not_called_damaged():
+    body = load_checked(MANIFEST, where="", advice="")
+    newer = dump_checked({**body, "format_version": 2})
+    (problem,) = check_manifest(newer, set())
+    assert (problem.code, problem.file) == ("unknown-version", "gulp.json")
+    assert problem.message.startswith("format version 2; this package reads 1")
 
 
 def test_files_without_a_check_are_compared_with_the_manifest():
