@@ -25,6 +25,7 @@ class Held:
         self.content = content
         self.columns: Columns = content.columns
         self.mapped = mapped
+        self.state = object()  # tells this from what is loaded later
         # Views give Python's own integers, three times as fast as arrays.
         self._hashes = content.lookup.hashes.data
         self._rows = content.lookup.rows.data

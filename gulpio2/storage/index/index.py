@@ -123,6 +123,11 @@ class Index:
         return self._load().mapped
 
     @property
+    def state(self) -> object:
+        """What is another object once the content was loaded again."""
+        return self._load().state
+
+    @property
     def content(self) -> IndexContent:
         """The columns, checked as a whole as far as ids go."""
         return self._sound_ids().content

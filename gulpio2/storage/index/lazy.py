@@ -59,13 +59,18 @@ class LazyDict(OrderedDict[K, V]):
     def __init__(self) -> None:
         self._put: dict[Any, Any] = {}  # assigned to keys that are stored
         self._added: dict[Any, Any] = {}  # assigned to others
-        self._gone: set[Any] = set()
+        self._gone: set[Any] = set()  # stored, and deleted or assigned as others
+        self._state: object = None  # of what is stored, when these were right
         # json.dumps takes a dictionary for empty, whatever its methods say, if there
         # is nothing in the memory of the type that this one derives from.
         super().__setitem__(_NOBODY, _NOBODY)
 
     def _stored_len(self) -> int:
         raise NotImplementedError
+
+    def _stored_state(self) -> object:
+        """Give what is another object once other keys may be stored."""
+        return None
 
     def _stored_keys(self) -> Iterator[Any]:
         raise NotImplementedError
@@ -88,6 +93,19 @@ class LazyDict(OrderedDict[K, V]):
     def apply(self, changes: tuple[Any, ...]) -> None:
         """Take over what was changed in another of this kind."""
         self._put, self._added, self._gone = changes
+        self._state = None
+
+    def _settle(self) -> None:
+        """Have the changes fit what is stored, of which others delete, and add to it.
+
+        What was assigned to a key that they deleted is deleted with it.
+        """
+        state = self._stored_state()
+        if state is self._state:
+            return
+        self._put = {k: value for k, value in self._put.items() if self._has_stored(k)}
+        self._gone = {k for k in (*self._gone, *self._added) if self._has_stored(k)}
+        self._state = state
 
     @property
     def untouched(self) -> bool:
@@ -97,6 +115,7 @@ class LazyDict(OrderedDict[K, V]):
     def _get(self, key: Any, *, keep: bool) -> Any:
         hash(key)  # a list is no key, and says so
         if not self.untouched:
+            self._settle()
             if key in self._put:
                 return self._put[key]
             if key in self._added:
@@ -124,6 +143,7 @@ class LazyDict(OrderedDict[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         """Keep a value from now on."""
         hash(key)
+        self._settle()
         if key not in self._added and key not in self._gone and self._has_stored(key):
             self._put[key] = value
         else:
@@ -131,6 +151,7 @@ class LazyDict(OrderedDict[K, V]):
 
     def __delitem__(self, key: K) -> None:
         """Forget a value."""
+        self._settle()
         if key in self._added:
             del self._added[key]
             return
@@ -143,6 +164,7 @@ class LazyDict(OrderedDict[K, V]):
         """Tell whether there is such a key."""
         hash(key)
         if not self.untouched:
+            self._settle()
             if key in self._put or key in self._added:
                 return True
             if key in self._gone:
@@ -151,10 +173,12 @@ class LazyDict(OrderedDict[K, V]):
 
     def __len__(self) -> int:
         """Count the keys."""
+        self._settle()
         return self._stored_len() - len(self._gone) + len(self._added)
 
     def __iter__(self) -> Iterator[K]:
         """Go through the keys, in order; added ones last."""
+        self._settle()
         for key in self._stored_keys():
             if key not in self._gone:
                 yield key

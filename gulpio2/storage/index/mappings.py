@@ -29,6 +29,9 @@ class _ByItem(LazyDict[str, V]):
     def _stored_len(self) -> int:
         return len(self.index)
 
+    def _stored_state(self) -> object:
+        return self.index.state
+
     def _stored_keys(self) -> Iterator[str]:
         return self.index.ids()
 
@@ -98,9 +101,11 @@ class Entries(_ByItem[Any]):
         IndexRecord or mapping
             The entry, where it was handed out or assigned and may have been changed.
         """
-        if not self.untouched and (key in self._put or key in self._added):
-            entry: Mapping[str, Any] = self._get(key, keep=False)
-            return entry
+        if not self.untouched:
+            self._settle()
+            if key in self._put or key in self._added:
+                entry: Mapping[str, Any] = self._get(key, keep=False)
+                return entry
         if key in self._gone or not self._may_have(key):
             return None
         return self.index.entries.get(key) or self.index.record(key)
@@ -143,6 +148,9 @@ class ChosenEntries(Entries):
 
     def _stored_len(self) -> int:
         return len(self._ids)
+
+    def _stored_state(self) -> object:
+        return self._ids  # whatever becomes of the index
 
     def _stored_keys(self) -> Iterator[str]:
         return iter(self._ids)

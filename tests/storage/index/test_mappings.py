@@ -18,8 +18,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.removal import delete_items
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.index.lazy import LazyDict
+from gulpio2.testing import make_frames
 from tests.storage.index.conftest import as_json, write_chunks
 
 
@@ -216,6 +219,55 @@ def test_changes_travel_with_a_pickled_directory_and_nothing_else_does(lazy):
         is (clone.chunk_objs_lookup[1].meta_dict["item 0/3"])
     )
     assert len(pickle.dumps(lazy)) < size + 2000
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [(["item 0/0"], ["item 0/0"]), (["item 0/0"], ["item 0/1"]),
+     (["item 0/0", "item 0/1"], ["item 0/1", "item 0/2"])],
+    ids=["the same", "another", "some the same"],
+)  # fmt: skip
+def test_what_is_deleted_in_memory_and_on_the_disk_is_counted_once(
+    folder, lazy, here, there
+):
+    left = [id_ for id_ in lazy.chunk_lookup if id_ not in {*here, *there}]
+    in_first = [id_ for id_ in lazy.all_meta_dicts[0] if id_ in left]
+    for id_ in here:
+        for mapping in mappings(lazy):
+            del mapping[id_]
+    delete_items(folder, there)
+    build_index(folder)
+    lazy.close()  # what is asked for now is loaded again
+    for mapping, ids in zip(mappings(lazy), (left, in_first, left), strict=True):
+        assert (len(mapping), list(mapping)) == (len(ids), ids)
+        assert [id_ for id_ in (*here, *there) if id_ in mapping] == []
+        mapping[there[0]] = 1
+        assert mapping.pop(there[0]) == 1
+        assert len(mapping) == len(ids)
+    assert len(lazy) == len(left)
+    copied = pickle.loads(pickle.dumps(lazy))
+    assert (len(copied), list(copied.chunk_lookup)) == (len(left), left)
+
+
+def test_what_is_assigned_in_memory_meets_what_changes_on_the_disk(folder, lazy):
+    lookup = lazy.chunk_lookup
+    lookup["item 0/1"] = 8
+    lookup["more"] = 9
+    delete_items(folder, ["item 0/1"])
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("ab"):
+        chunk.append("more", {}, make_frames(1, 16, 24))
+    build_index(folder)
+    lazy.close()
+    ids = list(GulpDirectory(folder).chunk_lookup)
+    assert "more" in ids
+    assert sorted(lookup) == sorted(ids)
+    assert len(lookup) == len(ids)
+    assert lookup.get("item 0/1") is None
+    assert lookup["more"] == 9
+    del lookup["more"]
+    assert "more" not in lookup
+    assert len(lookup) == len(list(lookup)) == len(ids) - 1
 
 
 def test_a_repr_is_short(lazy):
