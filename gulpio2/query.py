@@ -17,7 +17,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.storage.index.exact import compare_exactly, exact_values, is_number_type
-from gulpio2.storage.index.fitting import as_written, explain_misfit, meets
+from gulpio2.storage.index.fitting import as_written, explain_misfit, meets, not_taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -280,7 +280,7 @@ class _Translator:
                 values = exact_values(values, kind)
             # Arrow has an empty list be one of nulls, which fits no strings.
             nothing = self._compute.scalar(False)  # noqa: FBT003  # of pyarrow
-            found = found.isin(values) if len(values) else nothing
+            found = self._taken(right, found.isin, values) if len(values) else nothing
             return found if isinstance(sign, ast.In) else ~found
         if isinstance(sign, (ast.Is, ast.IsNot)):
             if not (isinstance(right, ast.Constant) and right.value is None):
@@ -326,10 +326,18 @@ class _Translator:
         if isinstance(node, ast.Name):
             return self._field(node)
         constant = self._constant(node)
-        scalar = self._compute.scalar(constant)
+        scalar = self._taken(node, self._compute.scalar, constant)
         # Arrow would take the smallest type that holds a float, and make a column of
         # integers one of that type, which has no room for large ones.
         return scalar.cast("float64", safe=False) if type(constant) is float else scalar
+
+    def _taken(self, node: ast.expr, take: Callable[[Any], Any], value: Any) -> Any:
+        """Give a constant to Arrow; say what it is, where Arrow does not take it."""
+        try:
+            return take(value)
+        except (require("pyarrow").ArrowException, OverflowError, TypeError) as cause:
+            text = as_written(node, self._quoted)
+            raise ValueError(f"{text} is {not_taken(value)}") from cause
 
     def _field(self, node: ast.Name) -> Any:
         name = self._quoted.get(node.id, node.id)

@@ -144,6 +144,46 @@ def test_what_does_not_fit_the_columns_is_named_with_their_types(text, told):
     assert str(caught.value) == f"the condition does not fit the columns: {told}"
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "n in [1, 'a']",
+            "[1, 'a'] is a list that holds a number and a string; its values must be "
+            "of one type",
+        ),
+        (
+            "label not in ('a', True)",
+            "('a', True) is a list that holds a boolean and a string; its values must "
+            "be of one type",
+        ),
+        (
+            "label in {['a'], 1}",
+            "{['a'], 1} is a list that holds a list that holds a string and a number; "
+            "its values must be of one type",
+        ),
+        (
+            "label > ['a', 1]",
+            "['a', 1] is a list that holds a number and a string; its values must be "
+            "of one type",
+        ),
+        (
+            f"label == {10**23}",
+            f"{10**23} is a number, too large for a column that is not of numbers",
+        ),
+        (
+            f"label in [{10**23}]",
+            f"[{10**23}] is a list that holds a number, too large for a column that is "
+            "not of numbers",
+        ),
+    ],
+)
+def test_a_value_that_arrow_does_not_take_is_told_in_words_of_ours(text, told):
+    with pytest.raises(ValueError, match="in the condition") as caught:
+        rows(text)
+    assert str(caught.value) == f"in the condition {text!r}: {told}"
+
+
 @given(st.text(max_size=30))
 def test_any_text_is_a_condition_or_a_value_error(text):
     try:

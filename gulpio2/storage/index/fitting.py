@@ -10,7 +10,7 @@ from gulpio2._optional import require
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["as_written", "explain_misfit", "meets"]
+__all__ = ["as_written", "explain_misfit", "meets", "not_taken"]
 
 _SHOWN = 100  # characters of a part of a condition in a message
 
@@ -65,7 +65,7 @@ def explain_misfit(
         None where each part fits.
     """
 
-    def described(node: ast.expr) -> str:
+    def side(node: ast.expr) -> str:
         text = as_written(node, quoted)
         if isinstance(node, ast.Name):
             kind = table.schema.field(quoted.get(node.id, node.id)).type
@@ -78,12 +78,12 @@ def explain_misfit(
             meets(empty, expression)
         except require("pyarrow").ArrowException:
             if isinstance(node, ast.Compare):
-                sides = " and ".join(map(described, [node.left, *node.comparators]))
+                sides = " and ".join(map(side, [node.left, *node.comparators]))
                 return f"in {as_written(node, quoted)}, {sides}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                what = described(node.func.value)
+                what = side(node.func.value)
                 return f"in {as_written(node, quoted)}, {what}, and not of strings"
-            return f"{described(node)}, and no condition"
+            return f"{side(node)}, and no condition"
     return None
 
 
@@ -93,6 +93,19 @@ def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:
     for name, original in quoted.items():
         text = text.replace(name, f"`{original}`")
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def not_taken(value: Any) -> str:
+    """Say of a constant that Arrow does not take what it is, and what it must be."""
+    if _is_mixed(value):
+        return f"{_kind_of(value)}; its values must be of one type"
+    return f"{_kind_of(value)}, too large for a column that is not of numbers"
+
+
+def _is_mixed(value: Any) -> bool:
+    return isinstance(value, list) and (
+        len({_kind_of(one) for one in value}) > 1 or any(map(_is_mixed, value))
+    )
 
 
 def _kind_of(value: Any) -> str:
