@@ -130,6 +130,11 @@ def test_anything_else_is_refused_with_what_is_wrong(text, message):
             "in label == [-1], label is a column of type string and [-1] is a list "
             "that holds a number",
         ),
+        (
+            "label in {['a']}",
+            "in label in {['a']}, label is a column of type string and {['a']} is a "
+            "list that holds a list that holds a string",
+        ),
         ("n", "n is a column of type int64, and no condition"),
         ("ok and not label", "label is a column of type string, and no condition"),
         (

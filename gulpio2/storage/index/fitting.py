@@ -70,7 +70,7 @@ def explain_misfit(
         if isinstance(node, ast.Name):
             kind = table.schema.field(quoted.get(node.id, node.id)).type
             return f"{text} is a column of type {kind}"
-        return f"{text} is {_kind_of(ast.literal_eval(node))}"
+        return f"{text} is {_kind_of(_value_of(node))}"
 
     empty = table.slice(0, 0)
     for node, expression in parts:
@@ -108,8 +108,15 @@ def _is_mixed(value: Any) -> bool:
     )
 
 
+def _value_of(node: ast.expr) -> Any:
+    """Evaluate a constant; a set, whose lists Python would not take, is a list."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return [_value_of(part) for part in node.elts]
+    return ast.literal_eval(node)
+
+
 def _kind_of(value: Any) -> str:
-    if isinstance(value, (list, tuple, set)):
+    if isinstance(value, list):
         kinds = sorted({_kind_of(one) for one in value})
         return f"a list that holds {' and '.join(kinds) or 'nothing'}"
     if isinstance(value, bool):
