@@ -15,7 +15,6 @@ from gulpio2.errors import (
     ChunkMismatchError,
     DuplicateIdError,
     ItemNotFoundError,
-    MetaFileError,
 )
 from gulpio2.format.layout import (
     LABELS_NAME,
@@ -39,7 +38,11 @@ from gulpio2.storage.index.mappings import (
     ChunkObjects,
     Entries,
 )
-from gulpio2.storage.index.opening import may_write_index, open_index
+from gulpio2.storage.index.opening import (
+    index_of_state,
+    may_write_index,
+    open_index,
+)
 from gulpio2.storage.index.table import without_frames
 from gulpio2.storage.local import open_store
 from gulpio2.verbs import ReadingVerbs
@@ -396,18 +399,8 @@ class GulpDirectory(ReadingVerbs):
         if self._index is not None:
             return self._index
         if self._made_index is None:
-            self._made_index = open_index(
-                self.output_dir,
-                self._states[:, 0].tolist(),
-                wanted=True,
-                may_write=False,
-                verify=self.verify,
-                of_state=self._states,
-            )
-        if self._made_index is None:
-            raise MetaFileError(
-                f"{self.output_dir} cannot be asked like a table: a map is written in "
-                "a way that only a full load understands"
+            self._made_index = index_of_state(
+                self.output_dir, self._states, verify=self.verify
             )
         return self._made_index
 

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from gulpio2.storage.index.columns import IndexContent
     from gulpio2.types import StrPath
 
-__all__ = ["PARTIAL", "SMALL_MAPS_BYTES", "is_small", "may_write_index", "open_index"]
+__all__ = [
+    "PARTIAL",
+    "SMALL_MAPS_BYTES",
+    "index_of_state",
+    "is_small",
+    "may_write_index",
+    "open_index",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -76,7 +83,6 @@ def open_index(
     wanted: bool | None,
     may_write: bool,
     verify: bool = False,
-    of_state: npt.NDArray[np.int64] | None = None,
 ) -> Index | None:
     """Give the index of a directory.
 
@@ -93,9 +99,6 @@ def open_index(
         allows it.
     verify : bool, optional
         Whether each entry is compared with its own check before it is first used.
-    of_state : numpy.ndarray, optional
-        The maps as they have to be, from `map_states`: what they say is known already,
-        and an index is needed.
 
     Returns
     -------
@@ -105,8 +108,7 @@ def open_index(
     Raises
     ------
     MetaFileError
-        A map is damaged, or not any more what it has to be; or there is none where one
-        is needed, as a map cannot be put into columns.
+        A map is damaged.
     DuplicateIdError
         Two chunks have an item of the same id.
     """
@@ -116,17 +118,43 @@ def open_index(
     states = map_states(folder, numbers)
     if wanted is None and is_small(states):
         return None
-    make = _Maker(folder, numbers, states, may_write=may_write, of_state=of_state)
+    make = _Maker(folder, numbers, states, may_write=may_write)
     try:
         return Index(folder, make, verify=verify)
     except UnusualMapError as cause:
-        if of_state is not None:
-            raise MetaFileError(
-                f"{folder} cannot be asked like a table: {cause}. Its items can be "
-                "read by their ids"
-            ) from cause
         _logger.info("%s is opened without an index: %s", folder, cause)
         return None
+
+
+def index_of_state(
+    path: StrPath, states: npt.NDArray[np.int64], *, verify: bool = False
+) -> Index:
+    """Give the index of a directory whose maps were loaded. Nothing is written.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    states : numpy.ndarray
+        The maps as they have to be, from `map_states`: what they say is known already.
+    verify : bool, optional
+        As for `open_index`.
+
+    Raises
+    ------
+    MetaFileError
+        A map is not any more what it has to be, or cannot be put into columns.
+    """
+    folder, numbers = os.fspath(path), states[:, 0].tolist()
+    now = map_states(folder, numbers)
+    make = _Maker(folder, numbers, now, may_write=False, of_state=states)
+    try:
+        return Index(folder, make, verify=verify)
+    except UnusualMapError as cause:
+        raise MetaFileError(
+            f"{folder} cannot be asked like a table: {cause}. Its items can be read by "
+            "their ids"
+        ) from cause
 
 
 class _Maker:
