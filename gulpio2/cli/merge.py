@@ -65,6 +65,9 @@ def merge(
     that nothing is copied: remove the parts afterwards, or append to them no more. A
     merge that was interrupted is finished by the same command.
 
+    Labels are joined into one label2idx.json, each with the number that it has; where
+    two directories give a label two numbers, or two labels one, nothing is merged.
+
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
