@@ -15,6 +15,7 @@ from gulpio2.errors import (
     ItemNotFoundError,
     LockedError,
 )
+from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.removal import compact_directory, delete_items, read_removals
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
@@ -282,6 +283,38 @@ def test_an_interrupted_compaction_may_end_a_file_before_noted_holes(folder, the
     compact_directory(folder)
     delete_items(folder, ["item1"])
     assert_sound_after_killed_compactions(folder, then)
+
+
+@pytest.fixture(params=[False, True], ids=["with checksums", "of 0.0.4"])
+def sharing(folder, request):
+    """Have "part" and "twin" share frames with "item0", as 0.0.4 lets items."""
+    path = folder / "meta_0.gmeta"
+    entries = load_gmeta(path.read_bytes(), where="")
+    infos = entries["item0"]["frame_info"]
+    for id_, shared in (("part", infos[1:2]), ("twin", infos)):
+        entries[id_] = {"frame_info": shared, "meta_data": [{}]}
+    if request.param:
+        for entry in entries.values():
+            entry.pop("gulp2", None)
+    path.write_bytes(dump_gmeta(entries))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "ids", [["part", "twin"], ["item0", "part"], ["item0", "part", "twin"]]
+)
+def test_deleting_items_that_share_frames_is_no_interrupted_compaction(sharing, ids):
+    delete_items(sharing, ids)
+    left = jpegs(sharing)
+    assert check_directory(sharing, deep=True).problems == []
+    compact_directory(sharing)
+    assert jpegs(sharing) == left
+    assert check_directory(sharing, deep=True).problems == []
+
+
+def test_an_interrupted_compaction_of_shared_frames_is_told(sharing):
+    delete_items(sharing, ["item0", "twin"])
+    after_killed_compactions(sharing, lambda _folder: None)
 
 
 def test_a_chunk_behind_a_link_is_not_compacted(folder, tmp_path):

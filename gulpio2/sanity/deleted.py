@@ -6,11 +6,28 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gulpio2.format.checks import Record
 
-__all__ = ["overwritten"]
+__all__ = ["not_shared", "overwritten"]
+
+
+def not_shared(deleted: Sequence[Record], present: Iterable[Record]) -> list[Record]:
+    """Leave out deleted records that are also those of another item.
+
+    Items that GulpIO2 0.0.4, or an edit of a map, has written may share frames. What is
+    present keeps them, and of several deleted items the first one accounts for them.
+    """
+    places = {record[:3] for record in deleted}
+    known = {record[:3]: record.crc32 for record in present if record[:3] in places}
+    kept = []
+    for record in deleted:
+        frames = {known.get(record[:3]), record.crc32} - {None}
+        if record[:3] not in known or len(frames) > 1:  # another was in its place
+            known.setdefault(record[:3], record.crc32)
+            kept.append(record)
+    return kept
 
 
 def overwritten(deleted: Sequence[Record], present: Sequence[Record]) -> set[int]:

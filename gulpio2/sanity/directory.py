@@ -32,7 +32,7 @@ from gulpio2.format.salvage import gaps_between
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.removal import read_removals
 from gulpio2.sanity.data_files import DataFileCheck
-from gulpio2.sanity.deleted import overwritten
+from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
 from gulpio2.types import no_progress
@@ -255,8 +255,9 @@ class _DirectoryCheck:
         erased = list(self.removals.erased.get(number, []))
         intact: list[Record] = []
         zeroed: list[Record] = []
-        over = overwritten(hidden.records, found.records) if hidden.records else set()
-        for place, record in enumerate(hidden.records):
+        deleted = not_shared(hidden.records, found.records) if hidden.records else []
+        over = overwritten(deleted, found.records) if deleted else set()
+        for place, record in enumerate(deleted):
             if place not in over:
                 is_zeroed = self._is_zeroed(name, size, record)
                 (zeroed if is_zeroed else intact).append(record)
