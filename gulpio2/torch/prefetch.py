@@ -40,8 +40,8 @@ class Job:
     ----------
     draws : sequence of Draw
         Its samples.
-    plans : sequence of Plan or None
-        What is known of them before their frames are read.
+    plans : list of Plan or None
+        What is known of them before their frames are read; None once they are.
     slot : Slot
         Its memory, once it has some.
     samples : list of Sample or None
@@ -52,7 +52,7 @@ class Job:
 
     slot: Slot
 
-    def __init__(self, draws: Sequence[Draw], plans: Sequence[Plan | None]) -> None:
+    def __init__(self, draws: Sequence[Draw], plans: list[Plan | None]) -> None:
         self.draws = draws
         self.plans = plans
         self.samples: list[Sample | None] = [None] * len(draws)
@@ -214,10 +214,12 @@ class Prefetcher:
         """Make one sample."""
         if 2 * row >= len(job.draws) and not self._planned:
             self._plan_ahead(clock)
+        # It ends here, where it is in the processor's caches, and not with the batch.
+        plan, job.plans[row] = job.plans[row], None
         try:
             job.slot.wait_until_copied()
             job.samples[row] = self._maker.make(
-                job.draws[row], job.plans[row], job.slot.places[row], clock
+                job.draws[row], plan, job.slot.places[row], clock
             )
         except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
             job.errors[row] = error

@@ -51,6 +51,7 @@ class Slot:
         # Looked up once: what is done for a batch is never in the processor's caches.
         torch: Any = require("torch", extra="torch") if self.gives_tensors else None
         self._as_tensor = torch and torch.from_numpy
+        self._tensor: Any = None  # that of the whole batch which was given last
         if pinned:
             self.array = torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
         else:
@@ -59,18 +60,30 @@ class Slot:
             self.array = np.empty(shape, np.uint8)
         self.array.fill(0)  # mapped now: page faults cost as much as decoding does
         self._pinned = pinned
+        self._address = self.array.ctypes.data
         frames = self.array.reshape(shape[0], math.prod(shape[1:-3]), *shape[-3:])
         self.places = [Place(shape[1:-3], list(sample)) for sample in frames]
 
     def beginning(self, count: int) -> Any:
         """Give the first samples as an array, or as a tensor.
 
-        A tensor of its own at each call: torch moves the memory of one that is sent to
-        another process, and of all that have their storage in common, while this
-        memory is to be filled again.
+        A whole batch is mostly the same tensor, as a new one takes a twentieth of the
+        time that a frame does. But torch gives a tensor that is sent to another process
+        other memory, and whoever had it may have given it another shape.
         """
-        part = self.array[:count]
-        return self._as_tensor(part) if self._as_tensor else part
+        if not self.gives_tensors:
+            return self.array[:count]
+        if count < len(self.array):
+            return self._as_tensor(self.array[:count])
+        tensor, array = self._tensor, self.array
+        if (
+            tensor is None
+            or tensor.data_ptr() != self._address
+            or tensor.shape != array.shape
+            or tensor.stride() != array.strides  # of bytes, as uint8 has
+        ):
+            tensor = self._tensor = self._as_tensor(array)
+        return tensor
 
     def released(self) -> None:
         """Note what the GPU still has to copy out of it, now that nobody uses it."""

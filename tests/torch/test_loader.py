@@ -520,11 +520,26 @@ def test_an_order_of_repeats_is_followed(clips):
     assert next(iter(loader)).indices.tolist() == [1, 3, 3, 3]
 
 
-def test_a_batch_that_was_sent_to_another_process_leaves_the_later_ones_alone(clips):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda clips: clips.share_memory_(),  # as for what goes through torch's queues
+        lambda clips: clips.resize_(1, *clips.shape[1:]),
+        lambda clips: clips.as_strided_(clips.shape, (0,) * clips.ndim),
+        lambda clips: clips.transpose_(0, 1),
+    ],
+    ids=["sent", "cut", "strided", "transposed"],
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_is_done_to_a_batch_as_a_tensor_leaves_the_later_ones_alone(
+    clips, change, kept
+):
     torch = pytest.importorskip("torch")
-    plain = numpy_loader(clips, batch_size=1, shuffle=False)
+    plain = numpy_loader(clips, batch_size=2, shuffle=False)
     right = [torch.from_numpy(batch.clips.copy()) for batch in plain]
-    with GulpLoader(clips, batch_size=1, shuffle=False, prefetch=1) as loader:
+    first = None
+    with GulpLoader(clips, batch_size=2, shuffle=False, prefetch=1) as loader:
         for batch, expected in zip(loader, right, strict=True):
-            # torch does so with what goes through a queue of its own.
-            assert torch.equal(batch.clips.share_memory_(), expected)
+            assert torch.equal(batch.clips, expected)
+            first = batch.clips if first is None else first
+            change(first if kept else batch.clips)  # kept: its time is over
