@@ -314,7 +314,7 @@ def test_deleting_items_that_share_frames_is_no_interrupted_compaction(sharing, 
 
 def test_an_interrupted_compaction_of_shared_frames_is_told(sharing):
     delete_items(sharing, ["item0", "twin"])
-    after_killed_compactions(sharing, lambda _folder: None)
+    assert_sound_after_killed_compactions(sharing, lambda _folder: None)
 
 
 def test_a_chunk_behind_a_link_is_not_compacted(folder, tmp_path):

