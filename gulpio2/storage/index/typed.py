@@ -64,13 +64,15 @@ def typed_columns(columns: Columns) -> dict[str, Any]:
         for key, kind in types.items():
             values = [meta.get(key) for meta in metas]
             if kind is None:
-                texts = [
-                    json.dumps(meta[key]) if key in meta else None for meta in metas
-                ]
-                parts[key].append(array_of(texts, pa.string()))
+                parts[key].append(array_of(list(map(_json, values)), pa.string()))
             else:
                 parts[key].append(array_of(values, kind))
     return {key: pa.concat_arrays(part) for key, part in parts.items() if part}
+
+
+def _json(value: Any) -> str | None:
+    """Write a value as JSON text; none for null, as in columns of every type."""
+    return None if value is None else json.dumps(value)
 
 
 def _kinds(values: list[Any]) -> set[str]:

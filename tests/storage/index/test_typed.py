@@ -80,6 +80,21 @@ def test_items_without_a_key_have_null():
     assert columns["b"].to_pylist() == [None, None, None, '{"c": 1}']
 
 
+def test_none_among_values_of_several_kinds_is_null(tmp_path):
+    values: list[Any] = [{"x": 1}, None, "a", [None]]
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, value in enumerate(values):
+            chunk.append(f"i{number}", {"k": value}, [])
+    build_index(tmp_path)
+    for indexed in (False, True):
+        directory = GulpDirectory(tmp_path, indexed=indexed)
+        column = directory.table["k"].to_pylist()
+        assert column == ['{"x": 1}', None, '"a"', "[null]"]
+        assert directory.query("k is None").ids == ["i1"]
+    assert check_index(tmp_path) == []
+
+
 @pytest.mark.parametrize("keys", [("id", "meta.id"), ("meta.id", "id")])
 def test_a_key_that_stands_aside_takes_no_name_of_another(tmp_path, keys):
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
