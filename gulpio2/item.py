@@ -259,7 +259,7 @@ class StoredItem:
     ) -> bytes | bytearray:
         """Read bytes of the data file, where possible into memory that is used again.
 
-        Gives `memory`, which begins with them (see `HandlePool.read_into`), or bytes.
+        Gives what begins with them: `memory` (see `HandlePool.read_into`), or other.
         """
         if self.handles is None:
             return self.read_at(offset, length)

@@ -199,7 +199,7 @@ class HandlePool:
         Returns
         -------
         bytearray
-            `memory`.
+            `memory`; other memory where that is too short and something refers to it.
 
         Raises
         ------
@@ -215,7 +215,10 @@ class HandlePool:
         if offset + length > handle.size:  # mostly known: two calls less for a clip
             _require_range(handle, path, offset, length)
         if len(memory) < length:
-            memory.extend(bytes(length - len(memory)))
+            try:
+                memory.extend(bytes(length - len(memory)))
+            except BufferError:  # an error that somebody keeps, by its traceback
+                memory = bytearray(length)
         _read_into(handle.fd, path, offset, memoryview(memory)[:length])
         return memory
 

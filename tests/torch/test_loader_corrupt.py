@@ -14,6 +14,7 @@ from gulpio2 import GulpDirectory
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.sampling import sample_window
 from gulpio2.torch import ConcatDataset, GulpClipDataset, GulpLoader
+from gulpio2.torch.ahead import ReadAhead
 
 BAD = (1, 4)
 NUM_ITEMS = 9
@@ -74,6 +75,21 @@ def test_skip_leaves_them_out_and_nothing_else(damaged, item_numbers, caplog):
     warnings = [record.getMessage() for record in caplog.records]
     assert len(warnings) == 2
     assert any("position 4: sample left out: item 'clip4'" in text for text in warnings)
+
+
+def test_what_stands_in_for_damage_may_be_longer(make_directory, monkeypatch):
+    # Nothing is read ahead where storage is slow: then a thread has one piece of memory
+    # for what it reads, to which the error about the damage refers.
+    monkeypatch.setattr(ReadAhead, "read", lambda *_: False)
+    path = make_directory(counts=(2, 64))
+    offset, _, length = GulpDirectory(path).merged_meta_dict["clip0"]["frame_info"][1]
+    data = bytearray((path / "data_0.gulp").read_bytes())
+    data[offset : offset + length] = bytes(length)
+    (path / "data_0.gulp").write_bytes(data)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=64), target="id")
+    loader = load(dataset, "substitute", batch_size=1, shuffle=False, threads=1)
+    assert [batch.targets for batch in loader] == [["clip1"], ["clip1"]]
+    assert loader.num_substituted == 1
 
 
 def test_a_batch_of_which_all_is_damaged_is_empty(make_directory):
