@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ __all__ = [
 
 # What becomes an array, or a tensor.
 _NUMBERS = (int, float, complex, np.generic, np.ndarray)
+# What a tensor of whole numbers holds.
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def pseudo_collate(data_batch: Sequence[Any]) -> Any:
@@ -38,7 +41,7 @@ def pseudo_collate(data_batch: Sequence[Any]) -> Any:
     Raises
     ------
     RuntimeError
-        Sequences at the same place differ in length.
+        Samples are not nested alike, or sequences at one place differ in length.
 
     Examples
     --------
@@ -60,12 +63,12 @@ def default_collate(data_batch: Sequence[Any]) -> Any:
     -------
     object
         Nested like a sample. Arrays, tensors and numbers become tensors with a leading
-        axis; anything else a list.
+        axis; anything else a list, also whole numbers that no 64 bits hold.
 
     Raises
     ------
     RuntimeError
-        Sequences differ in length, or tensors in shape.
+        Samples are not nested alike, sequences differ in length, or tensors in shape.
 
     Notes
     -----
@@ -92,7 +95,7 @@ def array_collate(data_batch: Sequence[Any]) -> Any:
     Raises
     ------
     RuntimeError
-        Sequences differ in length.
+        Samples are not nested alike, or sequences differ in length.
 
     Examples
     --------
@@ -107,7 +110,10 @@ def _as_array(leaves: list[Any]) -> Any:
         return leaves
     if len({np.shape(leaf) for leaf in leaves}) > 1:
         return leaves
-    return np.asarray(leaves)
+    made = np.asarray(leaves)
+    # Whole numbers that no type of 64 bits holds would become floats, or objects.
+    whole = all(isinstance(leaf, int) for leaf in leaves)
+    return leaves if whole and made.dtype.kind not in "biu" else made
 
 
 def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
@@ -123,16 +129,22 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
     Raises
     ------
     RuntimeError
-        Sequences differ in length.
+        Samples are not nested alike, or sequences differ in length.
     """
     first = batch[0]
     kind: Any = type(first)
     if isinstance(first, Mapping):
+        for item in batch:
+            if not isinstance(item, Mapping) or not first.keys() <= item.keys():
+                raise _nested_otherwise(first, item)
         collated = {
             key: collate_leaves([item[key] for item in batch], leaf) for key in first
         }
         return collated if kind is dict else kind(collated)
-    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
+    if _is_sequence(first):
+        for item in batch:
+            if not _is_sequence(item):
+                raise _nested_otherwise(first, item)
         if any(len(item) != len(first) for item in batch):
             raise RuntimeError(
                 f"sequences of {sorted({len(item) for item in batch})} elements at one "
@@ -141,6 +153,18 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
         parts = [collate_leaves(list(part), leaf) for part in zip(*batch, strict=True)]
         return kind(*parts) if hasattr(first, "_fields") else parts
     return leaf(batch)
+
+
+def _is_sequence(item: Any) -> bool:
+    return isinstance(item, Sequence) and not isinstance(item, (str, bytes))
+
+
+def _nested_otherwise(first: Any, other: Any) -> RuntimeError:
+    return RuntimeError(
+        f"samples are not nested alike: {reprlib.repr(first)} and "
+        f"{reprlib.repr(other)} at one place of them. Give all the same keys, and a "
+        "value of one kind"
+    )
 
 
 def _stacked(leaves: list[Any]) -> Any:
@@ -166,7 +190,7 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
     first = leaves[0]
     if isinstance(first, (str, bytes)) or first is None:
         return leaves
-    if not isinstance(first, torch.Tensor):
+    if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         return _stack_others(torch, leaves)
     shapes = {tuple(leaf.shape): None for leaf in leaves}
     if len(shapes) > 1:
@@ -186,6 +210,11 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
 def _stack_others(torch: Any, leaves: list[Any]) -> Any:
     if not all(isinstance(leaf, _NUMBERS) for leaf in leaves):
         return leaves
+    if any(isinstance(leaf, int) and not _LEAST <= leaf <= _MOST for leaf in leaves):
+        return leaves
+    if isinstance(leaves[0], int) and any(isinstance(leaf, float) for leaf in leaves):
+        # Torch goes by the first, and takes 32 bits for floats that come later.
+        leaves = [float(leaves[0]), *leaves[1:]]
     try:
         return torch.utils.data.default_collate(leaves)
     except TypeError:  # an array of texts, of objects

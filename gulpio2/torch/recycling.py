@@ -121,8 +121,8 @@ class RecyclingCollate:
 
     def _leaf(self, leaves: list[Any]) -> Any:
         torch = require("torch", extra="torch")
-        first = leaves[0]
-        if isinstance(first, torch.Tensor) and len(leaves) * first.nbytes >= _SMALL:
+        tensors = all(isinstance(leaf, torch.Tensor) for leaf in leaves)
+        if tensors and len(leaves) * leaves[0].nbytes >= _SMALL:
             return self._lend(torch, leaves)
         made = stack_leaves(leaves, torch.stack)
         if isinstance(made, torch.Tensor) and _are_plain(torch, [made]):

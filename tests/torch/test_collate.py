@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gulpio2.torch import default_collate, pseudo_collate
+from gulpio2.torch.collate import array_collate
 
 
 class Pair(NamedTuple):
@@ -46,6 +47,39 @@ def test_unequal_lengths_at_one_place_are_refused(collate):
         collate([{"a": ["x"]}, {"a": ["x", "y"]}])
 
 
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [[1, 2], None],
+        [[1], 2],
+        [["b"], "a"],
+        [{"a": 1}, None],
+        [{"a": 1}, [1]],
+        [{"a": 1}, {"b": 1}],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("collate", [pseudo_collate, default_collate, array_collate])
+def test_samples_that_are_not_nested_alike_are_refused(collate, batch):
+    with pytest.raises(RuntimeError, match=r"samples are not nested alike: .* and "):
+        collate([{"of": value} for value in batch])
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("collate", [default_collate, array_collate])
+@pytest.mark.parametrize("batch", [[2**70, 1], [2**63 + 1, -1]], ids=str)
+def test_whole_numbers_of_more_than_64_bits_stay_a_list(collate, batch):
+    assert collate(batch) == batch
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("batch", [[0, 1234567.891], [1234567.891, 0]], ids=str)
+def test_floats_have_64_bits_wherever_the_first_is(batch):
+    collated = default_collate(batch)
+    assert str(collated.dtype) == "torch.float64"
+    assert collated.tolist() == batch
+
+
 @pytest.mark.torch
 def test_leaves_are_stacked():
     import torch
@@ -66,6 +100,14 @@ def test_leaves_are_stacked():
 def test_leaves_that_cannot_be_stacked_stay_a_list():
     result = default_collate([{"a": None, "b": {1}}, {"a": None, "b": {2}}])
     assert result == {"a": [None, None], "b": [{1}, {2}]}
+
+
+@pytest.mark.torch
+def test_tensors_among_others_stay_a_list():
+    import torch
+
+    batch = [torch.ones(2), None]
+    assert default_collate(batch) == batch
 
 
 @pytest.mark.torch

@@ -220,6 +220,20 @@ def test_several_clips_of_an_item_and_single_images(clips, make_directory):
     assert batch.targets == {"of": ["other0", "other1"]}
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("key", ["boxes", "facts", "number"])
+def test_targets_that_cannot_be_stacked_are_a_list(make_directory, key):
+    metas = [
+        {"boxes": [1, 2], "facts": {"a": 1}, "number": 2**70},
+        {"boxes": None, "facts": {"b": 1}, "number": 1},
+    ]
+    path = make_directory("other", counts=(8, 8), metas=metas)
+    dataset = GulpClipDataset(path, window, target=key)
+    for output in ("torch", "numpy"):
+        loader = GulpLoader(dataset, batch_size=2, shuffle=False, output=output)
+        assert next(iter(loader)).targets == [meta[key] for meta in metas]
+
+
 def test_a_sampler_must_choose_as_many_frames_of_each(make_directory):
     path = make_directory(counts=(8, 3))
     dataset = GulpClipDataset(path, lambda count, rng: sample_window(count, count))
