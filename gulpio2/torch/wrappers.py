@@ -126,15 +126,15 @@ class DatasetWrapper(ABC):
     @force_full_init
     def get_data_info(self, idx: int) -> dict[str, Any]:
         """Give what the dataset inside knows of a sample."""
-        member, local = self._locate(idx)
-        info: dict[str, Any] = self._members[member].get_data_info(local)
+        dataset, place = self.locate(idx)
+        info: dict[str, Any] = dataset.get_data_info(place)
         return info
 
     @force_full_init
     def get_cat_ids(self, idx: int) -> list[int]:
         """Give the categories of a sample."""
-        member, local = self._locate(idx)
-        categories: list[int] = self._members[member].get_cat_ids(local)
+        dataset, place = self.locate(idx)
+        categories: list[int] = dataset.get_cat_ids(place)
         return categories
 
     def locate(self, idx: Index) -> tuple[Any, Index]:

@@ -316,6 +316,16 @@ def test_a_sample_of_a_run_is_of_the_epoch_that_the_run_is_in(make):
     assert wanted[0] != wanted[1]
 
 
+def test_what_is_known_of_a_sample_of_a_run_is_of_its_epoch_too(make):
+    few, many = make("f", [[0]] * 5), make("m", [[1]] * 20)
+    outer = RepeatDataset(MixtureDataset([few, many], [1, 1]), 2)
+    for index in range(len(outer)):
+        place = SampleIndex(index, seed=1, epoch=3, position=index)
+        sample = outer[place]
+        assert outer.get_data_info(place) == sample
+        assert outer.get_cat_ids(place) == sample["cats"]
+
+
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 def test_workers_that_persist_hear_of_the_next_epoch(make):
