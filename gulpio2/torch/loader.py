@@ -27,11 +27,10 @@ from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
 from gulpio2.torch.ring import Slot, make_slots
-from gulpio2.torch.samplers import rank_and_count
+from gulpio2.torch.samplers import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from gulpio2.order import Draw
     from gulpio2.torch.views import FrameView
@@ -165,13 +164,10 @@ class GulpLoader:
         max_corrupt = require_number("max_corrupt", max_corrupt, 0)
         if pin_memory and output != "torch":
             raise ValueError("pin_memory goes with output='torch' only")
-        if (rank is None) != (num_ranks is None):
-            raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
+        rank, num_ranks = share_of(self, rank, num_ranks)
         leaves = list(plain_datasets(dataset))
         dataset.full_init()
         self._has_targets = any(leaf.target is not None for leaf in leaves)
-        if rank is None or num_ranks is None:
-            rank, num_ranks = rank_and_count(self)
         if order is None:
             order = PlainOrder(len(dataset), seed=seed, shuffle=shuffle)
         require_order(order, len(dataset))
@@ -188,11 +184,26 @@ class GulpLoader:
         self._output = output
         self._pinned = pin_memory
         self._channels_first = layout == "TCHW"
-        self._maker = SampleMaker(dataset, view, colorspace, on_corrupt, max_corrupt)
+        self._making = dataset, view, colorspace, on_corrupt, max_corrupt
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        """Have no memory, no threads and nothing measured."""
+        self._maker = SampleMaker(*self._making)
         self._slots: list[Slot] = []
         self._given: deque[Slot] = deque()
         self._active: Prefetcher | None = None
         self.reset_profile()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle, or copy, the settings and the place in the run, and nothing else."""
+        own = ("_maker", "_slots", "_given", "_active", "_past")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up the settings and the place in the run."""
+        vars(self).update(state)
+        self._start_anew()
 
     # --- iterating ---------------------------------------------------------------
 
@@ -274,8 +285,7 @@ class GulpLoader:
 
     def _batches(self) -> Iterator[Sequence[Draw]]:
         draws = self.cursor.pending()
-        count = len(self)
-        for _ in range(count):
+        for _ in range(len(self)):
             yield list(itertools.islice(draws, self._batch_size))
 
     def _sample_shape(self) -> tuple[int, ...]:
@@ -308,12 +318,7 @@ class GulpLoader:
         """Give the loader itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """End the iteration that is under way, and its threads."""
         self.close()
 

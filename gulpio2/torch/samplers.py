@@ -29,6 +29,7 @@ __all__ = [
     "InfiniteSampler",
     "ResumableSampler",
     "rank_and_count",
+    "share_of",
     "worker_init_fn",
 ]
 
@@ -186,10 +187,7 @@ class ResumableSampler:
         num_ranks: int | None = None,
         drop_last: bool = False,
     ) -> None:
-        if (rank is None) != (num_ranks is None):
-            raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
-        if rank is None or num_ranks is None:
-            rank, num_ranks = rank_and_count(self)
+        rank, num_ranks = share_of(self, rank, num_ranks)
         if not isinstance(order, Order):
             order = PlainOrder(len(order), seed=seed, shuffle=shuffle)
         self.cursor = OrderCursor(
@@ -350,6 +348,21 @@ def rank_and_count(asker: object, *, may_be_given: bool = True) -> tuple[int, in
             ", or give it rank= and num_ranks=" if may_be_given else "",
         )
     return 0, 1
+
+
+def share_of(asker: object, rank: int | None, num_ranks: int | None) -> tuple[int, int]:
+    """Give a process's share as its caller says it, or else by `rank_and_count`.
+
+    Raises
+    ------
+    ValueError
+        Only one of the two is given.
+    """
+    if rank is not None and num_ranks is not None:
+        return rank, num_ranks
+    if rank is not None or num_ranks is not None:
+        raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
+    return rank_and_count(asker)
 
 
 def _shared_seed() -> int:

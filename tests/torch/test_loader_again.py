@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import signal
 import threading
 import time
@@ -44,6 +46,26 @@ def damage(folder, id_, frame):
 
 def ids_of(loader):
     return [list(batch.targets) for batch in loader]
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.deepcopy, lambda loader: pickle.loads(pickle.dumps(loader))],
+    ids=["copied", "pickled"],
+)
+def test_a_copy_goes_on_from_the_same_place_on_its_own(folder, copied):
+    dataset = GulpClipDataset(folder, window, target="id")
+    loader = GulpLoader(dataset, batch_size=2, seed=1, output="numpy", threads=1)
+    all_ids = ids_of(loader)
+    loader.set_epoch(0)
+    batches = iter(loader)
+    assert list(next(batches).targets) == all_ids[0]
+    other = copied(loader)
+    assert (len(other), other.state_dict()) == (2, loader.state_dict())
+    assert other.profile().num_batches == 0
+    assert ids_of(other) == all_ids[1:]
+    assert [list(batch.targets) for batch in batches] == all_ids[1:]
+    assert loader.state_dict() == other.state_dict()
 
 
 # --- memory --------------------------------------------------------------------------
