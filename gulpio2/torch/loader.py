@@ -3,6 +3,7 @@
 - `gulpio2.torch.plan`, `views`: which frames, which part of them, at which size.
 - `stored`, `pixels`, `filling`: a sample's frames into its place in a batch.
 - `ring`: the memory. `prefetch`: the threads. `batch`: what comes out.
+- `turns`: threads that share a loader.
 - `profile`: where the time went. `measure`: how fast it is.
 """
 
@@ -24,15 +25,15 @@ from gulpio2.torch.arguments import (
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets
-from gulpio2.torch.prefetch import Prefetcher
+from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
 from gulpio2.torch.ring import Slot, make_slots
 from gulpio2.torch.samplers import share_of
+from gulpio2.torch.turns import Turn, in_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from gulpio2.order import Draw
     from gulpio2.torch.views import FrameView
 
 __all__ = ["GulpLoader"]
@@ -189,6 +190,7 @@ class GulpLoader:
 
     def _start_anew(self) -> None:
         """Have no memory, no threads and nothing measured."""
+        self._turn = Turn()
         self._maker = SampleMaker(*self._making)
         self._slots: list[Slot] = []
         self._given: deque[Slot] = deque()
@@ -197,15 +199,13 @@ class GulpLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, the settings and the place in the run, and nothing else."""
-        own = ("_maker", "_slots", "_given", "_active", "_past")
+        own = ("_turn", "_maker", "_slots", "_given", "_active", "_past")
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take up the settings and the place in the run."""
         vars(self).update(state)
         self._start_anew()
-
-    # --- iterating ---------------------------------------------------------------
 
     def __len__(self) -> int:
         """Count the batches that this rank still has in this epoch."""
@@ -215,7 +215,7 @@ class GulpLoader:
     def __iter__(self) -> Iterator[Batch]:
         """Give the rest of the epoch under way, then go to the next one.
 
-        Another iteration over the same loader ends with this.
+        Another iteration over the same loader ends with this, in whichever thread.
 
         Yields
         ------
@@ -223,48 +223,40 @@ class GulpLoader:
             `state_dict` counts it already: save after the step that it was for. Left
             before the end, the next iteration goes on with the batch after.
         """
-        self.close()
-        prefetcher = self._begin()
+        prefetcher, given = self._begin()
         if prefetcher is None:
-            self.cursor.next_epoch()
             return
-        given = self._given
         try:
             while True:
                 start = perf_counter()
                 job = prefetcher.next_job()
                 self._waiting_seconds += perf_counter() - start
-                if job is None:
-                    break
                 start = perf_counter()
-                batch = make_batch(
-                    job,
-                    channels_first=self._channels_first,
-                    has_targets=self._has_targets,
-                )
-                given.append(job.slot)
-                self._note(batch, len(job.draws))
+                batch = self._give(prefetcher, job)
+                if batch is None:
+                    break
                 del job
                 yield batch
                 del batch
                 self._consumer_seconds += perf_counter() - start
                 if len(given) == self._keep:
                     prefetcher.release(given.popleft())
-            self.cursor.next_epoch()
         finally:
             prefetcher.stop()
             for clock in prefetcher.clocks:
                 self._past.add(clock)
                 clock.reset()
-            if self._active is prefetcher:
-                self._active = None
 
-    def _begin(self) -> Prefetcher | None:
-        """Start the threads; None where the epoch has no batches left."""
-        batches = self._batches()
+    @in_turn
+    def _begin(self) -> tuple[Prefetcher | None, deque[Slot]]:
+        """Start the threads; None where the epoch had no batches left, and is over."""
+        self.close()
+        draws, size = self.cursor.pending(), self._batch_size
+        batches = (list(itertools.islice(draws, size)) for _ in range(len(self)))
         first = next(batches, None)
         if first is None:
-            return None
+            self.cursor.next_epoch()
+            return None, self._given
         if not self._slots:
             shape = (self._batch_size, *self._sample_shape())
             self._slots = make_slots(
@@ -273,7 +265,7 @@ class GulpLoader:
                 tensor=self._output == "torch",
                 pinned=self._pinned,
             )
-        for slot in self._given:
+        for slot in list(self._given):
             slot.released()
         # The last of them stay valid, from one iteration into the next. In a new deque:
         # an iteration that was left in its middle may still be there, with the old one.
@@ -281,12 +273,7 @@ class GulpLoader:
         free = [slot for slot in self._slots if slot not in self._given]
         all_batches = itertools.chain([first], batches)
         self._active = Prefetcher(all_batches, free, self._maker, self.num_threads)
-        return self._active
-
-    def _batches(self) -> Iterator[Sequence[Draw]]:
-        draws = self.cursor.pending()
-        for _ in range(len(self)):
-            yield list(itertools.islice(draws, self._batch_size))
+        return self._active, self._given
 
     def _sample_shape(self) -> tuple[int, ...]:
         # What is left of the epoch may be damaged, where the whole epoch is not.
@@ -297,13 +284,26 @@ class GulpLoader:
             for draw in itertools.islice(cursor.pending(), _NUM_LOOKED_AT)
         )
 
-    def _note(self, batch: Batch, num_samples: int) -> None:
-        """Count a batch as consumed."""
-        self.cursor.advance(num_samples)
+    @in_turn
+    def _give(self, of: Prefetcher, job: Job | None) -> Batch | None:
+        """Make a batch of a job, and count it as consumed; None for the epoch."""
+        if self._active is not of:  # another thread has ended this iteration
+            of.next_job()  # says so
+        if job is None:
+            self._active = None
+            self.cursor.next_epoch()
+            return None
+        batch = make_batch(
+            job, channels_first=self._channels_first, has_targets=self._has_targets
+        )
+        self._given.append(job.slot)
+        self.cursor.advance(len(job.draws))
         self.num_skipped += batch.num_skipped
         self.num_substituted += batch.num_substituted
         self._num_batches += 1
+        return batch
 
+    @in_turn
     def close(self) -> None:
         """End the iteration that is under way, and its threads.
 
@@ -322,13 +322,12 @@ class GulpLoader:
         """End the iteration that is under way, and its threads."""
         self.close()
 
-    # --- state -------------------------------------------------------------------
-
     @property
     def epoch(self) -> int:
         """The epoch that is under way."""
         return self.cursor.epoch
 
+    @in_turn
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch; the one under way is gone on with, not begun again."""
         if epoch != self.cursor.epoch:
@@ -348,6 +347,7 @@ class GulpLoader:
         counts = {"skipped": self.num_skipped, "substituted": self.num_substituted}
         return {**self.cursor.state_dict(), **counts}
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go to where a state was saved, with this loader's own ranks and batches.
 
@@ -360,8 +360,6 @@ class GulpLoader:
         self.cursor.load_state_dict(state)
         self.num_skipped = state.get("skipped", 0)
         self.num_substituted = state.get("substituted", 0)
-
-    # --- where the time goes -----------------------------------------------------
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.

@@ -25,6 +25,7 @@ from gulpio2.torch import (
     ResumableSampler,
     default_collate,
 )
+from gulpio2.torch.prefetch import Prefetcher
 
 window = partial(sample_window, clip_length=2)
 
@@ -66,6 +67,38 @@ def test_a_copy_goes_on_from_the_same_place_on_its_own(folder, copied):
     assert ids_of(other) == all_ids[1:]
     assert [list(batch.targets) for batch in batches] == all_ids[1:]
     assert loader.state_dict() == other.state_dict()
+
+
+def test_of_two_threads_that_begin_at_once_one_goes_on(folder, monkeypatch):
+    begun = threading.Event()
+
+    def begin_slowly(*arguments):
+        begun.set()
+        time.sleep(0.2)
+        return Prefetcher(*arguments)
+
+    monkeypatch.setattr("gulpio2.torch.loader.Prefetcher", begin_slowly)
+    dataset = GulpClipDataset(folder, window, target="id")
+    loader = GulpLoader(dataset, batch_size=1, output="numpy", threads=1)
+    given: list[int] = []
+    ended: list[str] = []
+
+    def iterate():
+        try:
+            for batch in loader:
+                given.extend(batch.positions.tolist())
+                time.sleep(0.05)
+        except RuntimeError as error:
+            ended.append(str(error))
+
+    other = threading.Thread(target=iterate)
+    other.start()
+    assert begun.wait(10)
+    iterate()
+    other.join(10)
+    assert sorted(given) == list(range(6))  # each once
+    assert [text[:34] for text in ended] == ["this iteration over the loader has"]
+    assert (loader.epoch, loader.state_dict()["position"]) == (1, 0)
 
 
 # --- memory --------------------------------------------------------------------------
@@ -123,6 +156,35 @@ def test_a_forked_child_is_not_held_up_by_a_thread_of_its_parent(folder):
         status = 1
         try:
             status = 0 if sum(map(len, loader)) == 4 else 2
+        finally:
+            os._exit(status)
+    killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))  # if it hangs
+    killer.start()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    killer.cancel()
+    done.set()
+    thread.join()
+    assert status == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_forked_child_has_its_turn_whatever_a_thread_of_its_parent_does(folder):
+    loader = GulpLoader(GulpClipDataset(folder, window), batch_size=4, output="numpy")
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with loader._turn.lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = 0 if sum(map(len, loader)) == 6 else 2
         finally:
             os._exit(status)
     killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))  # if it hangs

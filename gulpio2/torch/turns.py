@@ -1,0 +1,66 @@
+"""One thread at a time, where threads share a loader."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Turn", "in_turn"]
+
+Own = TypeVar("Own")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Turn:
+    """A lock that a forked child has anew, whoever held it in its parent.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        Reentrant: what is done in turn may call what is.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        _turns.add(self)
+
+
+def in_turn(
+    method: Callable[Concatenate[Own, Arguments], Result],
+) -> Callable[Concatenate[Own, Arguments], Result]:
+    """Let a method of an object wait while another thread is in one of them.
+
+    Parameters
+    ----------
+    method : callable
+        Of an object that has a `Turn` as ``_turn``.
+    """
+
+    @functools.wraps(method)
+    def waiting(
+        self: Own, /, *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> Result:
+        own: Any = self
+        with own._turn.lock:
+            return method(self, *arguments, **named)
+
+    return waiting
+
+
+_turns: weakref.WeakSet[Turn] = weakref.WeakSet()
+
+
+def _renew() -> None:
+    for turn in list(_turns):
+        turn.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
