@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -232,7 +233,7 @@ class GulpClipDataset(_FrameDataset):
         more = {} if self.sampler_arguments is None else self.sampler_arguments(info)
         if self.sample_by == "index":
             try:
-                return self.sampler(info["num_frames"], rng=rng, **more)
+                return _clip(self.sampler(info["num_frames"], rng=rng, **more))
             except ValueError as cause:
                 name = _name_of_timed(self.sampler)
                 if name is None:
@@ -244,7 +245,7 @@ class GulpClipDataset(_FrameDataset):
         times = self.source.times(info)
         # Samplers want ascending times; an item may be stored in another order.
         order = np.argsort(times, kind="stable")
-        chosen = self.sampler(times[order], rng=rng, **more)
+        chosen = _clip(self.sampler(times[order], rng=rng, **more))
         indices = np.where(chosen.indices < 0, NO_FRAME, order[chosen.indices])
         return ClipIndices(indices, chosen.valid)
 
@@ -313,6 +314,17 @@ def _sampler_of(config: Mapping[str, Any]) -> ClipSampler:
     if name not in _SAMPLERS:
         raise KeyError(f"sampler type is {name!r}, expected one of {list(_SAMPLERS)}")
     return functools.partial(getattr(sampling, name), **arguments)
+
+
+def _clip(chosen: Any) -> ClipIndices:
+    """Refuse what a sampler of somebody's own must not give."""
+    clip: ClipIndices = chosen
+    if not isinstance(getattr(chosen, "indices", None), np.ndarray):
+        raise TypeError(
+            f"the sampler gave {reprlib.repr(chosen)}, expected a ClipIndices of "
+            "gulpio2.sampling: two arrays, the frames and which of them are valid"
+        )
+    return clip
 
 
 def _name_of_timed(sampler: ClipSampler) -> str | None:

@@ -17,7 +17,13 @@ from gulpio2.sampling import (
     window_around,
     window_around_time,
 )
-from gulpio2.torch import GulpClipDataset, GulpImageDataset, RepeatDataset, SampleIndex
+from gulpio2.torch import (
+    GulpClipDataset,
+    GulpImageDataset,
+    GulpLoader,
+    RepeatDataset,
+    SampleIndex,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -146,6 +152,16 @@ def test_what_a_sampler_of_ones_own_refuses_is_told_in_its_words(make_directory)
 
     with pytest.raises(ValueError, match=r"^no$"):
         GulpClipDataset(make_directory(), refuse)[0]
+
+
+@pytest.mark.parametrize("chosen", [[0, 1], np.arange(2), None], ids=str)
+def test_a_sampler_that_gives_no_clip_is_told_what_to_give(make_directory, chosen):
+    folder, match = make_directory(), r"sampler gave .*, expected a ClipIndices"
+    dataset = GulpClipDataset(folder, lambda count, rng: chosen)
+    with pytest.raises(TypeError, match=match):
+        dataset[0]
+    with pytest.raises(TypeError, match=match):
+        next(iter(GulpLoader(dataset, batch_size=2)))
 
 
 def test_the_sampler_gets_what_the_metadata_says(make_directory, frame_numbers):
