@@ -231,6 +231,10 @@ class OrderCursor:
             raise ValueError(
                 f"state of version {state.get('version')!r}, expected {_STATE_VERSION}"
             )
+        if missing := [name for name in self.state_dict() if name not in state]:
+            raise ValueError(
+                f"the state has no {', '.join(missing)}: it is not what state_dict gave"
+            )
         for name in ("seed", "epoch_length", "fingerprint"):
             own = getattr(self.order, name)
             if state[name] != own:

@@ -83,8 +83,9 @@ class SampleMaker:
         """
         damage: Exception | None = None
         for draw in draws:
-            plan = self._plan(*find_sample(self.dataset, place_of(draw)))
+            leaf, place = find_sample(self.dataset, place_of(draw))
             try:
+                plan = self._plan(leaf, place)
                 return (*plan.shape, *self._pixels.frame_shape(plan))
             except (CorruptFrameError, StorageError) as error:
                 if self.on_corrupt == "raise" or not is_damage(error):

@@ -284,24 +284,24 @@ class GulpLoader:
             for draw in itertools.islice(cursor.pending(), _NUM_LOOKED_AT)
         )
 
-    @in_turn
     def _give(self, of: Prefetcher, job: Job | None) -> Batch | None:
         """Make a batch of a job, and count it as consumed; None for the epoch."""
-        if self._active is not of:  # another thread has ended this iteration
-            of.next_job()  # says so
-        if job is None:
-            self._active = None
-            self.cursor.next_epoch()
-            return None
-        batch = make_batch(
-            job, channels_first=self._channels_first, has_targets=self._has_targets
-        )
-        self._given.append(job.slot)
-        self.cursor.advance(len(job.draws))
-        self.num_skipped += batch.num_skipped
-        self.num_substituted += batch.num_substituted
-        self._num_batches += 1
-        return batch
+        with self._turn.lock:
+            if self._active is not of:  # another thread has ended this iteration
+                of.next_job()  # says so
+            if job is None:
+                self._active = None
+                self.cursor.next_epoch()
+                return None
+            batch = make_batch(
+                job, channels_first=self._channels_first, has_targets=self._has_targets
+            )
+            self._given.append(job.slot)
+            self.cursor.advance(len(job.draws))
+            self.num_skipped += batch.num_skipped
+            self.num_substituted += batch.num_substituted
+            self._num_batches += 1
+            return batch
 
     @in_turn
     def close(self) -> None:

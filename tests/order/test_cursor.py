@@ -238,6 +238,17 @@ def test_a_state_of_another_order_is_refused(order, message):
         OrderCursor(order).load_state_dict(state)
 
 
+def test_a_state_that_lacks_something_is_refused():
+    cursor = OrderCursor(PlainOrder(5))
+    before = cursor.state_dict()
+    for name in set(before) - {"version"}:
+        state = {**before, "position": 3}
+        del state[name]
+        with pytest.raises(ValueError, match=f"the state has no {name}: it is not"):
+            cursor.load_state_dict(state)
+    assert cursor.state_dict() == before
+
+
 def test_a_state_of_an_unknown_version_is_refused():
     cursor = OrderCursor(PlainOrder(1))
     with pytest.raises(ValueError, match="state of version 2, expected 1"):

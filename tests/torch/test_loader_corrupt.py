@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.sampling import sample_window
-from gulpio2.torch import ConcatDataset, GulpClipDataset, GulpLoader
+from gulpio2.torch import CenterCrop, ConcatDataset, GulpClipDataset, GulpLoader
 from gulpio2.torch.ahead import ReadAhead
 
 BAD = (1, 4)
@@ -90,6 +91,22 @@ def test_what_stands_in_for_damage_may_be_longer(make_directory, monkeypatch):
     loader = load(dataset, "substitute", batch_size=1, shuffle=False, threads=1)
     assert [batch.targets for batch in loader] == [["clip1"], ["clip1"]]
     assert loader.num_substituted == 1
+
+
+@pytest.mark.parametrize("view", [None, CenterCrop(8)])
+def test_an_empty_record_in_the_first_sample_is_put_up_with(make_directory, view):
+    path = make_directory("empty", (8, 8, 8))
+    map_path = path / "meta_0.gmeta"
+    entries = json.loads(map_path.read_text())
+    del entries["empty0"]["gulp2"]  # its own check
+    entries["empty0"]["frame_info"][2][1:] = [0, 0]
+    map_path.write_text(json.dumps(entries))
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=8))
+    options = {"batch_size": 1, "shuffle": False, "view": view}
+    with GulpLoader(dataset, **options, on_corrupt="skip") as loader:
+        assert [len(batch) for batch in loader] == [0, 1, 1]
+    with pytest.raises(CorruptFrameError, match="frame 2: the record is empty"):
+        next(iter(GulpLoader(dataset, **options)))
 
 
 def test_a_batch_of_which_all_is_damaged_is_empty(make_directory):
