@@ -310,6 +310,19 @@ def test_items_without_checksums_are_judged_by_the_decoder(tmp_path):
     assert report.lost[0].frames == (2,)
 
 
+def test_items_that_share_frames_are_all_whole(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("one", {}, make_frames(4))
+    entry = json.loads((tmp_path / "meta_0.gmeta").read_text())["one"]
+    del entry["gulp2"]  # as GulpIO2 0.0.4 has it
+    entries = {f"item{number}": entry for number in range(5)}
+    (tmp_path / "meta_0.gmeta").write_text(json.dumps(entries))
+    report = repair_directory(tmp_path, tmp_path.parent / f"{tmp_path.name}-clean")
+    assert (report.items, report.salvaged, report.lost) == (5, [], [])
+    assert set(items_of(report.target)) == set(entries)
+
+
 def test_bytes_that_were_never_committed_are_left_behind(tmp_path):
     source = make(tmp_path / "in")
     with (source / "data_0.gulp").open("ab") as file:

@@ -148,6 +148,8 @@ class _ChunkSurveyor:
         # Bytes that entries may have read: each is in one frame, but a crafted map can
         # speak of one frame a million times.
         self.budget = 0
+        # What was found of each: items may share frames.
+        self._looked_at: dict[tuple[int, int, int | None], int | None] = {}
         # What needs no search by markers.
         self.known: list[tuple[int, int]] = []
 
@@ -258,6 +260,12 @@ class _ChunkSurveyor:
     def _frame_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
         """Give the checksum of a frame that is what was stored; None if it is not."""
         self.progress(frames=1, num_bytes=num_bytes)
+        place = loc, num_bytes, expected
+        if place not in self._looked_at:
+            self._looked_at[place] = self._look_at(*place)
+        return self._looked_at[place]
+
+    def _look_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
         if num_bytes < 4 or loc + num_bytes > self.size:
             return None
         is_long = num_bytes > _LONGEST
