@@ -165,9 +165,9 @@ def test_memory_that_is_referred_to_is_not_made_longer(paths):
     pool, memory = HandlePool(), bytearray(4)
     with memoryview(memory) as view:
         assert pool.read_into(paths[2], 90, 10, memory) == bytes(range(90, 100))
-        assert view == bytes(4)
+        assert bytes(view) == bytes(4)
         assert pool.read_into(paths[3], 0, 4, memory) is memory
-        assert view == b"\x03\x01\x02\x03"
+        assert bytes(view) == b"\x03\x01\x02\x03"
     assert pool.read_into(paths[2], 90, 10, memory) is memory
 
 

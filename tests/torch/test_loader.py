@@ -223,7 +223,7 @@ def test_several_clips_of_an_item_and_single_images(clips, make_directory):
 @pytest.mark.torch
 @pytest.mark.parametrize("key", ["boxes", "facts", "number"])
 def test_targets_that_cannot_be_stacked_are_a_list(make_directory, key):
-    metas = [
+    metas: list[dict[str, Any]] = [
         {"boxes": [1, 2], "facts": {"a": 1}, "number": 2**70},
         {"boxes": None, "facts": {"b": 1}, "number": 1},
     ]
