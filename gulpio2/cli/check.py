@@ -104,7 +104,7 @@ def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
     if "unfinished-ingest" in codes:
         yield (
             "if none is at work, `gulp2 ingest` with --resume goes on, or the same "
-            "merge"
+            "merge; a repair begins anew, in an empty folder"
         )
         codes -= _OF_INTERRUPTED_INGEST
     if "unfinished-compaction" in codes:

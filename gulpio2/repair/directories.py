@@ -153,7 +153,8 @@ def _refuse_bad_target(source: Path, target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StorageError(
             errno.ENOTEMPTY,
-            f"{target} is not empty: a repair writes to a folder of its own",
+            f"{target} is not empty: a repair writes to a folder of its own. Give "
+            "another one; what an interrupted repair has left can be removed",
         )
 
 

@@ -150,7 +150,8 @@ def test_an_interrupted_ingest_is_to_be_resumed(gulp2, gulped):
     (gulped / "meta_1.gmeta").rename(gulped / "meta_1.gmeta.12345678.partial")
     result = gulp2("check", gulped, status=1)
     assert last_lines(result) == [
-        "if none is at work, `gulp2 ingest` with --resume goes on, or the same merge"
+        "if none is at work, `gulp2 ingest` with --resume goes on, or the same merge; "
+        "a repair begins anew, in an empty folder"
     ]
     (gulped / "data_0.gulp").write_bytes(b"")
     resumed, repaired = last_lines(gulp2("check", gulped, status=1))
