@@ -7,6 +7,7 @@ import os
 import resource
 import stat
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +31,9 @@ DEFAULT_MAX_OPEN = 64
 # the rest is the program's. Of the usual 1,024 that is four full pools.
 _SHARE = 4
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
-_TRIES = 3
+# Seconds to wait where there is nothing to let go of: files that another thread closes
+# just now are in no pool any more, and still open.
+_PAUSES = (0.001, 0.004, 0.016)
 
 _pools: weakref.WeakSet[HandlePool] = weakref.WeakSet()
 # Held while the set changes or is copied. May be taken by who holds a pool's lock, and
@@ -98,15 +101,20 @@ def letting_go(action: Callable[[], T]) -> T:
     OSError
         As the action does, which is repeated where that may help.
     """
-    in_vain = 0
+    pauses = iter(_PAUSES)
     while True:
         try:
             return action()
         except OSError as cause:
-            if cause.errno not in _TOO_MANY or in_vain == _TRIES:
+            if cause.errno not in _TOO_MANY:
                 raise
-            # Where there are none another thread may just have let go of them.
-            in_vain += not _release_idle()
+            if _release_idle():
+                continue
+            # There are none, but perhaps for another thread that just lets go of them.
+            pause = next(pauses, None)
+            if pause is None:
+                raise
+        time.sleep(pause)
 
 
 def open_regular(path: str) -> int:
