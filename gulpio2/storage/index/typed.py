@@ -71,8 +71,14 @@ def typed_columns(columns: Columns) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str | None:
-    """Write a value as JSON text; none for null, as in columns of every type."""
-    return None if value is None else json.dumps(value)
+    """Write a value as JSON text; none for null, as in columns of every type.
+
+    As it is read, so that ``contains`` finds it; what is no text is escaped.
+    """
+    if value is None:
+        return None
+    text = json.dumps(value, ensure_ascii=False)
+    return text if _is_text(text) else json.dumps(value)
 
 
 def _kinds(values: list[Any]) -> set[str]:

@@ -74,6 +74,21 @@ def test_values_of_several_kinds_are_a_column_of_json(values):
     assert [json.loads(text) for text in column.to_pylist()] == values
 
 
+def test_a_column_of_json_can_be_searched_for_other_letters_than_ascii(tmp_path):
+    values: list[Any] = ["café", {"wo": "über 3 €"}, 3, "\ud800é"]
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, value in enumerate(values):
+            chunk.append(f"i{number}", {"k": value}, [])
+    build_index(tmp_path)
+    for indexed in (False, True):
+        directory = GulpDirectory(tmp_path, indexed=indexed)
+        assert directory.query("k.contains('fé')").ids == ["i0"]
+        assert directory.query("k.contains('über 3 €')").ids == ["i1"]
+        assert [json.loads(text) for text in directory.table["k"].to_pylist()] == values
+    assert check_index(tmp_path) == []
+
+
 def test_items_without_a_key_have_null():
     columns = columns_of({"a": 1}, {}, None, {"b": {"c": 1}})
     assert columns["a"].to_pylist() == [1, None, None, None]
