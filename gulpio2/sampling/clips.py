@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.errors import with_article
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -48,7 +50,14 @@ class ClipIndices:
     """Same shape: False where another frame, or none, stands for the wanted one."""
 
     def __post_init__(self) -> None:
-        """Check that both arrays have one shape, and that it is a clip's."""
+        """Check that both are arrays of one shape, and that it is a clip's."""
+        for name, kinds in (("indices", "iu"), ("valid", "b")):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
+                raise TypeError(
+                    f"{name} is {_described(array)}, expected a numpy array of "
+                    f"{'whole numbers' if name == 'indices' else 'booleans'}"
+                )
         if self.indices.shape != self.valid.shape or self.indices.ndim not in (1, 2):
             raise ValueError(
                 f"indices of shape {self.indices.shape} with a mask of shape "
@@ -59,6 +68,12 @@ class ClipIndices:
         """Show the shape and how many places have no frame of their own."""
         missing = int(self.valid.size - np.count_nonzero(self.valid))
         return f"ClipIndices(shape={self.indices.shape}, missing={missing})"
+
+
+def _described(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    return with_article(type(value).__name__)
 
 
 def _clamp(wanted: IndexArray, valid: ValidArray, num_frames: int) -> IndexArray:

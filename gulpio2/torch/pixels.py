@@ -13,6 +13,7 @@ from gulpio2.codecs.decode import DecodeOptions, FrameDecoder, decoder_for
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.torch.profile import Clock
+from gulpio2.torch.source import read_frames
 from gulpio2.torch.stored import read_each
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class PixelMaker:
         frame = plan.indices[0] if plan.indices else 0
         jpegs = read_each(reader, id_, [frame], [0], Clock())
         if jpegs is None:
-            height, width = reader.read_clip(id_, [frame]).shape[1:3]
+            height, width = read_frames(reader, id_, [frame]).shape[1:3]
             return (height, width, self._channels)
         try:
             header = read_header(next(jpegs)[0])
@@ -99,7 +100,7 @@ class PixelMaker:
             jpegs = read_each(reader, id_, indices, rows, clock)
             if jpegs is None:
                 start = perf_counter()
-                frames = reader.read_clip(id_, indices)
+                frames = read_frames(reader, id_, indices)
                 clock.decode += perf_counter() - start  # with storage: not told apart
                 places = [targets[row] for row in rows]
                 self._show(frames, places, plan.rng, clock, f"item {id_!r}")
@@ -178,10 +179,10 @@ class PixelMaker:
         """Bring frames that a reader decoded into the batch."""
         start = perf_counter()
         if frames.shape[-1] != self._channels:
-            if self._channels == 1:
+            if frames.shape[-1] != 1:
                 raise FormatError(
-                    f"{where}: its reader gives RGB frames, and the loader was asked "
-                    "for grey ones"
+                    f"{where}: its reader gives frames of {frames.shape[-1]} channels, "
+                    f"and the loader was asked for {self._channels}"
                 )
             frames = np.broadcast_to(frames, (*frames.shape[:-1], 3))
         height, width = frames.shape[1:3]

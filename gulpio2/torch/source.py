@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import FrameTimeError, ItemNotFoundError
+from gulpio2.errors import FormatError, FrameTimeError, ItemNotFoundError
 from gulpio2.format.entry import load_extras
 from gulpio2.torch.listing import Listing
 from gulpio2.view import GulpView
@@ -235,7 +235,7 @@ class GulpSource:
         reader, id_ = self.find(info)
         wanted = clip.indices.ravel()
         unique, places = np.unique(wanted[wanted >= 0], return_inverse=True)
-        frames = reader.read_clip(id_, unique.tolist())
+        frames = read_frames(reader, id_, unique.tolist())
         if len(unique) < len(wanted) or not np.array_equal(unique, wanted):
             gathered = np.zeros((len(wanted), *frames.shape[1:]), np.uint8)
             gathered[wanted >= 0] = frames[places]
@@ -286,6 +286,47 @@ class GulpSource:
     def __repr__(self) -> str:
         """Show the readers."""
         return f"GulpSource({', '.join(map(repr, self.readers))})"
+
+
+def read_frames(
+    reader: FrameReader, id_: str, indices: Sequence[int]
+) -> npt.NDArray[np.uint8]:
+    """Have a reader decode frames, and refuse what is not them.
+
+    Parameters
+    ----------
+    reader : FrameReader
+        Where the item is.
+    id_ : str
+        Its id there.
+    indices : sequence of int
+        Which frames.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(T, H, W, C)`` uint8.
+
+    Raises
+    ------
+    FormatError
+        It gave something else, as one of somebody's own may.
+    """
+    frames: Any = reader.read_clip(id_, indices)
+    if (
+        not isinstance(frames, np.ndarray)
+        or frames.dtype != np.uint8
+        or frames.ndim != 4
+        or len(frames) != len(indices)
+    ):
+        shape = getattr(frames, "shape", None)
+        given = f"{frames.dtype} of shape {shape}" if shape else type(frames).__name__
+        raise FormatError(
+            f"item {id_!r} of {reader!r}: read_clip gave {given} for "
+            f"{len(indices)} frames, expected a numpy array ({len(indices)}, H, W, C) "
+            "of uint8"
+        )
+    return frames
 
 
 def _look_at(reader: FrameReader, id_: str) -> Mapping[str, Any]:

@@ -83,6 +83,21 @@ def test_indices_and_mask_of_two_shapes_are_refused_with_both_shapes():
         ClipIndices(np.arange(3), np.ones(2, bool))
 
 
+@pytest.mark.parametrize(
+    ("indices", "valid", "message"),
+    [
+        ([0, 1], np.ones(2, bool), r"^indices is a list, expected .* whole numbers$"),
+        (np.arange(2), [True, True], r"^valid is a list, expected .* booleans$"),
+        (np.zeros(2), np.ones(2, bool), "^indices is an array of float64"),
+        (np.arange(2), np.arange(2), "^valid is an array of int64"),
+    ],
+    ids=["a list", "a list as mask", "floats", "numbers as mask"],
+)
+def test_other_than_arrays_of_numbers_and_booleans_are_refused(indices, valid, message):
+    with pytest.raises(TypeError, match=message):
+        ClipIndices(indices, valid)
+
+
 def test_the_repr_tells_the_shape_and_what_is_missing():
     assert (
         repr(apply_border([0, 5], 3, "clamp")) == "ClipIndices(shape=(2,), missing=1)"

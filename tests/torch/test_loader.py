@@ -275,6 +275,46 @@ def test_a_reader_that_only_decodes_is_read_from(clips, mixed_sizes):
     assert np.abs(found.astype(int) - wanted).mean() < 6
 
 
+class ReaderOf:
+    """Gives what it was made of, for whatever is asked."""
+
+    def __init__(self, given):
+        self.given = given
+        self.merged_meta_dict = {"a": {"frame_info": [[0, 0, 4]] * 9, "meta_data": []}}
+
+    def read_clip(self, id_, slice_=None):
+        return self.given[: len(slice_)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.zeros((3, 8, 8, 3), np.uint8),
+        np.zeros((4, 8, 8), np.uint8),
+        np.zeros((4, 8, 8, 3)),
+        [np.zeros((8, 8, 3), np.uint8)] * 4,
+    ],
+    ids=["too few", "no channels", "floats", "a list"],
+)
+def test_what_a_reader_gives_in_place_of_frames_is_refused(given):
+    dataset = GulpClipDataset(ReaderOf(given), window)
+    match = (
+        r"item 'a' of .*ReaderOf.*read_clip gave .* expected a numpy array \(4, H, W"
+    )
+    with pytest.raises(FormatError, match=match):
+        next(iter(numpy_loader(dataset, batch_size=1, view=CenterCrop(4))))
+    with pytest.raises(FormatError, match=match):
+        dataset[0]
+
+
+@pytest.mark.parametrize(("channels", "colorspace"), [(3, "gray"), (2, "rgb")])
+def test_other_channels_than_were_asked_for_are_refused(channels, colorspace):
+    dataset = GulpClipDataset(ReaderOf(np.zeros((4, 8, 8, channels), np.uint8)), window)
+    loader = numpy_loader(dataset, batch_size=1, colorspace=colorspace)
+    with pytest.raises(FormatError, match=f"gives frames of {channels} channels, and"):
+        next(iter(loader))
+
+
 # ---------------------------------------------------------------- memory
 @pytest.mark.parametrize("keep", [1, 2, 4])
 def test_a_batch_stays_valid_until_so_many_more_are_asked_for(clips, keep):
