@@ -229,7 +229,8 @@ class ResumableSampler:
         Raises
         ------
         ValueError
-            The loader has another sampler, or batches of a size that nobody says.
+            The loader has another sampler, batches of a size that nobody says, or
+            workers whose batches come in any order.
         RuntimeError
             Another iteration was begun meanwhile, or the state or the epoch was set.
         """
@@ -237,6 +238,11 @@ class ResumableSampler:
         batch_sampler = getattr(inner, "batch_sampler", None)
         if getattr(batch_sampler, "sampler", inner.sampler) is not self:
             raise ValueError("the loader has another sampler: DataLoader(sampler=...)")
+        if not getattr(inner, "in_order", True) and inner.num_workers:
+            raise ValueError(
+                "the loader gives whichever batch is ready first, so that nobody knows "
+                "which were consumed: leave in_order=False away"
+            )
         batch_size = 1 if batch_sampler is None else _batch_size(batch_sampler)
         cursor = self.cursor
         place = cursor.epoch, cursor.position

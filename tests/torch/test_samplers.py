@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -334,6 +335,19 @@ def test_a_loader_of_another_sampler_is_refused():
     sampler = ResumableSampler(range(5))
     with pytest.raises(ValueError, match="another sampler"):
         next(sampler.track(DataLoader(Places(5), batch_size=2)))
+
+
+@pytest.mark.torch
+def test_workers_whose_batches_come_in_any_order_are_refused():
+    from torch.utils.data import DataLoader
+
+    if "in_order" not in inspect.signature(DataLoader).parameters:
+        pytest.skip("this torch gives batches in their order only")
+    sampler, loader = loader_of(ORDERS["plain"], 0, 1, 2, in_order=False)
+    with pytest.raises(ValueError, match="leave in_order=False away"):
+        next(sampler.track(loader))
+    sampler, loader = loader_of(ORDERS["plain"], 0, 1, 0, in_order=False)
+    assert len(list(sampler.track(loader))) == 6  # no workers: there is one order
 
 
 @pytest.mark.torch
