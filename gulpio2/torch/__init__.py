@@ -11,7 +11,7 @@ Torch itself is needed where tensors are made, and for nothing else here.
   speed, and `plain`, `plan`, `stored`, `ahead`, `pixels`, `filling`, `ring`,
   `prefetch`, `turns` for what it is made of.
 - `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;
-  `shared` for the memory of its batches.
+  `shared` for the memory of its batches, `damaged` for its damaged samples.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
 - `annotations`, `listing`, `lazy`, `metainfo`, `selection`, `packing`, `source`,
@@ -25,6 +25,7 @@ from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.batch import Batch
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
 from gulpio2.torch.collate import default_collate, pseudo_collate
+from gulpio2.torch.damaged import TolerantCollate, TolerantDataset
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.lazy import force_full_init
 from gulpio2.torch.loader import GulpLoader
@@ -77,6 +78,8 @@ __all__ = [
     "ResumableSampler",
     "SampleIndex",
     "SampleIndexError",
+    "TolerantCollate",
+    "TolerantDataset",
     "build",
     "default_collate",
     "force_full_init",

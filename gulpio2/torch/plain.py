@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import with_article
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
+from gulpio2.torch.damaged import TolerantDataset
 from gulpio2.torch.wrappers import DatasetWrapper
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ def plain_datasets(dataset: Any) -> Iterator[Any]:
     ValueError
         One has a transform or a pipeline.
     """
+    if isinstance(dataset, TolerantDataset):
+        raise TypeError(
+            "the dataset is a TolerantDataset, which is for torch.utils.data."
+            "DataLoader: give the loader the dataset inside, and on_corrupt"
+        )
     if isinstance(dataset, DatasetWrapper):
         if type(dataset).__getitem__ is not DatasetWrapper.__getitem__:
             raise TypeError(_own_way(dataset))

@@ -19,6 +19,8 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.order import Order, OrderCursor, PlainOrder
+from gulpio2.torch.arguments import require_number
+from gulpio2.torch.damaged import DamageCount
 from gulpio2.torch.seeding import SampleIndex
 
 if TYPE_CHECKING:
@@ -151,11 +153,15 @@ class ResumableSampler:
     drop_last : bool, default False
         Leave out what cannot be shared out evenly; otherwise an epoch is padded with
         its own first samples.
+    max_corrupt : int, default 100
+        Damaged samples of a `TolerantDataset` that are put up with, each counted once.
 
     Attributes
     ----------
     cursor : gulpio2.order.OrderCursor
         Where the run stands.
+    num_skipped, num_substituted : int
+        Damaged samples so far, of this rank, in batches that were given out.
 
     Examples
     --------
@@ -186,6 +192,7 @@ class ResumableSampler:
         rank: int | None = None,
         num_ranks: int | None = None,
         drop_last: bool = False,
+        max_corrupt: int = 100,
     ) -> None:
         rank, num_ranks = share_of(self, rank, num_ranks)
         if not isinstance(order, Order):
@@ -193,6 +200,8 @@ class ResumableSampler:
         self.cursor = OrderCursor(
             order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
         )
+        self.num_skipped = self.num_substituted = 0
+        self._damage = DamageCount(require_number("max_corrupt", max_corrupt, 0))
 
     @property
     def epoch(self) -> int:
@@ -233,6 +242,8 @@ class ResumableSampler:
             workers whose batches come in any order.
         RuntimeError
             Another iteration was begun meanwhile, or the state or the epoch was set.
+        CorruptFrameError
+            More than `max_corrupt` samples are damaged.
         """
         inner: Any = loader
         batch_sampler = getattr(inner, "batch_sampler", None)
@@ -248,9 +259,12 @@ class ResumableSampler:
         place = cursor.epoch, cursor.position
         for batch in loader:
             self._require_place(place)
+            opened, num_skipped, num_substituted = self._damage.open(batch)
             cursor.advance(min(batch_size, len(cursor)))
             place = cursor.epoch, cursor.position
-            yield batch
+            self.num_skipped += num_skipped
+            self.num_substituted += num_substituted
+            yield opened
         self._require_place(place)
         cursor.next_epoch()
 
@@ -268,12 +282,15 @@ class ResumableSampler:
             self.cursor.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, int]:
-        """Give the state as a few integers; the same from every rank."""
-        return self.cursor.state_dict()
+        """Give the state as a few integers: the place, and this rank's damage."""
+        counts = {"skipped": self.num_skipped, "substituted": self.num_substituted}
+        return {**self.cursor.state_dict(), **counts}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go to where a state was saved, see `gulpio2.order.OrderCursor`."""
         self.cursor.load_state_dict(state)
+        self.num_skipped = state.get("skipped", 0)
+        self.num_substituted = state.get("substituted", 0)
 
 
 def _batch_size(batch_sampler: Any) -> int:

@@ -1,0 +1,345 @@
+"""Damaged samples of a ``torch.utils.data.DataLoader``: what is done about them.
+
+The dataset leaves them out or puts others in their places, in whichever process makes
+them; the collate function sends beside each batch what was done; and the sampler, as it
+hands the batch over, counts that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from gulpio2._optional import require
+from gulpio2.errors import CorruptFrameError, StorageError
+from gulpio2.tolerant import is_damage
+from gulpio2.torch.arguments import require_choice
+from gulpio2.torch.collate import default_collate
+from gulpio2.torch.filling import _NUM_SUBSTITUTES, OnCorrupt
+from gulpio2.torch.registry import register
+from gulpio2.torch.seeding import SampleIndex, substitute_index
+from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["DamageCount", "TolerantCollate", "TolerantDataset"]
+
+_logger = logging.getLogger(__name__)
+
+
+@register
+class TolerantDataset(DatasetWrapper):
+    """A dataset with a rule for damaged samples, for a ``DataLoader``.
+
+    It goes with two others, without which its samples are of no use: the loader's
+    ``collate_fn`` is a `TolerantCollate`, and its batches come by the ``track`` of its
+    `ResumableSampler`, which counts what was done.
+
+    Parameters
+    ----------
+    dataset : dataset or config
+        Any of this package, or a wrapper of such.
+    on_corrupt : {"raise", "skip", "substitute"}
+        What to do about a sample with damaged frames: raise; leave it out, so that the
+        batch is smaller; or put another one of the same inner dataset, chosen by its
+        seed, in its place: the one that a `GulpLoader` would put there.
+    lazy_init : bool, default False
+        True: initialise nothing yet.
+
+    Raises
+    ------
+    TypeError
+        There is such a dataset inside of it already.
+
+    Examples
+    --------
+    ::
+
+        sampler = ResumableSampler(dataset, seed=1)
+        loader = DataLoader(
+            TolerantDataset(dataset, on_corrupt="substitute"),
+            batch_size=8,
+            sampler=sampler,
+            num_workers=2,
+            collate_fn=TolerantCollate(),
+        )
+        for batch in sampler.track(loader):
+            ...
+        print(sampler.num_substituted)
+
+    Notes
+    -----
+    As long as nothing is damaged it costs nothing. It is the outermost dataset.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        *,
+        on_corrupt: OnCorrupt = "raise",
+        lazy_init: bool = False,
+    ) -> None:
+        require_choice("on_corrupt", on_corrupt, OnCorrupt)
+        self.dataset = as_dataset(dataset)
+        self.on_corrupt = on_corrupt
+        if any(isinstance(part, TolerantDataset) for part in _parts(self.dataset)):
+            raise TypeError(
+                "there is a TolerantDataset inside of this one: wrap the outermost "
+                "dataset only"
+            )
+        super().__init__([self.dataset], lazy_init=lazy_init)
+
+    def _prepare(self) -> None:
+        pass
+
+    def _count(self) -> int:
+        return len(self.dataset)
+
+    def _locate(self, idx: int) -> tuple[int, int]:
+        return 0, idx
+
+    def __getitem__(self, idx: int) -> Any:
+        """Make a sample, or do about its damage what the rule says.
+
+        Returns
+        -------
+        object
+            Closed: for `TolerantCollate` to open. Anybody else gets a ValueError that
+            says so.
+
+        Raises
+        ------
+        TypeError
+            What would stand in is chosen by a `SampleIndex`, and this is another index.
+        CorruptFrameError, StorageError
+            It is damaged and that is not put up with, or so are all that could stand
+            in; or its storage refuses everything, which is no damage.
+        """
+        if self.on_corrupt == "substitute" and not isinstance(idx, SampleIndex):
+            raise TypeError(
+                f"the index is {idx!r} and has no seed, by which on_corrupt="
+                "'substitute' chooses what stands in: give the DataLoader "
+                "sampler=ResumableSampler(...), or take on_corrupt='skip'"
+            )
+        error: Exception
+        try:
+            return _Closed(int(idx), self.dataset[idx])
+        except (CorruptFrameError, StorageError) as cause:
+            error = cause
+        dataset, asked = _innermost(self.dataset, idx)
+        index, damage = asked, []
+        for attempt in range(1, _NUM_SUBSTITUTES + 2):
+            if self.on_corrupt == "raise" or not is_damage(error):
+                raise error
+            damage.append(_Damage(self._number_of(dataset), int(index), str(error)))
+            _log(idx, self.on_corrupt, error)
+            if self.on_corrupt == "skip":
+                return _Closed(int(idx), None, "skipped", damage)
+            if attempt > _NUM_SUBSTITUTES:
+                break
+            index = substitute_index(asked, attempt, len(dataset))
+            try:
+                sample = dataset[index]
+            except (CorruptFrameError, StorageError) as cause:
+                error = cause
+            else:
+                return _Closed(int(idx), sample, "substituted", damage)
+        raise error
+
+    def _number_of(self, dataset: Any) -> int:
+        """Say which of those inside it is, by a number that all processes have."""
+        parts = enumerate(_parts(self.dataset))
+        return next(number for number, part in parts if part is dataset)
+
+
+class TolerantCollate:
+    """Collate what a `TolerantDataset` gives, and tell the sampler what it did.
+
+    Give it to a ``torch.utils.data.DataLoader`` as its ``collate_fn``, and iterate by
+    the ``track`` of its `ResumableSampler`. Samples that were left out are not in a
+    batch; one of which all were left out is an empty list, since ranks must keep step.
+
+    Parameters
+    ----------
+    collate : callable, optional
+        Makes a batch of samples: `pseudo_collate`, a `RecyclingCollate`, or any other.
+        Default: `default_collate`.
+    """
+
+    def __init__(
+        self, collate: Callable[[Sequence[Any]], Any] = default_collate
+    ) -> None:
+        if not callable(collate):
+            raise TypeError(f"collate is {collate!r}, expected a function of samples")
+        self.collate = collate
+
+    def __call__(self, data_batch: Any) -> Any:
+        """Turn samples into a batch, and close it: for ``track`` to open.
+
+        Raises
+        ------
+        TypeError
+            Samples are not of a `TolerantDataset`, or there is no batch of them.
+        """
+        if isinstance(data_batch, _Closed):
+            raise TypeError(
+                "a sample by itself is no batch: give the DataLoader a batch_size"
+            )
+        for sample in data_batch:
+            if not isinstance(sample, _Closed):
+                raise TypeError(
+                    f"a sample is {type(sample).__name__}, and not of a "
+                    "TolerantDataset: give the DataLoader TolerantDataset(dataset), "
+                    "with all others inside"
+                )
+        kept = [made.sample for made in data_batch if made.done != "skipped"]
+        return _ClosedBatch(
+            self.collate(kept) if kept else [],
+            [made.index for made in data_batch if made.done == "skipped"],
+            [made.index for made in data_batch if made.done == "substituted"],
+            [damage for made in data_batch for damage in made.damage],
+        )
+
+
+class DamageCount:
+    """The damaged samples that a run met, each counted once.
+
+    Parameters
+    ----------
+    max_corrupt : int
+        So many are put up with.
+    """
+
+    def __init__(self, max_corrupt: int) -> None:
+        self.max_corrupt = max_corrupt
+        self._damaged: set[tuple[int, int]] = set()
+
+    def open(self, batch: Any) -> tuple[Any, int, int]:
+        """Give a batch, and how many were left out of it, and substituted in it.
+
+        Parameters
+        ----------
+        batch : object
+            Of a `TolerantCollate`; any other comes back as it is.
+
+        Raises
+        ------
+        CorruptFrameError
+            More samples are damaged than are put up with.
+        """
+        if not isinstance(batch, _ClosedBatch):
+            return batch, 0, 0
+        for damage in batch.damage:
+            self._damaged.add((damage.dataset, damage.index))
+            if len(self._damaged) > self.max_corrupt:
+                raise CorruptFrameError(
+                    f"{damage.message}. More than {self.max_corrupt} samples are "
+                    "damaged (max_corrupt), so it is not a few items that are wrong"
+                )
+        return batch.batch, len(batch.skipped), len(batch.substituted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    """A damaged sample; one that stood in for another may be one, too."""
+
+    dataset: int
+    """Which of the datasets inside it is of."""
+    index: int
+    """The sample there."""
+    message: str
+    """What is wrong with it."""
+
+
+class _Closed(Mapping[Any, Any]):
+    """A sample, and what was done about its damage; only `TolerantCollate` opens it.
+
+    Every collate function looks into mappings, so the first batch of a loader that has
+    another one ends with what to do.
+    """
+
+    def __init__(
+        self, index: int, sample: Any, done: str = "", damage: Sequence[_Damage] = ()
+    ) -> None:
+        self.index = index
+        self.sample = sample
+        self.done = done
+        self.damage = damage
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise ValueError(
+            "a sample of a TolerantDataset comes with what was done about damage: "
+            "give the DataLoader collate_fn=TolerantCollate(), with the collate "
+            "function that it has now inside"
+        )
+
+    __getitem__ = __iter__ = __len__ = _refuse
+
+    def __repr__(self) -> str:
+        """Show what was done."""
+        return f"<sample {self.index} of a TolerantDataset, {self.done or 'undamaged'}>"
+
+
+@dataclass(slots=True)
+class _ClosedBatch:
+    """A batch, and what was done for it; only ``track`` opens it."""
+
+    batch: Any
+    """What the collate function made."""
+    skipped: list[int]
+    """Samples of the dataset that were left out."""
+    substituted: list[int]
+    """Those in whose places there are others."""
+    damage: list[_Damage] = field(default_factory=list)
+    """What the dataset came upon."""
+
+    def pin_memory(self) -> _ClosedBatch:
+        """Move the batch to page-locked memory, where a loader asks for that."""
+        pinning = require("torch.utils.data._utils.pin_memory", extra="torch")
+        self.batch = pinning.pin_memory(self.batch)
+        return self
+
+    def __iter__(self) -> NoReturn:
+        """Refuse: nobody would count what was done."""
+        raise ValueError(
+            "a batch of a TolerantCollate comes with what was done about damage: "
+            "iterate by the track(loader) of the loader's ResumableSampler"
+        )
+
+
+def _log(idx: int, on_corrupt: str, error: Exception) -> None:
+    kind = "left out" if on_corrupt == "skip" else "replaced"
+    if isinstance(idx, SampleIndex):
+        place = idx.epoch, idx.position
+        _logger.warning("epoch %d, position %d: sample %s: %s", *place, kind, error)
+    else:
+        _logger.warning("sample %d %s: %s", idx, kind, error)
+
+
+def _only_finds(dataset: Any) -> bool:
+    """Tell whether it is a wrapper that does no more than to find samples."""
+    return (
+        isinstance(dataset, DatasetWrapper)
+        and type(dataset).__getitem__ is DatasetWrapper.__getitem__
+    )
+
+
+def _innermost(dataset: Any, place: int) -> tuple[Any, Any]:
+    """Look through wrappers for the dataset that makes a sample, and its index there.
+
+    A wrapper with a ``__getitem__`` of its own makes its samples.
+    """
+    while _only_finds(dataset):
+        dataset, place = dataset.locate(place)
+    return dataset, place
+
+
+def _parts(dataset: Any) -> Iterator[Any]:
+    """Give a dataset, and all that are inside of it."""
+    yield dataset
+    if isinstance(dataset, DatasetWrapper):
+        for member in dataset._members:
+            yield from _parts(member)
