@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import shutil
 import time
 from contextlib import suppress
 from functools import partial
@@ -91,12 +92,16 @@ def prepare(data: Path, per_class: int) -> None:
         ("test", max(1, per_class // 3), 2),
     ):
         gulped = data / part
-        if (gulped / "label2idx.json").exists():
+        if (gulped / "gulp.json").exists():  # the manifest, which a run writes last
             continue
         videos = data / f"{part}-videos"
         make_videos(videos, count, seed)
-        adapter = VideoFolderAdapter(str(videos), str(gulped))
-        GulpIngestor(adapter, str(gulped), videos_per_chunk=100, num_workers=1)()
+        # Under its own name only when it is whole: a run may be killed meanwhile.
+        unfinished = data / f"{part}-unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        adapter = VideoFolderAdapter(str(videos), str(unfinished))
+        GulpIngestor(adapter, str(unfinished), videos_per_chunk=100, num_workers=1)()
+        unfinished.rename(gulped)
 
 
 def make_loader(

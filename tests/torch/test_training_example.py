@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from gulpio2 import GulpDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,6 +114,49 @@ def test_two_ranks_train_together(start, tmp_path):
     text = finish(start("two", *options, "--resume"))
     assert "goes on at step 3, epoch 1" in text
     assert len(losses(tmp_path / "two" / "losses.txt")) == 9
+
+
+KILLED_MEANWHILE = """
+import os, signal, sys
+from pathlib import Path
+
+sys.path.insert(0, sys.argv[1])
+import train_clip_classifier as example
+
+whole = example.VideoFolderAdapter.iter_data
+
+def killed(self, slice_element=None):
+    for number, item in enumerate(whole(self, slice_element)):
+        if number == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield item
+
+if sys.argv[3] == "killed":
+    example.VideoFolderAdapter.iter_data = killed
+example.prepare(Path(sys.argv[2]), 2)
+"""
+
+
+def test_a_preparation_that_was_killed_is_made_again(python, repository, tmp_path):
+    def prepare(how):
+        examples = repository / "examples"
+        command = [python, "-c", KILLED_MEANWHILE, examples, tmp_path, how]
+        return subprocess.run(
+            [str(word) for word in command],
+            env={**os.environ, "PYTHONPATH": str(repository)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert prepare("killed").returncode == -signal.SIGKILL
+    assert list(tmp_path.glob("*/ingest.journal"))
+    for _ in range(2):  # the second time there is nothing to do
+        done = prepare("whole")
+        assert done.returncode == 0, done.stderr
+        for part, number in (("train", 12), ("test", 6)):
+            with GulpDirectory(tmp_path / part) as directory:
+                assert len(directory.merged_meta_dict) == number
 
 
 @pytest.mark.slow
