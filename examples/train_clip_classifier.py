@@ -195,8 +195,8 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
     start = time.perf_counter()
     if rank == 0:
         losses.write_text("".join(lines))
-    while loader.epoch < options.epochs and step != options.steps:
-        total = 0.0
+    last_step = math.inf if options.steps is None else options.steps
+    while loader.epoch < options.epochs and step < last_step:
         for clips, targets in loader:
             place = loader.state_dict()
             done = place["epoch"] + place["position"] / place["epoch_length"]
@@ -208,7 +208,6 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
             loss.backward()
             optimizer.step()
             value, step = loss.item(), step + 1
-            total += value
             if rank == 0:
                 with losses.open("a") as file:
                     file.write(f"{step} {value!r}\n")
@@ -220,7 +219,7 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
                         "step": step,
                     }
                     save(checkpoint, state)
-            if step == options.steps:
+            if step >= last_step:
                 break
         if rank == 0:
             seconds = time.perf_counter() - start

@@ -93,6 +93,9 @@ def test_a_killed_run_goes_on_to_the_same_losses(start, tmp_path):
     step = int(re.search(r"goes on at step (\d+), epoch [12]", text).group(1))  # type: ignore[union-attr]
     assert step in (6, 9, 12)
     assert losses(log) == wanted
+    # Past the step at which it is to stop, it trains no more.
+    finish(start("killed", *options[:-4], "--steps", 5, "--epochs", 4, "--resume"))
+    assert losses(log) == wanted[:12]
 
 
 def test_two_ranks_train_together(start, tmp_path):
