@@ -163,9 +163,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measuring")
     arguments = parser.parse_args()
     output = arguments.output.resolve()
+    videos = arguments.videos
+    if videos is not None and videos.resolve().is_relative_to(output):
+        raise SystemExit(
+            f"{videos} is inside of {output}, which the demo replaces. "
+            "Name another folder with --output."
+        )
     prepare(output)
 
-    videos = arguments.videos
     if videos is None:
         videos = output / "videos"
         start = time.perf_counter()

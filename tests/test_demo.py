@@ -44,3 +44,19 @@ def test_the_demo_leaves_a_folder_alone_that_it_did_not_make(
     assert result.returncode == 1
     assert "the demo did not make" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("inside", [".", "videos"])
+def test_the_demo_does_not_remove_the_videos_it_is_given(
+    python, repository, tmp_path, inside
+):
+    video = tmp_path / "videos" / "circle" / "1.mp4"
+    video.parent.mkdir(parents=True)
+    video.touch()
+    (tmp_path / ".made-by-demo").touch()
+    (tmp_path / "link").symlink_to(tmp_path / inside)
+    for videos in (tmp_path / inside, tmp_path / "link"):
+        result = run_demo(python, repository, videos, "--output", tmp_path)
+        assert result.returncode == 1
+        assert f"{videos} is inside of {tmp_path}" in result.stderr
+        assert video.exists()
