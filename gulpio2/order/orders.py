@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.order.permutation import Permutation
+from gulpio2.order.permutation import Permutation, whole_numbers
 from gulpio2.order.seeds import Purpose, derive_seed
 
 if TYPE_CHECKING:
@@ -105,6 +105,11 @@ class PlainOrder:
         -------
         numpy.ndarray of int64
             Of the same shape.
+
+        Raises
+        ------
+        ValueError
+            Positions are no whole numbers, or lie outside of the epoch.
         """
         places = _checked(positions, self.epoch_length)
         if not self.shuffle or self.num_items < 2:
@@ -342,10 +347,10 @@ def _along_epochs(order: Order, places: Positions) -> Positions:
 
 
 def _checked(positions: npt.ArrayLike, length: int) -> Positions:
-    asked = np.asarray(positions, dtype=np.int64)
+    asked = whole_numbers("positions", positions)
     if asked.size and not 0 <= asked.min() <= asked.max() < length:
         raise ValueError(f"positions reach outside of the epoch, [0, {length})")
-    return asked
+    return asked.astype(np.int64)
 
 
 def _fingerprint(*parts: int) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gulpio2.order.seeds import derive_seed, derive_seeds
 
-__all__ = ["Permutation"]
+__all__ = ["Permutation", "whole_numbers"]
 
 # Few items make weak rounds. With 24, all orders of 4 to 6 items come up equally often
 # (chi-squared over every permutation); with 8, those of 6 items are far from it.
@@ -61,8 +61,13 @@ class Permutation:
         -------
         numpy.ndarray of int64
             Of the same shape, in ``[0, num_items)``.
+
+        Raises
+        ------
+        ValueError
+            Places are no whole numbers, or lie outside.
         """
-        asked = np.asarray(places, dtype=np.int64)
+        asked = whole_numbers("places", places)
         if asked.size and not 0 <= asked.min() <= asked.max() < self.num_items:
             raise ValueError(f"places reach outside of [0, {self.num_items})")
         items = asked.astype(np.uint64).ravel()
@@ -86,3 +91,19 @@ class Permutation:
                     left = (left + derive_seeds(key, right) % a) % a
             items[outside] = left * b + right
             outside = outside[items[outside] >= np.uint64(self.num_items)]
+
+
+def whole_numbers(name: str, numbers: npt.ArrayLike) -> npt.NDArray[np.integer]:
+    """Give an array of whole numbers as it is; an empty one of any type will do.
+
+    Raises
+    ------
+    ValueError
+        They are others, which a cast would cut off.
+    """
+    array = np.asarray(numbers)
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} are of type {array.dtype}, expected whole numbers")
+    return array

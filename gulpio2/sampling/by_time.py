@@ -106,7 +106,8 @@ def frames_at(
     Raises
     ------
     ValueError
-        Times are not finite, not ascending or none, or there is no such mode.
+        Times are not finite, not ascending or none, the tolerance is below 0 or no
+        number, or there is no such mode.
 
     Examples
     --------
@@ -275,9 +276,9 @@ def dense_windows_by_time(
     """
     line = _Timeline.of(times)
     window = _window_seconds(clip_length, period_seconds)
-    step = clip_length * period_seconds if step_seconds is None else step_seconds
-    if not step > 0:
-        raise ValueError(f"step_seconds is {step!r}, expected more than 0")
+    step = clip_length * period_seconds
+    if step_seconds is not None:
+        step = _positive("step_seconds", step_seconds)
     past_first = line.last - line.first - float(window[-1])
     steps = (past_first - _SAME_TIME_SECONDS) / step
     if partial:
@@ -334,7 +335,7 @@ def window_around_time(
     at_least("history", history, 0)
     at_least("future", future, 0)
     line = _Timeline.of(times)
-    period = _positive_seconds(period_seconds)
+    period = _positive("period_seconds", period_seconds)
     centre = np.asarray(seconds, dtype=np.float64)
     if centre.ndim > 1 or not np.isfinite(centre).all():
         raise ValueError(f"seconds is {seconds!r}, expected finite times, one or a row")
@@ -364,6 +365,8 @@ def _frames_at(
     too_late = wanted - line.last - after > _SAME_TIME_SECONDS
     valid = ~(too_early | too_late)
     if tolerance is not None:
+        if not tolerance >= 0:  # what is not a number, too
+            raise ValueError(f"tolerance_seconds is {tolerance!r}, expected 0 or more")
         distance = np.abs(times[found] - wanted)
         valid &= distance <= tolerance + _SAME_TIME_SECONDS
     # Past the ends, count on at the median distance, for the border to work with.
@@ -376,14 +379,14 @@ def _frames_at(
     return apply_border(indices, times.size, border, valid=valid)
 
 
-def _positive_seconds(period_seconds: float) -> float:
-    if not 0 < period_seconds < np.inf:
-        raise ValueError(f"period_seconds is {period_seconds!r}, expected more than 0")
-    return float(period_seconds)
+def _positive(name: str, seconds: float) -> float:
+    if not 0 < seconds < np.inf:
+        raise ValueError(f"{name} is {seconds!r}, expected more than 0 and finite")
+    return float(seconds)
 
 
 def _window_seconds(clip_length: int, period_seconds: float) -> Times:
-    period = _positive_seconds(period_seconds)
+    period = _positive("period_seconds", period_seconds)
     places = np.arange(at_least("clip_length", clip_length, 1), dtype=np.float64)
     return period * places
 

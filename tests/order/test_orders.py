@@ -195,3 +195,7 @@ def test_an_order_can_be_asked_in_any_shape_and_only_inside(order):
     for outside in (-1, order.epoch_length):
         with pytest.raises(ValueError, match="outside of the epoch"):
             order.indices(1, [outside])
+    for others in ([1.7], [True], np.array([1.0])):
+        with pytest.raises(ValueError, match=r"positions are of type .* whole numbers"):
+            order.indices(1, others)
+    assert order.indices(1, np.array([1], np.uint8)).dtype == np.int64

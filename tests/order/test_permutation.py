@@ -84,6 +84,16 @@ def test_a_place_outside_is_refused(place):
         Permutation(3, 0)([place])
 
 
+@pytest.mark.parametrize("places", [[1.7], [True], ["1"], [None], 0.0])
+def test_places_that_are_no_whole_numbers_are_refused(places):
+    with pytest.raises(ValueError, match=r"places are of type .* whole numbers"):
+        Permutation(3, 0)(places)
+
+
+def test_no_places_are_of_any_type():
+    assert Permutation(3, 0)(np.empty((0, 2))).shape == (0, 2)
+
+
 def test_no_items_have_no_order():
     with pytest.raises(ValueError, match="num_items is 0"):
         Permutation(0, 0)

@@ -227,6 +227,32 @@ def test_several_times_give_a_clip_each():
             "step_seconds is 0.0",
         ),
         (
+            lambda: dense_windows_by_time(
+                [0.0], 1, period_seconds=1.0, step_seconds=np.inf
+            ),
+            "step_seconds is inf",
+        ),
+        (
+            lambda: dense_windows_by_time(
+                [0.0], 1, period_seconds=1.0, step_seconds=np.nan
+            ),
+            "step_seconds is nan",
+        ),
+        (
+            lambda: sample_window_by_time([0.0], 1, period_seconds=np.nan),
+            "period_seconds is nan",
+        ),
+        (
+            lambda: frames_at([0.0], [0.0], tolerance_seconds=np.nan),
+            "tolerance_seconds is nan",
+        ),
+        (
+            lambda: window_around_time(
+                [0.0], 0.0, period_seconds=1.0, tolerance_seconds=-0.1
+            ),
+            "tolerance_seconds is -0.1",
+        ),
+        (
             lambda: window_around_time([0.0], np.nan, period_seconds=1.0),
             "expected finite times",
         ),
