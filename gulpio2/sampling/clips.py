@@ -108,8 +108,8 @@ BORDERS: Mapping[Border, Callable[[IndexArray, ValidArray, int], IndexArray]] = 
 """What stands in for a frame outside of the item.
 
 ``clamp``: the item's first or last frame. ``loop``: the item starts over.
-``mask``: nothing, the index is `NO_FRAME`. ``repeat``: the nearest frame that the clip
-does have, so that its frames stay on one grid of strides.
+``mask``: nothing, the index is `NO_FRAME`. ``repeat``: the clip's last frame before the
+gap, else its first one after it, so that its frames stay on one grid of strides.
 """
 
 

@@ -47,6 +47,12 @@ def test_a_place_ruled_out_by_the_caller_is_filled_like_one_outside():
     assert clip.valid.tolist() == [True, False, True]
 
 
+def test_a_gap_repeats_the_frame_before_it_also_where_the_one_after_is_nearer():
+    valid = np.array([False, True, False, False, False, True])
+    clip = apply_border(range(6), 6, "repeat", valid=valid)
+    assert clip.indices.tolist() == [1, 1, 1, 1, 1, 5]
+
+
 @given(
     wanted=st.lists(st.integers(-50, 50), min_size=1, max_size=8),
     num_frames=st.integers(1, 20),
