@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from gulpio2.order import repeat_counts
-from gulpio2.torch.lazy import force_full_init
+from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import require_equal_metainfo
 from gulpio2.torch.registry import build, register
 from gulpio2.torch.seeding import index_like
@@ -139,6 +139,9 @@ class DatasetWrapper(ABC):
 
     def locate(self, idx: Index) -> tuple[Any, Index]:
         """Give the dataset inside that has a sample, and the sample's index there."""
+        if not self._fully_initialized:  # not by the decorator: it is asked per sample
+            warn_lazy(self, "locate")
+            self.full_init()
         member, local = self._locate(idx)
         return self._members[member], index_like(local, idx)
 

@@ -76,6 +76,15 @@ def test_a_lazy_one_is_initialised_on_demand_with_a_warning(wrap, make, caplog):
 
 
 @each_wrapper
+def test_a_lazy_one_is_initialised_where_a_sample_is_looked_up(wrap, make, caplog):
+    inner = make(lazy_init=True)
+    dataset, place = wrap(inner, lazy_init=True).locate(0)
+    assert dataset is inner
+    assert dataset[place]["sample_idx"] in range(8)
+    assert "is initialised by locate; call full_init() first" in caplog.text
+
+
+@each_wrapper
 def test_without_lazy_init_the_dataset_inside_is_initialised(wrap, make):
     inner = make(lazy_init=True)
     wrap(inner)
