@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ __all__ = [
 
 # What becomes an array, or a tensor.
 _NUMBERS = (int, float, complex, np.generic, np.ndarray)
+# What is a sequence, and one leaf.
+_BYTES_AND_TEXT = (str, bytes, bytearray, memoryview)
 # What a tensor of whole numbers holds.
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
@@ -140,7 +143,7 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
         collated = {
             key: collate_leaves([item[key] for item in batch], leaf) for key in first
         }
-        return collated if kind is dict else kind(collated)
+        return collated if kind is dict else _mapping_like(first, collated)
     if _is_sequence(first):
         for item in batch:
             if not _is_sequence(item):
@@ -155,8 +158,23 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
     return leaf(batch)
 
 
+def _mapping_like(first: Any, collated: dict[Any, Any]) -> Any:
+    """Give what was collated the type of a sample, or else leave it a dict."""
+    kind: Any = type(first)
+    try:
+        if not isinstance(first, MutableMapping):
+            return kind(collated)
+        # A copy has all that a mapping was made with: a default, say.
+        made = copy.copy(first)
+        for key, value in collated.items():
+            made[key] = value
+    except TypeError:  # made from other arguments, not to be copied
+        return collated
+    return made
+
+
 def _is_sequence(item: Any) -> bool:
-    return isinstance(item, Sequence) and not isinstance(item, (str, bytes))
+    return isinstance(item, Sequence) and not isinstance(item, _BYTES_AND_TEXT)
 
 
 def _nested_otherwise(first: Any, other: Any) -> RuntimeError:
@@ -188,7 +206,7 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
     """
     torch = require("torch", extra="torch")
     first = leaves[0]
-    if isinstance(first, (str, bytes)) or first is None:
+    if isinstance(first, _BYTES_AND_TEXT) or first is None:
         return leaves
     if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         return _stack_others(torch, leaves)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,30 @@ class Pair(NamedTuple):
     right: object
 
 
+class Named(dict[str, str]):
+    """A mapping that is not made from a dict, and can be changed."""
+
+    def __init__(self, *, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+class Frozen(Mapping[str, str]):
+    """A mapping that is not made from a dict alone, and cannot be changed."""
+
+    def __init__(self, *, of: dict[str, str]) -> None:
+        self.of = of
+
+    def __getitem__(self, key: str) -> str:
+        return self.of[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.of)
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+
 @pytest.mark.parametrize(
     ("batch", "collated"),
     [
@@ -33,12 +59,33 @@ class Pair(NamedTuple):
         ([[], []], []),
         ([Pair(1, "x"), Pair(2, "y")], Pair([1, 2], ["x", "y"])),
         ([OrderedDict(a=1)], OrderedDict(a=[1])),
+        # the type checker knows that lists are no counts
+        ([Counter(a=1), Counter(a=2)], Counter(a=[1, 2])),  # type: ignore[call-overload]
+        ([MappingProxyType({"a": 1})], MappingProxyType({"a": [1]})),
+        ([bytearray(b"ab"), bytearray(b"cd")], [bytearray(b"ab"), bytearray(b"cd")]),
     ],
 )
 def test_samples_become_one_whose_leaves_are_lists(batch, collated):
     result = pseudo_collate(batch)
     assert result == collated
     assert type(result) is type(collated)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("collate", [pseudo_collate, default_collate, array_collate])
+def test_a_mapping_keeps_what_it_was_made_with(collate):
+    with_default = [defaultdict(str, a="x"), defaultdict(str, a="y")]
+    result = collate(with_default)
+    assert result == {"a": ["x", "y"]}
+    assert result.default_factory is str
+    assert with_default[0] == {"a": "x"}
+    named = [Named(name="of it"), Named(name="other")]
+    for sample in named:
+        sample["a"] = "x"
+    assert collate(named) == {"a": ["x", "x"]}
+    assert collate(named).name == "of it"
+    # What cannot be made from a dict becomes one.
+    assert collate([Frozen(of={"a": "x"})]) == {"a": ["x"]}
 
 
 @pytest.mark.parametrize("collate", [pseudo_collate, default_collate])
