@@ -247,7 +247,8 @@ class ResumableSampler:
         """
         inner: Any = loader
         batch_sampler = getattr(inner, "batch_sampler", None)
-        if getattr(batch_sampler, "sampler", inner.sampler) is not self:
+        sampler = getattr(inner, "sampler", None)
+        if getattr(batch_sampler, "sampler", sampler) is not self:
             raise ValueError("the loader has another sampler: DataLoader(sampler=...)")
         if not getattr(inner, "in_order", True) and inner.num_workers:
             raise ValueError(
@@ -324,15 +325,11 @@ def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> No
 
 
 def _distributed() -> Any:
-    """Give ``torch.distributed`` where it is running; it cannot be without torch."""
+    """Give ``torch.distributed`` where it can run; it cannot before torch is there."""
     torch = sys.modules.get("torch")
     distributed: Any = getattr(torch, "distributed", None)
-    running = (
-        distributed is not None
-        and distributed.is_available()
-        and distributed.is_initialized()
-    )
-    return distributed if running else None
+    available = distributed is not None and distributed.is_available()
+    return distributed if available else None
 
 
 def rank_and_count(asker: object, *, may_be_given: bool = True) -> tuple[int, int]:
@@ -349,17 +346,10 @@ def rank_and_count(asker: object, *, may_be_given: bool = True) -> tuple[int, in
         Whether it takes ``rank`` and ``num_ranks`` from its caller, too.
     """
     distributed = _distributed()
-    if distributed is not None:
+    if distributed is not None and distributed.is_initialized():
         return int(distributed.get_rank()), int(distributed.get_world_size())
     launched = os.environ.get("WORLD_SIZE", "")
-    torch = sys.modules.get("torch")
-    known: Any = getattr(torch, "distributed", None)
-    if (
-        launched.isdecimal()
-        and int(launched) > 1
-        and known is not None
-        and known.is_available()
-    ):
+    if distributed is not None and launched.isdecimal() and int(launched) > 1:
         name = type(asker).__name__
         _logger.warning(
             "%s was made before torch.distributed was initialised, and WORLD_SIZE is "
@@ -392,6 +382,6 @@ def _shared_seed() -> int:
     """Draw a seed on the first rank and give it to all."""
     drawn: list[Any] = [secrets.randbelow(2**31)]
     distributed = _distributed()
-    if distributed is not None:
+    if distributed is not None and distributed.is_initialized():
         distributed.broadcast_object_list(drawn, src=0)
     return int(drawn[0])

@@ -335,6 +335,8 @@ def test_a_loader_of_another_sampler_is_refused():
     sampler = ResumableSampler(range(5))
     with pytest.raises(ValueError, match="another sampler"):
         next(sampler.track(DataLoader(Places(5), batch_size=2)))
+    with pytest.raises(ValueError, match="another sampler"):
+        next(sampler.track([0, 1]))  # no loader at all
 
 
 @pytest.mark.torch
