@@ -51,6 +51,7 @@ def test_no_thread_before_and_after_an_epoch(loader):
     seen = set()
     for _ in loader:
         seen.update(names())
+    assert seen
     assert seen <= {f"gulpio2-loader-{number}" for number in range(3)}
     assert names() == []
 
