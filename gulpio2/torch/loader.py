@@ -242,10 +242,14 @@ class GulpLoader:
                 if len(given) == self._keep:
                     prefetcher.release(given.popleft())
         finally:
-            prefetcher.stop()
-            for clock in prefetcher.clocks:
-                self._past.add(clock)
-                clock.reset()
+            self._end(prefetcher)
+
+    def _end(self, prefetcher: Prefetcher) -> None:
+        """End the threads of an iteration, and count what they did; also twice."""
+        prefetcher.stop()
+        for clock in prefetcher.clocks:
+            self._past.add(clock)
+            clock.reset()
 
     @in_turn
     def _begin(self) -> tuple[Prefetcher | None, deque[Slot]]:
@@ -311,7 +315,7 @@ class GulpLoader:
         was given out.
         """
         if self._active is not None:
-            self._active.stop()
+            self._end(self._active)
             self._active = None
 
     def __enter__(self) -> GulpLoader:

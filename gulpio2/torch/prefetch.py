@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import weakref
 from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -171,6 +172,8 @@ class Prefetcher:
 
     def release(self, slot: Slot) -> None:
         """Take the memory of a batch back."""
+        if os.getpid() != self._process:
+            return  # a thread may have held the lock when this one was forked
         slot.released()
         with self._lock:
             self._free.append(slot)
@@ -184,11 +187,17 @@ class Prefetcher:
             self._stopped = True
             self._to_do.notify_all()
             self._tell_consumer()
+        if threading.current_thread() in self._threads:
+            # It collects garbage, and perhaps has the lock for which others wait.
+            return
         for thread in self._threads:
-            # A thread that collects garbage may be the one that stops us.
-            if thread is not threading.current_thread() and thread.ident is not None:
+            if thread.ident is not None:
                 thread.join()
         _running.discard(self)
+        # Whoever still holds this has no use for what was made, or read ahead.
+        self._jobs.clear()
+        self._planned.clear()
+        self._open = None
 
     def _is_ready(self) -> bool:
         if self._stopped:
@@ -281,9 +290,10 @@ class Prefetcher:
             self._tell_consumer()
 
 
-# Those whose threads run. At exit they are stopped while that can still be done in
-# order: daemon threads that are cut off in the middle of a decoder can crash.
-_running: set[Prefetcher] = set()
+# Those whose threads run, and so hold them. At exit they are stopped while that can
+# still be done in order: daemon threads that are cut off in the middle of a decoder can
+# crash.
+_running: weakref.WeakSet[Prefetcher] = weakref.WeakSet()
 
 
 def _stop_all() -> None:

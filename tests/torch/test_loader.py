@@ -501,6 +501,18 @@ def test_the_profile_says_where_the_time_went(clips):
     assert loader.profile().num_frames == 0
 
 
+def test_what_was_done_is_in_the_profile_of_a_loader_that_was_closed(clips):
+    loader = numpy_loader(clips, batch_size=2)
+    batches: Any = iter(loader)
+    next(batches)
+    loader.close()
+    profile = loader.profile()
+    assert profile.num_batches == 1
+    assert profile.num_samples >= 2
+    batches.close()
+    assert loader.profile() == profile
+
+
 def test_a_slow_consumer_is_told_that_it_sets_the_pace(clips):
     import time
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+from collections import deque
 from functools import partial
 from pathlib import Path
 
@@ -136,6 +137,70 @@ def test_a_fork_of_the_trainer_says_that_the_threads_are_not_there(loader):
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 7
     assert len(list(batches)) == 5
+    assert names() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_fork_beside_a_thread_that_has_the_lock_is_told_so_too(loader):
+    batches = iter(loader)
+    next(batches)
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with loader._active._lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    child = os.fork()
+    if not child:
+        status = 8
+        try:
+            next(batches)
+        except RuntimeError as error:
+            status = 7 if "begun in another process" in str(error) else 9
+        os._exit(status)
+    killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))  # if it hangs
+    killer.start()
+    _, status = os.waitpid(child, 0)
+    killer.cancel()
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 7
+    batches.close()
+
+
+def test_an_iteration_that_one_of_its_threads_collects_ends(loader, monkeypatch):
+    class CollectingDeque(deque):
+        """Collects garbage as any allocation may, with the lock held."""
+
+        def popleft(self):
+            if self and threading.current_thread().name in names() and armed.is_set():
+                armed.clear()
+                gc.collect()
+            return super().popleft()
+
+    armed = threading.Event()
+    monkeypatch.setattr("gulpio2.torch.prefetch.deque", CollectingDeque)
+    gc.disable()
+    try:
+        batches = iter(loader)
+        next(batches)
+        next(batches)
+        cycle = [batches]
+        cycle.append(cycle)  # nobody's but its own
+        del batches, cycle
+        prefetcher = loader._active
+        armed.set()
+        prefetcher.release(loader._given[0])  # which one of the threads takes
+        for thread in prefetcher._threads:
+            thread.join(10)
+    finally:
+        gc.enable()
+    assert not armed.is_set()
     assert names() == []
 
 
