@@ -19,6 +19,8 @@ __all__ = ["ReadAhead"]
 _MAX_BYTES = 16 << 20
 # Bytes. Memory is set aside in such steps.
 _STEP = 1 << 16
+# Times of what is asked for that memory which is there may have.
+_MOST_SPARE = 4
 # Seconds for each megabyte, and for a read. Bytes that come more slowly come from a
 # disk, or over a network: that is waited for by all threads at once, each for its own.
 _SLOW_MEGABYTE, _SLOW_READ = 0.002, 0.001
@@ -87,12 +89,14 @@ class ReadAhead:
     def _take(self, length: int) -> bytearray | None:
         with self._lock:
             spare = self._spare
-            fits = bool(spare) and len(spare[-1]) >= length
-            size = len(spare[-1]) if fits else -(-length // _STEP) * _STEP
+            size = -(-length // _STEP) * _STEP
+            fits = bool(spare) and size <= len(spare[-1]) <= _MOST_SPARE * size
+            if fits:
+                size = len(spare[-1])
             if size > self._num_left:
                 return None
             self._num_left -= size
-            # One that is too short is dropped; a longer one comes back in its place.
+            # Another is dropped: one that is too short, or that would count for many.
             memory = spare.pop() if spare else None
         return memory if fits else bytearray(size)
 

@@ -34,7 +34,8 @@ class Batch:
         clips an item. It is the loader's memory: valid for as long as `GulpLoader`
         says.
     targets
-        Stacked, or a list where they cannot be; None without targets.
+        Stacked, or a list where they cannot be, as in a batch without samples; None
+        without targets.
     epoch : int
         From 0.
     num_skipped : int
@@ -56,6 +57,7 @@ class Batch:
         self.num_substituted = sum([sample.substituted for _, sample in made])
         self._made = made
         self._as_tensors = job.slot.gives_tensors
+        self._sample_shape = job.slot.places[0].shape
 
     @cached_property
     def infos(self) -> list[dict[str, Any]]:
@@ -90,7 +92,7 @@ class Batch:
         return np.array([draw.seed for draw, _ in self._made], np.uint64)
 
     def _stacked(self, parts: list[npt.NDArray[Any]], kind: type) -> Any:
-        stacked = np.stack(parts) if parts else np.empty(0, kind)
+        stacked = np.stack(parts) if parts else np.empty((0, *self._sample_shape), kind)
         if self._as_tensors:
             return require("torch", extra="torch").from_numpy(stacked)
         return stacked

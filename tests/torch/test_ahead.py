@@ -102,6 +102,14 @@ def test_longer_clips_take_the_place_of_shorter_ones(directory):
     assert not ahead._spare
 
 
+def test_memory_of_one_long_clip_does_not_stand_for_short_ones(directory):
+    ahead = ReadAhead(16 * 64 * KB)
+    ahead.give_back(bytearray(12 * 64 * KB))
+    clips = [clip_of(directory, number, range(8)) for number in range(6)]
+    assert all(ahead.read(clip, Clock()) for clip in clips)
+    assert [len(clip.blocks[0]) for clip in clips] == [64 * KB] * 6
+
+
 def test_slow_storage_is_left_to_all_threads(directory, monkeypatch):
     monkeypatch.setattr(ahead_module, "_SLOW_READ", -1.0)
     clip = clip_of(directory, 0, range(8))

@@ -119,6 +119,7 @@ def test_a_batch_of_which_all_is_damaged_is_empty(make_directory):
     for batch in loader:
         shapes.append(batch.clips.shape)
         assert repr(batch)
+        assert batch.frame_indices.shape == batch.valid.shape == (len(batch), 4)
     assert shapes == [(0, 4, 8, 12, 3), (2, 4, 8, 12, 3)]
     assert loader.num_skipped == 2
 
