@@ -240,7 +240,7 @@ class OrderCursor:
             if state[name] != own:
                 raise ValueError(
                     f"the state was saved along another order: {name} {state[name]}, "
-                    f"here {own}. Build the order from as many items, and the same seed."
+                    f"here {own}. Build the order from as many items and the same seed."
                 )
         position = operator.index(state["position"])
         if position < 0:
