@@ -38,8 +38,8 @@ def repeat_factors(
     >>> repeat_factors([[0], [0], [0], [1]], 1.0)
     [1.1547005383792515, 1.1547005383792515, 1.1547005383792515, 2.0]
     """
-    if not threshold > 0:
-        raise ValueError(f"threshold is {threshold!r}, expected more than 0")
+    if not threshold >= 0:
+        raise ValueError(f"threshold is {threshold!r}, expected at least 0")
     counted = Counter(category for item in categories for category in set(item))
     factors = {
         category: max(1.0, math.sqrt(threshold / (count / len(categories))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
@@ -185,8 +186,13 @@ class BaseDataset:
         Raises
         ------
         AnnotationError
-            The entry lacks a key of ``data_prefix``.
+            It is no dict, or lacks a key of ``data_prefix``.
         """
+        if not isinstance(raw_data_info, Mapping):
+            raise AnnotationError(
+                f"an entry of {self.ann_file!r} is {reprlib.repr(raw_data_info)}, "
+                "expected a dict"
+            )
         data_info = dict(raw_data_info)
         for key, prefix in self.data_prefix.items():
             if key not in data_info:
@@ -377,10 +383,13 @@ class BaseDataset:
 
     def _copy_without_samples(self) -> BaseDataset:
         other = type(self).__new__(type(self))
-        memo: dict[int, Any] = {}
+        kept = self._NOT_COPIED & self.__dict__.keys()
+        # What refers back to this one, as a method that is its transform does, is to
+        # refer to the other; what is known by then is not copied, wherever it comes.
+        memo: dict[int, Any] = {id(self): other}
+        memo |= {id(self.__dict__[name]): self.__dict__[name] for name in kept}
         for name, value in self.__dict__.items():
-            kept = name in self._NOT_COPIED
-            other.__dict__[name] = value if kept else copy.deepcopy(value, memo)
+            other.__dict__[name] = copy.deepcopy(value, memo)
         return other
 
 

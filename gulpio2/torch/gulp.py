@@ -197,9 +197,9 @@ class GulpDataset(BaseDataset):
             Its metadata has no integer ``idx``.
         """
         category = self.get_data_info(idx).get("idx")
-        if isinstance(category, bool) or not isinstance(category, int):
+        if isinstance(category, bool) or not isinstance(category, (int, np.integer)):
             raise NotImplementedError(
                 f"sample {idx} has no integer 'idx' in its metadata, but {category!r}: "
                 "override get_cat_ids"
             )
-        return [category]
+        return [int(category)]

@@ -132,4 +132,4 @@ def _equal(first: Any, other: Any) -> bool:
         )
     if isinstance(first, (list, tuple)) and type(first) is type(other):
         return len(first) == len(other) and all(map(_equal, first, other))
-    return bool(first == other)
+    return first is other or bool(first == other)  # NaN is not equal to itself

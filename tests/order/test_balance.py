@@ -39,7 +39,11 @@ def test_no_items_have_no_factors():
     assert repeat_factors([], 0.5) == []
 
 
-@pytest.mark.parametrize("threshold", [0, -1.0, float("nan")])
-def test_a_threshold_that_is_not_above_zero_is_refused(threshold):
+@pytest.mark.parametrize("threshold", [-1.0, float("nan")])
+def test_a_threshold_below_zero_is_refused(threshold):
     with pytest.raises(ValueError, match="threshold is"):
         repeat_factors([[0]], threshold)
+
+
+def test_a_threshold_of_zero_repeats_nothing():
+    assert repeat_factors([[0], [0], [1]], 0) == [1.0, 1.0, 1.0]

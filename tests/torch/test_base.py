@@ -482,6 +482,31 @@ def test_a_subset_and_its_origin_do_not_affect_each_other(make):
     assert dataset.metainfo["more"] == [1]
 
 
+@pytest.mark.parametrize("serialize_data", [True, False])
+def test_what_refers_back_to_the_dataset_refers_to_the_subset(make, serialize_data):
+    class Scaled(BaseDataset):
+        scale = 1
+
+        def describe(self, info):
+            return len(self), self.scale, info["img_path"]
+
+    dataset = make(Scaled, serialize_data=serialize_data)
+    dataset.pipeline.transforms.append(dataset.describe)
+    subset = dataset.get_subset(2)
+    subset.scale = 7
+    assert subset[0] == (2, 7, "0.jpg")
+    assert dataset[0] == (5, 1, "0.jpg")
+
+
+@pytest.mark.parametrize("entry", [[["img_path", "x"]], [], "abc", 5, None], ids=repr)
+def test_an_entry_that_is_no_dict_is_refused_with_the_file(tmp_path, entry):
+    path = tmp_path / "listed.json"
+    path.write_text(json.dumps({"metainfo": {}, "data_list": [entry]}))
+    for prefix in ({}, {"img_path": ""}):
+        with pytest.raises(AnnotationError, match=r"listed\.json.* expected a dict"):
+            BaseDataset(str(path), data_prefix=prefix)
+
+
 def test_a_subset_is_of_the_same_class_and_has_all_attributes(make):
     class Special(BaseDataset):
         pass

@@ -151,6 +151,15 @@ def test_categories_are_the_stored_idx(make_directory):
     assert balanced.repeat_indices == [0, 0, 1, 1, 2, 2]
 
 
+def test_a_category_of_numpy_is_one(make_directory):
+    class Numbered(GulpDataset):
+        def parse_data_info(self, raw_data_info):
+            return {**raw_data_info, "idx": np.uint8(3)}
+
+    (category,) = Numbered(make_directory()).get_cat_ids(0)
+    assert (category, type(category)) == (3, int)
+
+
 @pytest.mark.parametrize("meta", [{}, {"idx": "1"}, {"idx": None}, {"idx": True}])
 def test_without_an_integer_idx_categories_are_for_subclasses(meta, make_directory):
     dataset = GulpDataset(make_directory(counts=[1], metas=[meta]))
