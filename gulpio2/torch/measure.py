@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.codecs.decode import DecodeOptions, decoder_for
-from gulpio2.errors import FormatError
+from gulpio2.errors import CorruptFrameError, FormatError
 from gulpio2.torch.plan import place_of
 from gulpio2.torch.seeding import sample_rng
 from gulpio2.torch.wrappers import find_sample
@@ -80,18 +81,23 @@ def measure_loader(
     Raises
     ------
     FormatError
-        There are no samples.
+        There are no samples, or none with frames.
+    CorruptFrameError
+        A frame cannot be decoded, by the codec alone or by the loader.
     """
     if not loader.cursor.order.epoch_length:
         raise FormatError("the dataset has no samples to load")
-    jpegs = jpegs_of_loader(loader)
+    frames = jpegs_of_loader(loader)
+    if not frames:
+        raise FormatError("the first samples of the dataset have no frames to decode")
+    places, jpegs = zip(*frames, strict=True)
     each = seconds / (2 * rounds)
     threads = max(1, loader.num_threads)
     loaded, decoded = [], []
-    decode_for(jpegs, each / 10, threads)
+    decode_for(jpegs, each / 10, threads, places=places)
     loader.reset_profile()
     for _ in range(rounds):
-        decoded.append(decode_for(jpegs, each, threads))
+        decoded.append(decode_for(jpegs, each, threads, places=places))
         loaded.append(_load_for(loader, each))
     return LoaderMeasurement(tuple(loaded), tuple(decoded), loader.profile())
 
@@ -113,7 +119,7 @@ def _load_for(loader: GulpLoader, seconds: float) -> float:
     return frames / (stop - start)
 
 
-def jpegs_of_loader(loader: GulpLoader) -> list[bytes]:
+def jpegs_of_loader(loader: GulpLoader) -> list[tuple[str, bytes]]:
     """Read what the first samples of a loader's order need.
 
     Parameters
@@ -123,24 +129,35 @@ def jpegs_of_loader(loader: GulpLoader) -> list[bytes]:
 
     Returns
     -------
-    list of bytes
-        JPEGs; enough to be a fair sample.
+    list of (str, bytes)
+        JPEGs, each behind its place, as an error names it; enough to be a fair sample.
     """
-    jpegs: list[bytes] = []
+    jpegs: list[tuple[str, bytes]] = []
     for draw in itertools.islice(loader.cursor.pending(), _NUM_CODEC_FRAMES):
         leaf, place = find_sample(loader.dataset, place_of(draw))
         info = leaf.get_data_info(place)
         chosen = leaf.choose_frames(info, sample_rng(place))
         reader: Any
         reader, id_ = leaf.source.find(info)
-        indices = sorted({index for index in chosen.indices.ravel() if index >= 0})
-        jpegs += reader.read_jpegs(id_, [int(index) for index in indices])
+        indices = sorted({int(index) for index in chosen.indices.ravel() if index >= 0})
+        jpegs += [
+            (f"item {id_!r} of {reader!r}, frame {index}", jpeg)
+            for index, jpeg in zip(
+                indices, reader.read_jpegs(id_, indices), strict=True
+            )
+        ]
         if len(jpegs) >= _NUM_CODEC_FRAMES:
             break
     return jpegs
 
 
-def decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> float:
+def decode_for(
+    jpegs: Sequence[bytes],
+    seconds: float,
+    num_threads: int,
+    *,
+    places: Sequence[str] | None = None,
+) -> float:
     """Measure the codec: decode JPEGs from memory into memory that is used again.
 
     Parameters
@@ -151,25 +168,39 @@ def decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> floa
         How long.
     num_threads : int
         How many threads do so.
+    places : sequence of str, optional
+        Where each JPEG is from, to name it by in an error. Default: its number.
 
     Returns
     -------
     float
         Frames per second of all threads.
+
+    Raises
+    ------
+    CorruptFrameError
+        One of them cannot be decoded.
     """
+    if places is None:
+        places = [f"JPEG {number}" for number in range(len(jpegs))]
+    options = DecodeOptions(colorspace="rgb")
+    decoders = []
+    # Here, where an error has somewhere to go; threads may share them.
+    for place, jpeg in zip(places, jpegs, strict=True):
+        try:
+            decoders.append(decoder_for(jpeg, 0, len(jpeg), options))
+        except CorruptFrameError as cause:
+            raise _at_place(place, cause) from cause
+    shapes = {decoder.shape for decoder in decoders}
     counts = [0] * num_threads
     begin = threading.Barrier(num_threads + 1)
     ended = [0.0] * num_threads
+    errors: list[BaseException] = []
 
-    def work(number: int) -> None:
-        options = DecodeOptions(colorspace="rgb")
-        # Each thread begins elsewhere: else one would read what another has just read.
-        first = len(jpegs) * number // num_threads
-        own = [*jpegs[first:], *jpegs[:first]]
-        decoders = [decoder_for(jpeg, 0, len(jpeg), options) for jpeg in own]
+    def decode(number: int) -> None:
         memory = {  # full, and not zeros, which are mapped as they are written to
             shape: np.full((_NUM_MEMORY_FRAMES, *shape), 1, np.uint8)
-            for shape in {decoder.shape for decoder in decoders}
+            for shape in shapes
         }
         work = [
             (
@@ -177,24 +208,49 @@ def decode_for(jpegs: Sequence[bytes], seconds: float, num_threads: int) -> floa
                 jpeg,
                 ((0, len(jpeg), memory[decoder.shape][place % _NUM_MEMORY_FRAMES]),),
             )
-            for place, (decoder, jpeg) in enumerate(zip(decoders, own, strict=True))
+            for place, (decoder, jpeg) in enumerate(zip(decoders, jpegs, strict=True))
         ]
+        # Each thread begins elsewhere: else one would read what another has just read.
+        first = len(work) * number // num_threads
         begin.wait()
         stop = perf_counter() + seconds
-        for decoder, jpeg, frames in itertools.cycle(work):
-            decoder.decode_each(jpeg, frames)
-            counts[number] += 1
-            if perf_counter() > stop:
-                break
+        at = first
+        try:
+            for at in itertools.cycle((*range(first, len(work)), *range(first))):
+                decoder, jpeg, frames = work[at]
+                decoder.decode_each(jpeg, frames)
+                counts[number] += 1
+                if perf_counter() > stop:
+                    break
+        except CorruptFrameError as cause:
+            raise _at_place(places[at], cause) from cause
         ended[number] = perf_counter()
 
+    def run(number: int) -> None:
+        try:
+            decode(number)
+        except threading.BrokenBarrierError:
+            return  # another thread, or the caller, says why
+        except BaseException as error:  # noqa: BLE001  # raised by the caller's thread
+            errors.append(error)
+            begin.abort()
+
     threads = [
-        threading.Thread(target=work, args=(number,)) for number in range(num_threads)
+        threading.Thread(target=run, args=(number,)) for number in range(num_threads)
     ]
     for thread in threads:
         thread.start()
-    begin.wait()
+    with suppress(threading.BrokenBarrierError):  # the reason is among the errors
+        begin.wait()
     start = perf_counter()
     for thread in threads:
         thread.join()
+    if errors:
+        raise errors[0]
     return sum(counts) / (max(ended) - start)
+
+
+def _at_place(place: str, cause: CorruptFrameError) -> CorruptFrameError:
+    return CorruptFrameError(
+        f"{place}: {cause}. Run `gulp2 check --deep` on the directory"
+    )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
+import pytest
+
+from gulpio2 import GulpDirectory
 from gulpio2.chunk import GulpChunk
 from gulpio2.testing import make_frames
 
@@ -45,6 +49,34 @@ def test_items_of_several_sizes_need_a_size_and_empty_ones_are_left_out(
     assert "Give the loader a view" in result.stderr
     result = gulp2("bench", folder, "--seconds", 0.1, "--size", 16)
     assert "frames/s" in result.stdout
+
+
+@pytest.mark.parametrize("part", ["header", "scan"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_damaged_frame_is_named(part, threads, gulped):
+    with GulpDirectory(gulped) as directory:
+        frames = directory.merged_meta_dict["item2"]["frame_info"]
+        data = gulped / f"data_{directory.chunk_lookup['item2']}.gulp"
+    with data.open("r+b") as file:
+        for loc, pad, length in frames:  # its beginning, or its middle
+            file.seek(loc if part == "header" else loc + (length - pad) // 2)
+            file.write(b"\0" * 20 if part == "header" else b"\xff\xd9" * 10)
+    # In a process of its own: what is wrong here may never end.
+    command = [sys.executable, "-m", "gulpio2.cli.main", "bench", str(gulped)]
+    result = subprocess.run(
+        [*command, "--seconds", "1", "--clip-length", "2", "--threads", str(threads)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "item 'item2' of " in result.stderr
+    assert ", frame " in result.stderr
+    assert "JPEG" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not result.stdout
 
 
 def test_a_directory_without_frames_is_refused(gulp2, tmp_path):
