@@ -82,11 +82,20 @@ def measure_loader(
     ------
     FormatError
         There are no samples, or none with frames.
+    ValueError
+        An epoch has no batch.
     CorruptFrameError
         A frame cannot be decoded, by the codec alone or by the loader.
     """
     if not loader.cursor.order.epoch_length:
         raise FormatError("the dataset has no samples to load")
+    if not len(loader):  # what is left of the epoch under way makes no batch
+        loader.set_epoch(loader.epoch + 1)
+    if not len(loader):
+        raise ValueError(
+            f"an epoch of {loader!r} has no batch: it has {len(loader.cursor)} samples "
+            "for this rank. Take a smaller batch_size, or drop_last=False"
+        )
     frames = jpegs_of_loader(loader)
     if not frames:
         raise FormatError("the first samples of the dataset have no frames to decode")
@@ -111,8 +120,8 @@ def _load_for(loader: GulpLoader, seconds: float) -> float:
             if start is None:
                 start = stop
                 continue
-            indices = np.asarray(batch.frame_indices).reshape(len(batch), -1)
-            frames += sum(len(set(row)) for row in indices.tolist())
+            indices = np.asarray(batch.frame_indices)  # without rows if all are damaged
+            frames += sum(len(set(sample.ravel().tolist())) for sample in indices)
             if stop - start >= seconds:
                 break
     loader.close()

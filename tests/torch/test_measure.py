@@ -1,0 +1,57 @@
+"""Measuring a loader beside the codec: what there is to measure, and what is not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader
+from gulpio2.torch.measure import measure_loader
+
+
+@pytest.fixture
+def dataset(make_directory):
+    """Make a dataset of three items of eight frames."""
+    return GulpClipDataset(
+        make_directory(counts=(8,) * 3), partial(sample_window, clip_length=4)
+    )
+
+
+def load(dataset, **options):
+    return GulpLoader(dataset, threads=1, output="numpy", **options)
+
+
+def test_an_epoch_without_a_batch_is_refused(dataset):
+    loader = load(dataset, batch_size=4, drop_last=True)
+    with pytest.raises(
+        ValueError, match=r"has no batch: it has 3 samples .*batch_size"
+    ):
+        measure_loader(loader, seconds=0.05)
+
+
+def test_an_epoch_whose_rest_makes_no_batch_is_left(dataset):
+    loader = load(dataset, batch_size=2, drop_last=True)
+    state = loader.state_dict()
+    loader.load_state_dict({**state, "position": 2})
+    assert not len(loader)
+    assert measure_loader(loader, seconds=0.05, rounds=1).loader_median > 0
+
+
+def test_a_batch_of_which_all_samples_are_left_out_has_no_frames(make_directory):
+    # The codec is measured with the first 1024 frames, which are whole.
+    path = make_directory(counts=(8,) * 129)
+    with GulpDirectory(path) as directory:
+        chunk = directory.chunk_lookup["clip128"]
+        frames = directory.merged_meta_dict["clip128"]["frame_info"]
+    with (path / f"data_{chunk}.gulp").open("r+b") as file:
+        for loc, _, _ in frames:
+            file.seek(loc)
+            file.write(b"\0" * 20)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=8))
+    loader = load(dataset, batch_size=1, on_corrupt="skip", shuffle=False)
+    measured = measure_loader(loader, seconds=1, rounds=1)
+    assert loader.num_skipped
+    assert measured.loader_median > 0
