@@ -63,7 +63,7 @@ class _FrameDataset(GulpDataset):
 
     def prepare_data(self, idx: int) -> Any:
         """Make a sample, once: read, transform, add the target, run the pipeline."""
-        info, chosen = self._choose(idx)
+        info, chosen = self.choose(idx)
         array = self.source.read(info, chosen)
         self.shape_of_clips = array.shape[1:] if self.single_frame else array.shape
         frames = self._transformed(_to_tensor(array))
@@ -83,7 +83,26 @@ class _FrameDataset(GulpDataset):
             or type(self).prepare_data is not _FrameDataset.prepare_data
         )
 
-    def _choose(self, idx: int) -> tuple[Info, ClipIndices]:
+    def choose(self, idx: int) -> tuple[dict[str, Any], ClipIndices]:
+        """Choose the frames of a sample, without reading them.
+
+        Parameters
+        ----------
+        idx : int
+            Which one; a `SampleIndex` says what its random choices come from.
+
+        Returns
+        -------
+        info : dict
+            What `get_data_info` gives.
+        chosen : ClipIndices
+            By `choose_frames`: at random, but not in test mode.
+
+        Raises
+        ------
+        ValueError
+            The item has no frames.
+        """
         info = self.get_data_info(idx)
         if not info["num_frames"]:
             raise ValueError(
@@ -120,7 +139,7 @@ class _FrameDataset(GulpDataset):
         ):
             return None
         with seeded(idx):
-            info, chosen = self._choose(idx)
+            info, chosen = self.choose(idx)
             lead = () if self.single_frame else chosen.indices.shape
             if out.shape[:-3] != lead or not self.source.read_into(info, chosen, out):
                 return None

@@ -15,7 +15,6 @@ import numpy as np
 from gulpio2.codecs.decode import DecodeOptions, decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError
 from gulpio2.torch.plan import place_of
-from gulpio2.torch.seeding import sample_rng
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
@@ -144,8 +143,7 @@ def jpegs_of_loader(loader: GulpLoader) -> list[tuple[str, bytes]]:
     jpegs: list[tuple[str, bytes]] = []
     for draw in itertools.islice(loader.cursor.pending(), _NUM_CODEC_FRAMES):
         leaf, place = find_sample(loader.dataset, place_of(draw))
-        info = leaf.get_data_info(place)
-        chosen = leaf.choose_frames(info, sample_rng(place))
+        info, chosen = leaf.choose(place)
         reader: Any
         reader, id_ = leaf.source.find(info)
         indices = sorted({int(index) for index in chosen.indices.ravel() if index >= 0})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gulpio2.order import Purpose, derive_seed
-from gulpio2.torch.seeding import SampleIndex, sample_rng
+from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.stored import StoredClip, locate_clip
 
 if TYPE_CHECKING:
@@ -73,15 +73,9 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
     random_view : bool
         Whether there is a view that may want a generator.
     """
-    info: dict[str, Any] = leaf.get_data_info(place)
-    if not info["num_frames"]:
-        raise ValueError(
-            f"item {info['id']!r} has no frames: leave it out in filter_data"
-        )
-    # Just as the dataset chooses them for a DataLoader.
-    chosen: ClipIndices = leaf.choose_frames(
-        info, None if leaf.test_mode else sample_rng(place)
-    )
+    info: dict[str, Any]
+    chosen: ClipIndices
+    info, chosen = leaf.choose(place)  # just as for a DataLoader
     indices: list[int] = chosen.indices.ravel().tolist()
     rows: Sequence[int] = range(len(indices))
     again: list[tuple[int, int]] = []

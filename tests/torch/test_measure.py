@@ -9,7 +9,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader
-from gulpio2.torch.measure import measure_loader
+from gulpio2.torch.measure import jpegs_of_loader, measure_loader
 
 
 @pytest.fixture
@@ -55,3 +55,27 @@ def test_a_batch_of_which_all_samples_are_left_out_has_no_frames(make_directory)
     measured = measure_loader(loader, seconds=1, rounds=1)
     assert loader.num_skipped
     assert measured.loader_median > 0
+
+
+def chosen_by_the_codec(loader):
+    return [int(place.rsplit(" ", 1)[1]) for place, _ in jpegs_of_loader(loader)]
+
+
+def test_the_codec_gets_the_frames_that_the_loader_chooses(make_directory):
+    path = make_directory(counts=(8,))
+    sampler = partial(sample_window, clip_length=2)
+    for test_mode in (True, False):
+        dataset = GulpClipDataset(path, sampler, test_mode=test_mode)
+        for seed in range(5):
+            loader = load(dataset, batch_size=1, seed=seed)
+            chosen = chosen_by_the_codec(loader)
+            (batch,) = loader
+            assert chosen == batch.frame_indices[0].tolist()
+
+
+def test_an_item_without_frames_is_named(make_directory):
+    dataset = GulpClipDataset(
+        make_directory(counts=(0,)), partial(sample_window, clip_length=2)
+    )
+    with pytest.raises(ValueError, match="'clip0' has no frames: leave it out in"):
+        jpegs_of_loader(load(dataset, batch_size=1))
