@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
-import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MissingDependencyError, with_article
+from gulpio2.torch.plain_pickle import load_plain
 
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
 __all__ = ["load_annotations"]
-
-# All that a pickle of plain values and arrays names. Whatever else one could name, a
-# function to be called above all, is refused: reading must not run what was read.
-_HARMLESS = {
-    ("_codecs", "encode"),  # how old protocols write bytes
-    ("collections", "OrderedDict"),
-    *(
-        (module, name)
-        for module in ("builtins", "__builtin__")
-        for name in ("bytearray", "bytes", "complex", "frozenset", "set")
-    ),
-    ("numpy", "dtype"),
-    ("numpy", "ndarray"),
-    *(
-        (f"{module}.{name}", function)
-        for module in ("numpy.core", "numpy._core")
-        for name, function in (
-            ("multiarray", "_reconstruct"),
-            ("multiarray", "scalar"),
-            ("numeric", "_frombuffer"),
-        )
-    ),
-}
 
 
 def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
@@ -69,8 +45,9 @@ def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
 
     Notes
     -----
-    Nothing that is read is run. A pickle may hold plain values and numpy arrays; one
-    that names anything else is refused.
+    Nothing that is read is run. A pickle may hold plain values and numpy arrays of
+    booleans, numbers, texts, times and plain values; one that names anything else is
+    refused.
     """
     given, path = path, Path(path)
     load = _LOADERS.get(path.suffix.lower())
@@ -79,7 +56,16 @@ def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
             f"unsupported format of annotation file {str(given)!r}: expected its "
             f"ending to be one of {', '.join(_LOADERS)}"
         )
-    content = load(path.read_bytes(), path)
+    data = path.read_bytes()
+    try:
+        content = load(data, path)
+    except MissingDependencyError:
+        raise
+    except Exception as cause:  # damage can make a reader raise any
+        raise ValueError(
+            f"annotation file {path} cannot be read: "
+            f"{str(cause) or type(cause).__name__}"
+        ) from cause
     if not isinstance(content, dict):
         raise TypeError(
             f"annotation file {path} holds {with_article(type(content).__name__)}, "
@@ -97,10 +83,8 @@ def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
 
 
 def _load_json(data: bytes, path: Path) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError as cause:
-        raise ValueError(f"annotation file {path} is no JSON: {cause}") from cause
+    del path
+    return json.loads(data)
 
 
 def _load_yaml(data: bytes, path: Path) -> Any:
@@ -110,29 +94,12 @@ def _load_yaml(data: bytes, path: Path) -> Any:
         raise MissingDependencyError(
             f"PyYAML is needed to read {path}. Install it with: pip install pyyaml"
         ) from cause
-    try:
-        return yaml.safe_load(data)
-    except yaml.YAMLError as cause:
-        raise ValueError(f"annotation file {path} is no YAML: {cause}") from cause
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Reads pickles of plain values and arrays, and runs nothing."""
-
-    def find_class(self, module_name: str, global_name: str) -> Any:
-        if (module_name, global_name) not in _HARMLESS:
-            raise pickle.UnpicklingError(
-                f"it names {module_name}.{global_name}, and only plain values and "
-                "numpy arrays are read. Write the annotations as JSON"
-            )
-        return super().find_class(module_name, global_name)
+    return yaml.safe_load(data)
 
 
 def _load_pickle(data: bytes, path: Path) -> Any:
-    try:
-        return _PlainUnpickler(io.BytesIO(data)).load()
-    except (pickle.UnpicklingError, EOFError, ValueError, IndexError) as cause:
-        raise ValueError(f"annotation file {path} cannot be read: {cause}") from cause
+    del path
+    return load_plain(data)
 
 
 _LOADERS = {
