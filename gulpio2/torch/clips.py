@@ -254,7 +254,7 @@ class GulpClipDataset(_FrameDataset):
             try:
                 return _clip(self.sampler(info["num_frames"], rng=rng, **more))
             except ValueError as cause:
-                name = _name_of_timed(self.sampler)
+                name = _name_of(self.sampler, timed=True)
                 if name is None:
                     raise
                 raise ValueError(
@@ -264,7 +264,16 @@ class GulpClipDataset(_FrameDataset):
         times = self.source.times(info)
         # Samplers want ascending times; an item may be stored in another order.
         order = np.argsort(times, kind="stable")
-        chosen = _clip(self.sampler(times[order], rng=rng, **more))
+        try:
+            chosen = _clip(self.sampler(times[order], rng=rng, **more))
+        except (TypeError, ValueError) as cause:
+            name = _name_of(self.sampler, timed=False)
+            if name is None:
+                raise
+            raise ValueError(
+                f"the sampler {name} wants the number of frames, and got their times: "
+                "give the dataset sample_by='index', or a sampler that goes by times"
+            ) from cause
         indices = np.where(chosen.indices < 0, NO_FRAME, order[chosen.indices])
         return ClipIndices(indices, chosen.valid)
 
@@ -346,12 +355,12 @@ def _clip(chosen: Any) -> ClipIndices:
     return clip
 
 
-def _name_of_timed(sampler: ClipSampler) -> str | None:
-    """Name the function of `gulpio2.sampling` that it is, if that goes by times."""
+def _name_of(sampler: ClipSampler, *, timed: bool) -> str | None:
+    """Name the function of `gulpio2.sampling` that it is, by times or by index."""
     while isinstance(sampler, functools.partial):
         sampler = sampler.func
-    timed = (name for name in _SAMPLERS if name.endswith("_time"))
-    return next((name for name in timed if sampler is getattr(sampling, name)), None)
+    names = (name for name in _SAMPLERS if name.endswith("_time") == timed)
+    return next((name for name in names if sampler is getattr(sampling, name)), None)
 
 
 def _to_tensor(frames: npt.NDArray[np.uint8]) -> Any:

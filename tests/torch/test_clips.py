@@ -146,6 +146,23 @@ def test_a_sampler_by_time_without_times_is_told_how_to_get_them(
         dataset[0]
 
 
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        window,
+        partial(sample_segments, num_segments=2),
+        partial(dense_windows, clip_length=2),
+        partial(spaced_windows, clip_length=2, num_windows=2),
+        {"type": "window_around", "index": 0, "history": 1},
+    ],
+)
+def test_a_sampler_by_index_that_gets_times_is_told_what_to_do(sampler, make_directory):
+    folder = make_directory(counts=[5], ticks=[0, 100, 200, 300, 400])
+    dataset = GulpClipDataset(folder, sampler, sample_by="seconds")
+    with pytest.raises(ValueError, match=r"wants the number of .*sample_by='index'"):
+        dataset[0]
+
+
 def test_what_a_sampler_of_ones_own_refuses_is_told_in_its_words(make_directory):
     def refuse(num_frames, rng):
         raise ValueError("no")

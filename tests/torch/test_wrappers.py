@@ -223,7 +223,14 @@ def test_metadata_that_a_lazy_member_turns_out_to_have_is_compared_then(make):
 
 @pytest.mark.parametrize(
     "value",
-    [np.arange(4), [np.arange(2), {"x": np.ones(1)}], {"y": (1, [2])}, None, 1.5],
+    [
+        np.arange(4),
+        [np.arange(2), {"x": np.ones(1)}],
+        {"y": (1, [2])},
+        None,
+        1.5,
+        [np.nan],
+    ],
 )
 def test_equal_metadata_with_arrays_at_any_depth_agrees(value, make):
     assert len(ConcatDataset([make(metainfo={"a": value}) for _ in range(2)])) == 16
