@@ -189,10 +189,8 @@ class BaseDataset:
             It is no dict, or lacks a key of ``data_prefix``.
         """
         if not isinstance(raw_data_info, Mapping):
-            raise AnnotationError(
-                f"an entry of {self.ann_file!r} is {reprlib.repr(raw_data_info)}, "
-                "expected a dict"
-            )
+            shown = reprlib.repr(raw_data_info)
+            raise AnnotationError(f"{self.ann_file!r} has {shown}, expected a dict")
         data_info = dict(raw_data_info)
         for key, prefix in self.data_prefix.items():
             if key not in data_info:
@@ -384,8 +382,7 @@ class BaseDataset:
     def _copy_without_samples(self) -> BaseDataset:
         other = type(self).__new__(type(self))
         kept = self._NOT_COPIED & self.__dict__.keys()
-        # What refers back to this one, as a method that is its transform does, is to
-        # refer to the other; what is known by then is not copied, wherever it comes.
+        # What refers back to this one, as a method that is a transform does, follows.
         memo: dict[int, Any] = {id(self): other}
         memo |= {id(self.__dict__[name]): self.__dict__[name] for name in kept}
         for name, value in self.__dict__.items():
