@@ -17,7 +17,7 @@ from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
 from gulpio2.torch.arguments import require_choice
 from gulpio2.torch.collate import default_collate
-from gulpio2.torch.filling import _NUM_SUBSTITUTES, OnCorrupt
+from gulpio2.torch.filling import NUM_SUBSTITUTES, OnCorrupt
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex, substitute_index
 from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
@@ -72,7 +72,7 @@ class TolerantDataset(DatasetWrapper):
 
     Notes
     -----
-    As long as nothing is damaged it costs nothing. It is the outermost dataset.
+    It is the outermost dataset.
     """
 
     def __init__(
@@ -131,14 +131,14 @@ class TolerantDataset(DatasetWrapper):
             error = cause
         dataset, asked = _innermost(self.dataset, idx)
         index, damage = asked, []
-        for attempt in range(1, _NUM_SUBSTITUTES + 2):
+        for attempt in range(1, NUM_SUBSTITUTES + 2):
             if self.on_corrupt == "raise" or not is_damage(error):
                 raise error
             damage.append(_Damage(self._number_of(dataset), int(index), str(error)))
             _log(idx, self.on_corrupt, error)
             if self.on_corrupt == "skip":
                 return _Closed(int(idx), None, "skipped", damage)
-            if attempt > _NUM_SUBSTITUTES:
+            if attempt > NUM_SUBSTITUTES:
                 break
             index = substitute_index(asked, attempt, len(dataset))
             try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.ring import Place
     from gulpio2.torch.views import FrameView
 
-__all__ = ["OnCorrupt", "SampleMaker"]
+__all__ = ["NUM_SUBSTITUTES", "OnCorrupt", "SampleMaker"]
 
 OnCorrupt = Literal["raise", "skip", "substitute"]
 
@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 # Other samples tried in the place of a damaged one. So many in a row means that more
 # is wrong than a few items.
-_NUM_SUBSTITUTES = 100
+NUM_SUBSTITUTES = 100
 
 
 class SampleMaker:
@@ -179,7 +179,7 @@ class SampleMaker:
         """Make a sample that could not be planned, or filled for this reason."""
         leaf, asked = find_sample(self.dataset, place_of(draw))
         index = asked
-        for attempt in range(_NUM_SUBSTITUTES + 1):
+        for attempt in range(NUM_SUBSTITUTES + 1):
             if error is None:
                 try:
                     sample = self._fill(self._plan(leaf, index), place, clock)
@@ -192,7 +192,7 @@ class SampleMaker:
             self._note(draw, leaf, index, error)
             if self.on_corrupt == "skip":
                 return None
-            if attempt == _NUM_SUBSTITUTES:
+            if attempt == NUM_SUBSTITUTES:
                 raise error
             error = None
             index = substitute_index(asked, attempt + 1, len(leaf))
