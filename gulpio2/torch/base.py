@@ -188,10 +188,11 @@ class BaseDataset:
         AnnotationError
             It is no dict, or lacks a key of ``data_prefix``.
         """
-        if not isinstance(raw_data_info, Mapping):
-            shown = reprlib.repr(raw_data_info)
+        raw: Any = raw_data_info  # of a file, where anything may stand
+        if not isinstance(raw, Mapping):
+            shown = reprlib.repr(raw)
             raise AnnotationError(f"{self.ann_file!r} has {shown}, expected a dict")
-        data_info = dict(raw_data_info)
+        data_info = dict(raw)
         for key, prefix in self.data_prefix.items():
             if key not in data_info:
                 raise AnnotationError(
