@@ -20,7 +20,7 @@ from gulpio2.torch.collate import default_collate
 from gulpio2.torch.filling import NUM_SUBSTITUTES, OnCorrupt
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex, substitute_index
-from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
+from gulpio2.torch.wrappers import DatasetWrapper, as_dataset, find_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -125,11 +125,12 @@ class TolerantDataset(DatasetWrapper):
                 "sampler=ResumableSampler(...), or take on_corrupt='skip'"
             )
         error: Exception
+        asked: Any
         try:
             return _Closed(int(idx), self.dataset[idx])
         except (CorruptFrameError, StorageError) as cause:
             error = cause
-        dataset, asked = _innermost(self.dataset, idx)
+        dataset, asked = find_sample(self.dataset, idx)
         index, damage = asked, []
         for attempt in range(1, NUM_SUBSTITUTES + 2):
             if self.on_corrupt == "raise" or not is_damage(error):
@@ -317,24 +318,6 @@ def _log(idx: int, on_corrupt: str, error: Exception) -> None:
         _logger.warning("epoch %d, position %d: sample %s: %s", *place, kind, error)
     else:
         _logger.warning("sample %d %s: %s", idx, kind, error)
-
-
-def _only_finds(dataset: Any) -> bool:
-    """Tell whether it is a wrapper that does no more than to find samples."""
-    return (
-        isinstance(dataset, DatasetWrapper)
-        and type(dataset).__getitem__ is DatasetWrapper.__getitem__
-    )
-
-
-def _innermost(dataset: Any, place: int) -> tuple[Any, Any]:
-    """Look through wrappers for the dataset that makes a sample, and its index there.
-
-    A wrapper with a ``__getitem__`` of its own makes its samples.
-    """
-    while _only_finds(dataset):
-        dataset, place = dataset.locate(place)
-    return dataset, place
 
 
 def _parts(dataset: Any) -> Iterator[Any]:

@@ -10,8 +10,8 @@ from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
 from gulpio2.torch.ahead import ReadAhead
 from gulpio2.torch.pixels import PixelMaker
-from gulpio2.torch.plan import Sample, place_of, plan_sample
-from gulpio2.torch.seeding import substitute_index
+from gulpio2.torch.plan import Sample, plan_sample
+from gulpio2.torch.seeding import place_of, substitute_index
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gulpio2.codecs.decode import DecodeOptions, decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError
-from gulpio2.torch.plan import place_of
+from gulpio2.torch.seeding import place_of
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import with_article
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
 from gulpio2.torch.damaged import TolerantDataset
-from gulpio2.torch.wrappers import DatasetWrapper
+from gulpio2.torch.wrappers import DatasetWrapper, only_finds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def plain_datasets(dataset: Any) -> Iterator[Any]:
             "DataLoader: give the loader the dataset inside, and on_corrupt"
         )
     if isinstance(dataset, DatasetWrapper):
-        if type(dataset).__getitem__ is not DatasetWrapper.__getitem__:
+        if not only_finds(dataset):
             raise TypeError(_own_way(dataset))
         for member in dataset._members:
             yield from plain_datasets(member)

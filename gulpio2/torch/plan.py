@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gulpio2.order import Purpose, derive_seed
-from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.stored import StoredClip, locate_clip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gulpio2.order import Draw
     from gulpio2.sampling import ClipIndices
+    from gulpio2.torch.seeding import SampleIndex
 
-__all__ = ["Plan", "Sample", "place_of", "plan_sample"]
+__all__ = ["Plan", "Sample", "plan_sample"]
 
 
 class Sample(NamedTuple):
@@ -105,11 +104,4 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
         empty,
         locate_clip(reader, id_, indices, rows) if indices else None,
         rng,
-    )
-
-
-def place_of(draw: Draw) -> SampleIndex:
-    """Give a draw as the index that the datasets of this package take."""
-    return SampleIndex(
-        draw.index, seed=draw.seed, epoch=draw.epoch, position=draw.position
     )

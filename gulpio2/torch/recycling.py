@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2._optional import require
 from gulpio2.errors import FormatError
 from gulpio2.torch.collate import collate_leaves, default_collate, stack_leaves
-from gulpio2.torch.wrappers import DatasetWrapper
+from gulpio2.torch.wrappers import DatasetWrapper, find_sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -250,12 +250,7 @@ def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
 
 def _found(dataset: Any, indices: Sequence[int]) -> list[tuple[Any, int]] | None:
     """Find where samples are; None where a wrapper does more than to find them."""
-    found = []
-    for index in indices:
-        inner, place = dataset, index
-        while isinstance(inner, DatasetWrapper):
-            if type(inner).__getitem__ is not DatasetWrapper.__getitem__:
-                return None
-            inner, place = inner.locate(place)
-        found.append((inner, place))
+    found = [find_sample(dataset, index) for index in indices]
+    if any(isinstance(inner, DatasetWrapper) for inner, _ in found):
+        return None
     return found

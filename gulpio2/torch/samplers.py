@@ -21,7 +21,7 @@ from gulpio2._optional import require
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.torch.arguments import require_number
 from gulpio2.torch.damaged import DamageCount
-from gulpio2.torch.seeding import SampleIndex
+from gulpio2.torch.seeding import SampleIndex, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sized
@@ -210,12 +210,7 @@ class ResumableSampler:
 
     def __iter__(self) -> Iterator[SampleIndex]:
         """Give what this rank still has to do in this epoch."""
-        return (
-            SampleIndex(
-                draw.index, seed=draw.seed, epoch=draw.epoch, position=draw.position
-            )
-            for draw in self.cursor.pending()
-        )
+        return map(place_of, self.cursor.pending())
 
     def __len__(self) -> int:
         """Count the samples that this rank still has in this epoch."""

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["SampleIndex", "index_like", "sample_rng", "seeded", "substitute_index"]
+    from gulpio2.order import Draw
+
+__all__ = [
+    "SampleIndex",
+    "index_like",
+    "place_of",
+    "sample_rng",
+    "seeded",
+    "substitute_index",
+]
 
 Index = TypeVar("Index", bound=int)
 
@@ -71,6 +80,13 @@ def index_like(index: int, original: Index) -> Index:
     like: Any = original.at(index) if isinstance(original, SampleIndex) else index
     found: Index = like
     return found
+
+
+def place_of(draw: Draw) -> SampleIndex:
+    """Give a draw as the index that the datasets of this package take."""
+    return SampleIndex(
+        draw.index, seed=draw.seed, epoch=draw.epoch, position=draw.position
+    )
 
 
 def substitute_index(original: SampleIndex, attempt: int, length: int) -> SampleIndex:

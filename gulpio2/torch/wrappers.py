@@ -188,6 +188,14 @@ class DatasetWrapper(ABC):
         )
 
 
+def only_finds(dataset: Any) -> bool:
+    """Tell whether it is a wrapper that does no more than to find samples."""
+    return (
+        isinstance(dataset, DatasetWrapper)
+        and type(dataset).__getitem__ is DatasetWrapper.__getitem__
+    )
+
+
 def find_sample(dataset: Any, place: Index) -> tuple[Any, Index]:
     """Look through wrappers for the dataset that makes a sample.
 
@@ -201,11 +209,11 @@ def find_sample(dataset: Any, place: Index) -> tuple[Any, Index]:
     Returns
     -------
     dataset
-        The innermost one.
+        The innermost one, or a wrapper that makes samples in a way of its own.
     place : int
         The sample's index there.
     """
-    while isinstance(dataset, DatasetWrapper):
+    while only_finds(dataset):
         dataset, place = dataset.locate(place)
     return dataset, place
 
