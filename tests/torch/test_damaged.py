@@ -26,6 +26,7 @@ from gulpio2.torch import (
     default_collate,
     pseudo_collate,
 )
+from tests.torch.troubles import damage
 
 pytestmark = [
     pytest.mark.torch,
@@ -37,18 +38,6 @@ pytestmark = [
 BAD = (1, 4)
 NUM_ITEMS = 9
 POLICIES = ["skip", "substitute"]
-
-
-def damage(path, numbers, name="clip"):
-    """Overwrite the beginning of every frame of some items."""
-    with GulpDirectory(path) as directory:
-        for number in numbers:
-            entry = directory.merged_meta_dict[f"{name}{number}"]
-            chunk = directory.chunk_lookup[f"{name}{number}"]
-            with (path / f"data_{chunk}.gulp").open("r+b") as file:
-                for loc, _, _ in entry["frame_info"]:
-                    file.seek(loc)
-                    file.write(b"\0" * 20)
 
 
 def clips_of(path):

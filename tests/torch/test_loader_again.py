@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import os
 import pickle
-import signal
 import threading
 import time
 from functools import partial
@@ -26,6 +24,7 @@ from gulpio2.torch import (
     default_collate,
 )
 from gulpio2.torch.prefetch import Prefetcher
+from tests.torch.troubles import status_of_child_while_held
 
 window = partial(sample_window, clip_length=2)
 
@@ -137,30 +136,7 @@ def test_each_slot_is_told_that_it_is_released_before_it_is_used_again(folder):
 
 def samples_in_child_while_held(loader, lock):
     """Count what a loader gives a forked child while another thread has the lock."""
-    held, done = threading.Event(), threading.Event()
-
-    def hold():
-        with lock:
-            held.set()
-            done.wait(60)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(10)
-    child = os.fork()
-    if not child:
-        count = 255
-        try:
-            count = sum(map(len, loader))
-        finally:
-            os._exit(count)
-    killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))  # if it hangs
-    killer.start()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    killer.cancel()
-    done.set()
-    thread.join()
-    return status
+    return status_of_child_while_held(lock, lambda: sum(map(len, loader)))
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")

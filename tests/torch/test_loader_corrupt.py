@@ -16,22 +16,10 @@ from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.sampling import sample_window
 from gulpio2.torch import CenterCrop, ConcatDataset, GulpClipDataset, GulpLoader
 from gulpio2.torch.ahead import ReadAhead
+from tests.torch.troubles import damage
 
 BAD = (1, 4)
 NUM_ITEMS = 9
-
-
-def damage(path, numbers, name="clip"):
-    """Overwrite the beginning of every frame of some items."""
-    directory = GulpDirectory(path)
-    for number in numbers:
-        entry = directory.merged_meta_dict[f"{name}{number}"]
-        chunk = directory.chunk_lookup[f"{name}{number}"]
-        with (path / f"data_{chunk}.gulp").open("r+b") as file:
-            for loc, _, _ in entry["frame_info"]:
-                file.seek(loc)
-                file.write(b"\0" * 20)
-    directory.close()
 
 
 @pytest.fixture

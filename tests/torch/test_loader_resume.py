@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory
 from gulpio2.order import MixedOrder, Order, PlainOrder, RepeatedOrder
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader, RandomResizedCrop
+from tests.torch.troubles import damage
 
 RANKS = [1, 2, 3, 8]
 NUM_ITEMS = 11
@@ -205,18 +205,6 @@ def test_global_generators_have_no_part_in_it(pixel_items):
     assert np.array_equal(first, run())
 
 
-def damage(path, numbers):
-    """Overwrite the beginning of every frame of some items."""
-    with GulpDirectory(path) as directory:
-        for number in numbers:
-            entry = directory.merged_meta_dict[f"item{number}"]
-            chunk = directory.chunk_lookup[f"item{number}"]
-            with (path / f"data_{chunk}.gulp").open("r+b") as file:
-                for loc, _, _ in entry["frame_info"]:
-                    file.seek(loc)
-                    file.write(b"\0" * 20)
-
-
 @pytest.mark.parametrize("how", ["skip", "substitute"])
 @pytest.mark.parametrize("threads", [0, 1, 4])
 def test_damaged_samples_and_random_views_are_the_same_for_any_ranks(
@@ -227,7 +215,7 @@ def test_damaged_samples_and_random_views_are_the_same_for_any_ranks(
     caplog.set_level(logging.ERROR, "gulpio2")
     path = tmp_path / "noise"
     make_gulp_directory(path, num_items=11, num_frames=9).close()
-    damage(path, (2, 7))
+    damage(path, (2, 7), name="item")
     dataset = GulpClipDataset(path, partial(sample_window, clip_length=3))
 
     def loader_of(rank, num_ranks, state=None):

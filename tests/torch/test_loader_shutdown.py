@@ -15,6 +15,7 @@ import pytest
 
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader
+from tests.torch.troubles import status_of_child_while_held
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # looked into, never written to
 PROGRAM = """
@@ -145,31 +146,15 @@ def test_a_fork_of_the_trainer_says_that_the_threads_are_not_there(loader):
 def test_a_fork_beside_a_thread_that_has_the_lock_is_told_so_too(loader):
     batches = iter(loader)
     next(batches)
-    held, done = threading.Event(), threading.Event()
 
-    def hold():
-        with loader._active._lock:
-            held.set()
-            done.wait(60)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(10)
-    child = os.fork()
-    if not child:
-        status = 8
+    def go_on():
         try:
             next(batches)
         except RuntimeError as error:
-            status = 7 if "begun in another process" in str(error) else 9
-        os._exit(status)
-    killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))  # if it hangs
-    killer.start()
-    _, status = os.waitpid(child, 0)
-    killer.cancel()
-    done.set()
-    thread.join()
-    assert os.waitstatus_to_exitcode(status) == 7
+            return 7 if "begun in another process" in str(error) else 9
+        return 8
+
+    assert status_of_child_while_held(loader._active._lock, go_on) == 7
     batches.close()
 
 

@@ -28,6 +28,15 @@ def columns_of(*metas: Any) -> dict[str, Any]:
     return typed_columns(columns_of_map(dump_gmeta(meta_dict), 0, where="map"))
 
 
+def write_indexed(folder, values):
+    """Write a directory of items with these values of a key, and its index."""
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, value in enumerate(values):
+            chunk.append(f"i{number}", {"k": value}, [])
+    build_index(folder)
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
@@ -76,11 +85,7 @@ def test_values_of_several_kinds_are_a_column_of_json(values):
 
 def test_a_column_of_json_can_be_searched_for_other_letters_than_ascii(tmp_path):
     values: list[Any] = ["café", {"wo": "über 3 €"}, 3, "\ud800é"]
-    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
-    with chunk.open("wb"):
-        for number, value in enumerate(values):
-            chunk.append(f"i{number}", {"k": value}, [])
-    build_index(tmp_path)
+    write_indexed(tmp_path, values)
     for indexed in (False, True):
         directory = GulpDirectory(tmp_path, indexed=indexed)
         assert directory.query("k.contains('fé')").ids == ["i0"]
@@ -97,11 +102,7 @@ def test_items_without_a_key_have_null():
 
 def test_none_among_values_of_several_kinds_is_null(tmp_path):
     values: list[Any] = [{"x": 1}, None, "a", [None]]
-    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
-    with chunk.open("wb"):
-        for number, value in enumerate(values):
-            chunk.append(f"i{number}", {"k": value}, [])
-    build_index(tmp_path)
+    write_indexed(tmp_path, values)
     for indexed in (False, True):
         directory = GulpDirectory(tmp_path, indexed=indexed)
         column = directory.table["k"].to_pylist()

@@ -1,0 +1,52 @@
+"""Troubles that loaders are tested with: damaged items, and forks at a bad moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+from gulpio2 import GulpDirectory
+
+
+def damage(path, numbers, name="clip"):
+    """Overwrite the beginning of every frame of some items."""
+    with GulpDirectory(path) as directory:
+        for number in numbers:
+            entry = directory.merged_meta_dict[f"{name}{number}"]
+            chunk = directory.chunk_lookup[f"{name}{number}"]
+            with (path / f"data_{chunk}.gulp").open("r+b") as file:
+                for loc, _, _ in entry["frame_info"]:
+                    file.seek(loc)
+                    file.write(b"\0" * 20)
+
+
+def status_of_child_while_held(lock, work):
+    """Fork while another thread has a lock; give what `work` gives in the child.
+
+    255 where it raises, and -9 where it hangs.
+    """
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    child = os.fork()
+    if not child:
+        status = 255
+        try:
+            status = work()
+        finally:
+            os._exit(status)
+    killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))
+    killer.start()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    killer.cancel()
+    done.set()
+    thread.join()
+    return status
