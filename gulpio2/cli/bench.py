@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["bench"]
-
-# Samples of an epoch, at least: else its end would be measured, not its middle.
-_EPOCH_SAMPLES = 100_000
 
 
 @click.command(
@@ -105,32 +101,17 @@ def bench(
     with decoding JPEGs from memory, which is the most that this machine can do. Says
     where the time went and which setting to change first.
     """
-    from gulpio2.order import RepeatedOrder
-    from gulpio2.sampling import sample_window
-    from gulpio2.torch.clips import GulpClipDataset
-    from gulpio2.torch.loader import GulpLoader
-    from gulpio2.torch.measure import measure_loader
-    from gulpio2.torch.views import RandomResizedCrop
+    from gulpio2.torch.measure import loader_to_measure, measure_loader
 
     with open_gulp_directory(directory) as opened:
-        whole = GulpClipDataset(
-            opened, partial(sample_window, clip_length=clip_length, stride=stride)
-        )
-        with_frames = [
-            number
-            for number in range(len(whole))
-            if whole.get_data_info(number)["num_frames"]
-        ]
-        dataset = whole.get_subset(with_frames)
-        repeats = -(-_EPOCH_SAMPLES // max(1, len(dataset)))
-        loader = GulpLoader(
-            dataset,
+        loader = loader_to_measure(
+            opened,
+            clip_length=clip_length,
+            stride=stride,
+            size=size,
             batch_size=batch_size,
-            view=None if size is None else RandomResizedCrop(size),
-            order=RepeatedOrder([repeats] * len(dataset)),
             threads=threads,
             prefetch=prefetch,
-            output="numpy",
         )
         measured = measure_loader(loader, seconds=seconds)
     if as_json:

@@ -7,6 +7,7 @@ import statistics
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,22 +15,35 @@ import numpy as np
 
 from gulpio2.codecs.decode import DecodeOptions, decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError
+from gulpio2.order import RepeatedOrder
+from gulpio2.sampling import sample_window
+from gulpio2.torch.clips import GulpClipDataset
+from gulpio2.torch.loader import GulpLoader
 from gulpio2.torch.seeding import place_of
+from gulpio2.torch.views import RandomResizedCrop
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gulpio2.torch.loader import GulpLoader
+    from gulpio2.directory import GulpDirectory
     from gulpio2.torch.profile import LoaderProfile
 
-__all__ = ["LoaderMeasurement", "decode_for", "jpegs_of_loader", "measure_loader"]
+__all__ = [
+    "LoaderMeasurement",
+    "decode_for",
+    "jpegs_of_loader",
+    "loader_to_measure",
+    "measure_loader",
+]
 
 # Frames that the codec alone is measured with: enough to be a fair sample of sizes, and
 # like a loader's not in the processor's caches.
 _NUM_CODEC_FRAMES = 1024
 # Frames of memory that it decodes into, in turn: a batch does not fit into the caches.
 _NUM_MEMORY_FRAMES = 64
+# Samples of an epoch, at least: else its end would be measured, not its middle.
+_EPOCH_SAMPLES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,47 @@ class LoaderMeasurement:
             loader / codec
             for loader, codec in zip(self.loader, self.codec, strict=True)
         )
+
+
+def loader_to_measure(
+    directory: GulpDirectory,
+    *,
+    clip_length: int,
+    stride: int = 1,
+    size: int | None = None,
+    batch_size: int = 8,
+    threads: int | None = None,
+    prefetch: int = 2,
+) -> GulpLoader:
+    """Make a loader as training would use it: random clips of random items.
+
+    Parameters
+    ----------
+    directory : GulpDirectory
+        Its items without frames are left out.
+    clip_length, stride : int
+        Frames of a clip, and how far they are apart.
+    size : int, optional
+        Edge that a random crop is resized to. Default: whole frames, of one size.
+    batch_size, threads, prefetch
+        As in `GulpLoader`.
+    """
+    with_frames = directory.query("num_frames > 0")
+    whole = len(with_frames) == len(directory.merged_meta_dict)
+    dataset = GulpClipDataset(
+        directory if whole else with_frames,
+        partial(sample_window, clip_length=clip_length, stride=stride),
+    )
+    repeats = -(-_EPOCH_SAMPLES // max(1, len(dataset)))
+    return GulpLoader(
+        dataset,
+        batch_size=batch_size,
+        view=None if size is None else RandomResizedCrop(size),
+        order=RepeatedOrder([repeats] * len(dataset)),
+        threads=threads,
+        prefetch=prefetch,
+        output="numpy",
+    )
 
 
 def measure_loader(
