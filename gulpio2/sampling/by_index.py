@@ -15,6 +15,7 @@ from gulpio2.sampling.clips import (
     BORDERS,
     Border,
     ClipIndices,
+    all_valid,
     apply_border,
     at_least,
 )
@@ -69,7 +70,7 @@ def sample_segments(
     else:
         low = segment * num_frames
         indices = rng.integers(low, low + num_frames) // num_segments
-    return apply_border(indices, num_frames, "clamp")
+    return all_valid(indices)
 
 
 def sample_window(
@@ -110,7 +111,7 @@ def sample_window(
     start = slack // 2 if rng is None else int(rng.integers(slack + 1))
     window = _window(start, clip_length, stride)
     if span <= num_frames and border in BORDERS:  # as mostly
-        return ClipIndices(window, window >= 0)  # all of them: np.ones is slower
+        return all_valid(window)
     return apply_border(window, num_frames, border)
 
 

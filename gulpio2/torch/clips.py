@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from gulpio2 import sampling
 from gulpio2._optional import require
-from gulpio2.sampling import NO_FRAME, ClipIndices, sample_segments
+from gulpio2.sampling import NO_FRAME, ClipIndices
+from gulpio2.sampling.clips import all_valid
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.registry import register
@@ -327,12 +328,13 @@ class GulpImageDataset(_FrameDataset):
         """Choose the frame."""
         count = info["num_frames"]
         if isinstance(self.frame, str):
-            return sample_segments(count, 1, rng=rng)
+            index = count // 2 if rng is None else int(rng.integers(count))
+            return all_valid(np.array([index]))
         if not -count <= self.frame < count:
             raise ValueError(
                 f"item {info['id']!r} has {count} frames, and so no frame {self.frame}"
             )
-        return ClipIndices(np.array([self.frame % count]), np.ones(1, np.bool_))
+        return all_valid(np.array([self.frame % count]))
 
 
 def _sampler_of(config: Mapping[str, Any]) -> ClipSampler:
