@@ -51,6 +51,7 @@ ENVIRONMENTS = {
     CODEC: None,
     "GulpLoader": None,
     "GulpLoader, cropped to 224": None,
+    "GulpLoader, single frames": None,
     "DataLoader, recycling": None,
     "DataLoader, our sampler": None,
     "original": "original-torch",

@@ -195,6 +195,18 @@ def _gulp_loader(facts: Facts, *, size: int | None = None) -> Any:
     )
 
 
+def _single_frames(facts: Facts) -> Any:
+    from gulpio2.torch import GulpImageDataset, GulpLoader
+
+    dataset = GulpImageDataset(facts["gulped"], frame="random")
+    return GulpLoader(
+        dataset,
+        batch_size=BATCH_SIZE * CLIP_LENGTH,
+        threads=WORKERS,
+        order=_our_order(dataset),
+    )
+
+
 def _our_sampler(facts: Facts, *, recycling: bool) -> Any:
     from gulpio2.torch import RecyclingCollate, ResumableSampler, default_collate
 
@@ -207,6 +219,7 @@ def _our_sampler(facts: Facts, *, recycling: bool) -> Any:
 LOADERS: dict[str, Callable[[Facts], Any]] = {
     "GulpLoader": _gulp_loader,
     "GulpLoader, cropped to 224": partial(_gulp_loader, size=224),
+    "GulpLoader, single frames": _single_frames,
     "DataLoader, recycling": partial(_our_sampler, recycling=True),
     "DataLoader, our sampler": partial(_our_sampler, recycling=False),
     "original": partial(_shuffled, _Original),
@@ -251,10 +264,11 @@ def write_mds(folder: Path, facts: Facts) -> None:
 
 def _count(batch: Any) -> int:
     clips = batch[0] if isinstance(batch, (list, tuple)) else batch
-    clips = getattr(clips, "clips", clips)
-    if clips.ndim != 5 or len(clips) != BATCH_SIZE:
-        raise ValueError(f"a batch of shape {tuple(clips.shape)}")
-    return int(clips.shape[0] * CLIP_LENGTH)
+    shape = tuple(getattr(clips, "clips", clips).shape)
+    frames = BATCH_SIZE * CLIP_LENGTH
+    if shape[:-3] not in ((BATCH_SIZE, CLIP_LENGTH), (frames,)):
+        raise ValueError(f"a batch of shape {shape}")
+    return frames
 
 
 def _load(batches: Iterator[Any], seconds: float) -> dict[str, float]:
