@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
+from gulpio2.arguments import require_choice
 from gulpio2.errors import CorruptFrameError, ReadRangeError, StorageError
 from gulpio2.format.wording import counted
 
@@ -88,11 +89,7 @@ class TolerantReader:
         on_damage: OnDamage = "raise",
         ceiling: int = 100,
     ) -> None:
-        if on_damage not in get_args(OnDamage):
-            raise ValueError(
-                f"on_damage is {on_damage!r}; it must be one of "
-                f"{', '.join(get_args(OnDamage))}"
-            )
+        require_choice("on_damage", on_damage, OnDamage)
         if ceiling < 0:
             raise ValueError(f"ceiling is {ceiling!r}; it must be at least 0")
         self.directory = directory

@@ -6,11 +6,12 @@ import functools
 import logging
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import simplejpeg
 
+from gulpio2.arguments import require_choice
 from gulpio2.codecs.frame_header import with_factors_of_444
 from gulpio2.codecs.pixels import cmyk_to_rgb, resample_plane, to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError
@@ -89,11 +90,7 @@ class EncoderSettings:
         """Refuse what the encoder cannot do."""
         if not 1 <= self.quality <= 100:
             raise ValueError(f"quality is {self.quality!r}; it must be 1 to 100")
-        if self.subsampling not in get_args(Subsampling):
-            raise ValueError(
-                f"subsampling is {self.subsampling!r}; it must be one of "
-                f"{', '.join(get_args(Subsampling))}"
-            )
+        require_choice("subsampling", self.subsampling, Subsampling)
 
     def describe(self) -> dict[str, JsonValue]:
         """Give the settings as they go into the manifest."""

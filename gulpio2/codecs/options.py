@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
+
+from gulpio2.arguments import require_choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,11 +62,7 @@ class DecodeOptions:
                 f"min_size is {self.min_size!r} with scale {self.scale}; give one of "
                 "the two, min_size as a number of pixels"
             )
-        if self.colorspace not in get_args(Colorspace):
-            raise ValueError(
-                f"colorspace is {self.colorspace!r}; it must be one of "
-                f"{', '.join(get_args(Colorspace))}"
-            )
+        require_choice("colorspace", self.colorspace, Colorspace)
         if self.crop is not None:
             top, left, height, width = self.crop
             if min(top, left) < 0 or min(height, width) < 1:

@@ -6,8 +6,9 @@ from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from math import floor
 from numbers import Rational
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
+from gulpio2.arguments import require_choice
 from gulpio2.errors import FrameTimeError
 
 if TYPE_CHECKING:
@@ -64,10 +65,7 @@ def index_at(
     >>> [index_at([0, 40, 80], tick, t, "before") for t in (0.0, 0.039, 0.04, 9.0)]
     [0, 0, 1, 2]
     """
-    if mode not in get_args(TimeMode):
-        raise ValueError(
-            f"mode is {mode!r}; it must be one of {', '.join(get_args(TimeMode))}"
-        )
+    require_choice("mode", mode, TimeMode)
     try:
         # Numpy's floats of other sizes than double are no numbers to Fraction.
         exact = seconds if isinstance(seconds, Rational) else float(seconds)

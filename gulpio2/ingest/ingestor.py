@@ -10,8 +10,9 @@ import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
+from gulpio2.arguments import require_choice
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import (
@@ -158,11 +159,9 @@ class GulpIngestor:
             raise IngestSettingError(
                 f"num_workers is {num_workers!r}; at least one is needed"
             )
-        if on_duplicate not in get_args(OnDuplicate):
-            raise IngestSettingError(
-                f"on_duplicate is {on_duplicate!r}; it must be one of "
-                f"{', '.join(get_args(OnDuplicate))}"
-            )
+        require_choice(
+            "on_duplicate", on_duplicate, OnDuplicate, error=IngestSettingError
+        )
         if chunk_bytes is not None and chunk_bytes < 1:
             raise IngestSettingError(
                 f"chunk_bytes is {chunk_bytes!r}; a chunk holds at least one byte "

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.arguments import require_number
 from gulpio2.sampling.clips import (
     BORDERS,
     Border,
     ClipIndices,
     all_valid,
     apply_border,
-    at_least,
 )
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def sample_segments(
     >>> sample_segments(10, 5).indices.tolist()
     [1, 3, 5, 7, 9]
     """
-    at_least("num_frames", num_frames, 1)
-    at_least("num_segments", num_segments, 1)
+    require_number("num_frames", num_frames, 1)
+    require_number("num_segments", num_segments, 1)
     segment = np.arange(num_segments, dtype=np.int64)
     if rng is None:
         indices = (2 * segment + 1) * num_frames // (2 * num_segments)
@@ -145,7 +145,7 @@ def spaced_windows(
     >>> spaced_windows(10, 4, 3).indices.tolist()
     [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
     """
-    at_least("num_windows", num_windows, 1)
+    require_number("num_windows", num_windows, 1)
     slack = max(0, num_frames - _span(clip_length, stride))
     if rng is not None:
         starts = rng.integers(slack + 1, size=num_windows)
@@ -195,9 +195,9 @@ def dense_windows(
     >>> dense_windows(7, 3, step=2, partial=False).indices.tolist()
     [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
     """
-    at_least("num_frames", num_frames, 1)
+    require_number("num_frames", num_frames, 1)
     span = _span(clip_length, stride)
-    step = span if step is None else at_least("step", step, 1)
+    step = span if step is None else require_number("step", step, 1)
     past_first = num_frames - span
     if partial:
         count = 1 + max(0, -(-past_first // step))
@@ -251,10 +251,10 @@ def window_around(
     >>> clip.indices.tolist(), clip.valid.tolist()
     ([6, 7, 8, 9, -1], [True, True, True, True, False])
     """
-    at_least("history", history, 0)
-    at_least("future", future, 0)
-    at_least("stride", stride, 1)
-    at_least("num_frames", num_frames, 1)
+    require_number("history", history, 0)
+    require_number("future", future, 0)
+    require_number("stride", stride, 1)
+    require_number("num_frames", num_frames, 1)
     centre = np.asarray(index)
     if centre.size == 0:
         centre = centre.astype(np.int64)
@@ -272,8 +272,8 @@ def window_around(
 
 def _span(clip_length: int, stride: int) -> int:
     """Count the frames from the first of a window to its last, both included."""
-    length = at_least("clip_length", clip_length, 1)
-    return (length - 1) * at_least("stride", stride, 1) + 1
+    length = require_number("clip_length", clip_length, 1)
+    return (length - 1) * require_number("stride", stride, 1) + 1
 
 
 def _window(

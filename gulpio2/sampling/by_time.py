@@ -8,12 +8,13 @@ the last one for as long as the frames before it were (the median).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.sampling.clips import Border, ClipIndices, apply_border, at_least
+from gulpio2.arguments import require_choice, require_number
+from gulpio2.sampling.clips import Border, ClipIndices, apply_border
 
 __all__ = [
     "TimeMode",
@@ -154,7 +155,7 @@ def sample_segments_by_time(
     [3, 3]
     """
     line = _Timeline.of(times)
-    at_least("num_segments", num_segments, 1)
+    require_number("num_segments", num_segments, 1)
     inside = np.full(num_segments, 0.5) if rng is None else rng.random(num_segments)
     moments = (np.arange(num_segments) + inside) * (line.seconds / num_segments)
     return _frames_at(line, line.first + moments, "before", None, "clamp")
@@ -231,7 +232,7 @@ def spaced_windows_by_time(
         Shape ``(num_windows, clip_length)``.
     """
     line = _Timeline.of(times)
-    at_least("num_windows", num_windows, 1)
+    require_number("num_windows", num_windows, 1)
     window = _window_seconds(clip_length, period_seconds)
     slack = _slack(line, window)
     if rng is not None:
@@ -332,8 +333,8 @@ def window_around_time(
     >>> clip.indices.tolist(), clip.valid.tolist()
     ([-1, 0, 1], [False, True, True])
     """
-    at_least("history", history, 0)
-    at_least("future", future, 0)
+    require_number("history", history, 0)
+    require_number("future", future, 0)
     line = _Timeline.of(times)
     period = _positive("period_seconds", period_seconds)
     centre = np.asarray(seconds, dtype=np.float64)
@@ -351,15 +352,14 @@ def _frames_at(
     border: Border,
 ) -> ClipIndices:
     times = line.times
+    require_choice("mode", mode, TimeMode)
     if mode == "nearest":
         before = after = line.gap / 2
         middles = (times[1:] + times[:-1]) / 2
         found = np.searchsorted(middles, wanted - _SAME_TIME_SECONDS, side="left")
-    elif mode == "before":
+    else:  # the last one before
         before, after = 0.0, line.gap
         found = np.searchsorted(times, wanted + _SAME_TIME_SECONDS, side="right") - 1
-    else:
-        raise ValueError(f"mode is {mode!r}, expected one of {get_args(TimeMode)}")
     found = np.maximum(found, 0)
     too_early = line.first - before - wanted > _SAME_TIME_SECONDS
     too_late = wanted - line.last - after > _SAME_TIME_SECONDS
@@ -387,7 +387,7 @@ def _positive(name: str, seconds: float) -> float:
 
 def _window_seconds(clip_length: int, period_seconds: float) -> Times:
     period = _positive("period_seconds", period_seconds)
-    places = np.arange(at_least("clip_length", clip_length, 1), dtype=np.float64)
+    places = np.arange(require_number("clip_length", clip_length, 1), dtype=np.float64)
     return period * places
 
 

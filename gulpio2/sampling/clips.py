@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.arguments import require_choice, require_number
 from gulpio2.errors import with_article
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ __all__ = [
     "ClipIndices",
     "all_valid",
     "apply_border",
-    "at_least",
 ]
 
 Border: TypeAlias = Literal["clamp", "loop", "mask", "repeat"]
@@ -152,9 +151,8 @@ def apply_border(
     ValueError
         The item has no frames, or there is no such border.
     """
-    at_least("num_frames", num_frames, 1)
-    if border not in BORDERS:
-        raise ValueError(f"border is {border!r}, expected one of {get_args(Border)}")
+    require_number("num_frames", num_frames, 1)
+    require_choice("border", border, Border)
     indices = np.asarray(wanted, dtype=np.int64)
     inside = (indices >= 0) & (indices < num_frames)
     if valid is not None:
@@ -162,19 +160,3 @@ def apply_border(
     if inside.all():  # as mostly: then there is nothing to put anywhere
         return ClipIndices(indices.copy(), inside)
     return ClipIndices(BORDERS[border](indices, inside, num_frames), inside)
-
-
-def at_least(name: str, value: int, smallest: int) -> int:
-    """Check a whole number, and give it as an int.
-
-    Raises
-    ------
-    TypeError
-        It is not a whole number.
-    ValueError
-        It is below `smallest`.
-    """
-    number = operator.index(value)
-    if number < smallest:
-        raise ValueError(f"{name} is {number}, expected at least {smallest}")
-    return number

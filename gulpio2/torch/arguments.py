@@ -1,45 +1,12 @@
-"""What is given to a loader, checked where it is given."""
+"""The order and the view that a loader is given, checked there."""
 
 from __future__ import annotations
 
-import operator
-from typing import Any, get_args
+from typing import Any
 
 from gulpio2.errors import with_article
 
-__all__ = ["require_choice", "require_number", "require_order", "require_view"]
-
-
-def require_choice(name: str, value: object, choices: Any) -> None:
-    """Make sure that a value is one of those of a Literal type.
-
-    Raises
-    ------
-    ValueError
-        It is not.
-    """
-    if value not in get_args(choices):
-        allowed = ", ".join(map(repr, get_args(choices)))
-        raise ValueError(f"{name} is {value!r}; it must be one of {allowed}")
-
-
-def require_number(name: str, value: Any, least: int) -> int:
-    """Give a whole number as an int.
-
-    Raises
-    ------
-    TypeError
-        It is none.
-    ValueError
-        It is too small.
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}, expected a whole number") from None
-    if number < least:
-        raise ValueError(f"{name} is {value!r}, expected at least {least}")
-    return number
+__all__ = ["require_order", "require_view"]
 
 
 def require_view(view: Any) -> None:

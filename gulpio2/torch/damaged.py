@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gulpio2._optional import require
+from gulpio2.arguments import require_choice
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
-from gulpio2.torch.arguments import require_choice
 from gulpio2.torch.collate import default_collate
 from gulpio2.torch.filling import NUM_SUBSTITUTES, OnCorrupt
 from gulpio2.torch.registry import register

@@ -14,14 +14,10 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
+from gulpio2.arguments import require_choice, require_number
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.threads import default_threads
-from gulpio2.torch.arguments import (
-    require_choice,
-    require_number,
-    require_order,
-    require_view,
-)
+from gulpio2.torch.arguments import require_order, require_view
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets

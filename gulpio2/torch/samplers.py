@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gulpio2._optional import require
+from gulpio2.arguments import require_number
 from gulpio2.order import Order, OrderCursor, PlainOrder
-from gulpio2.torch.arguments import require_number
 from gulpio2.torch.damaged import DamageCount
 from gulpio2.torch.seeding import SampleIndex, place_of
 

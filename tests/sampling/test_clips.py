@@ -74,7 +74,7 @@ def test_frames_inside_stay_and_the_others_can_be_read(wanted, num_frames, borde
     ("num_frames", "border", "message"),
     [
         (0, "clamp", "num_frames is 0, expected at least 1"),
-        (3, "mirror", "border is 'mirror', expected one of"),
+        (3, "mirror", "border is 'mirror'; it must be one of"),
     ],
 )
 def test_an_item_without_frames_and_an_unknown_border_are_refused(

@@ -536,7 +536,7 @@ def test_a_slow_consumer_is_told_that_it_sets_the_pace(clips):
         ({"prefetch": 0}, "prefetch is 0"),
         ({"keep": 0}, "keep is 0"),
         ({"threads": -1}, "threads is -1"),
-        ({"output": "jax"}, "output is 'jax'; it must be one of 'torch', 'numpy'"),
+        ({"output": "jax"}, "output is 'jax'; it must be one of torch, numpy"),
         ({"layout": "CTHW"}, "layout is 'CTHW'"),
         ({"colorspace": "yuv"}, "colorspace is 'yuv'"),
         ({"on_corrupt": "ignore"}, "on_corrupt is 'ignore'"),

@@ -1,0 +1,42 @@
+"""Arguments of callers, checked where they are given."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, get_args
+
+__all__ = ["require_choice", "require_number"]
+
+
+def require_choice(
+    name: str, value: object, choices: Any, *, error: type[ValueError] = ValueError
+) -> None:
+    """Make sure that a value is one of those of a Literal type.
+
+    Raises
+    ------
+    ValueError
+        It is not; an `error`.
+    """
+    if value not in get_args(choices):
+        allowed = ", ".join(get_args(choices))
+        raise error(f"{name} is {value!r}; it must be one of {allowed}")
+
+
+def require_number(name: str, value: Any, least: int) -> int:
+    """Give a whole number as an int.
+
+    Raises
+    ------
+    TypeError
+        It is none.
+    ValueError
+        It is too small.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected a whole number") from None
+    if number < least:
+        raise ValueError(f"{name} is {number}, expected at least {least}")
+    return number
