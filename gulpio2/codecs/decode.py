@@ -7,6 +7,7 @@ that header again.
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import TYPE_CHECKING
 
@@ -200,6 +201,36 @@ class FrameDecoder:
             else:
                 self._decode_other(block, start, view[start:stop], out)
 
+    def decode_here(
+        self,
+        block: bytes | bytearray,
+        start: int,
+        stop: int,
+        memory: npt.NDArray[np.uint8],
+    ) -> npt.NDArray[np.uint8]:
+        """Decode one frame for who wants to look at it once; as `decode`.
+
+        Parameters
+        ----------
+        block, start, stop
+            As in `decode_each`.
+        memory : numpy.ndarray
+            To decode into, where that takes no copy.
+
+        Returns
+        -------
+        numpy.ndarray
+            `memory`; or a part of a larger frame, perhaps with gaps between its rows,
+            in memory of this thread that is valid until it decodes the next frame.
+        """
+        if self._region is None or self._cmyk or not self.fits(block, start):
+            self.decode(block, start, stop, memory)
+            return memory
+        try:
+            return self._part(block, start, memoryview(block)[start:stop])
+        except ValueError as cause:
+            raise _damaged(cause) from cause
+
     def _decode_other(
         self,
         block: bytes | bytearray,
@@ -227,7 +258,7 @@ class FrameDecoder:
             if self._region is None and not self._cmyk:
                 self._call(data, out)
                 return
-            self._decode_region(block, start, data, out)
+            out.reshape(self.shape)[...] = self._part(block, start, data)
         except ValueError as cause:
             raise _damaged(cause) from cause
 
@@ -247,13 +278,10 @@ class FrameDecoder:
         )
         return frame
 
-    def _decode_region(
-        self,
-        block: bytes | bytearray,
-        start: int,
-        data: memoryview,
-        out: npt.NDArray[np.uint8],
-    ) -> None:
+    def _part(
+        self, block: bytes | bytearray, start: int, data: memoryview
+    ) -> npt.NDArray[np.uint8]:
+        """Decode as much as is needed, and give what was asked for of it."""
         if self._cmyk:
             full = self._decode_cmyk(data)
         else:
@@ -266,7 +294,7 @@ class FrameDecoder:
             except ValueError as cause:
                 if not (self._short_prefix and _LEFT_OVER in str(cause)):
                     raise
-        out.reshape(self.shape)[...] = full[self._region] if self._region else full
+        return full[self._region] if self._region else full
 
     def _decode_cmyk(self, data: memoryview) -> npt.NDArray[np.uint8]:
         """Turn Adobe's inverted CMYK, the only kind that occurs, into RGB or grey."""
@@ -314,7 +342,8 @@ class _Scratch(threading.local):
     """One frame per thread, kept from call to call."""
 
     def __init__(self) -> None:
-        self.frame: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.memory: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.frame = self.memory
 
 
 _SCRATCH = _Scratch()
@@ -331,5 +360,8 @@ _decode_jpeg = simplejpeg.decode_jpeg
 def _scratch(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     """Give this thread's memory for a frame; what was in it is gone."""
     if _SCRATCH.frame.shape != shape:
-        _SCRATCH.frame = np.empty(shape, np.uint8)
+        size = math.prod(shape)
+        if _SCRATCH.memory.size < size:
+            _SCRATCH.memory = np.empty(size, np.uint8)
+        _SCRATCH.frame = _SCRATCH.memory[:size].reshape(shape)
     return _SCRATCH.frame

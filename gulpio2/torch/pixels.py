@@ -266,10 +266,10 @@ class _Work:
             self._decoder.decode_each(block, self._frames(places))
             clock.decode += perf_counter() - start
             return
-        decode, base = self._decoder.decode, places.offset
-        frame = self._maker.memory("frame", self._decoder.shape)
+        decode, base = self._decoder.decode_here, places.offset
+        memory = self._maker.memory("frame", self._decoder.shape)
         for self.row, (offset, length) in zip(places.rows, places.spans, strict=True):
-            decode(block, offset - base, offset - base + length, frame)
+            frame = decode(block, offset - base, offset - base + length, memory)
             decoded = perf_counter()
             self._maker.resize(frame, targets[self.row], mirrored=self._mirrored)
             resized = perf_counter()

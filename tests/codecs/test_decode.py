@@ -51,6 +51,9 @@ def decode(data: bytes, **options: Any) -> Any:
     decoder = FrameDecoder(data, DecodeOptions(**options))
     out = np.full(decoder.shape, 77, np.uint8)
     decoder.decode(data, 0, len(data), out)
+    memory = np.full(decoder.shape, 78, np.uint8)
+    here = decoder.decode_here(b"##" + data, 2, 2 + len(data), memory)
+    np.testing.assert_array_equal(here, out)
     return out
 
 
@@ -172,6 +175,21 @@ def test_damage_in_the_rows_of_a_crop_is_found():
     data = encode(textured())
     with pytest.raises(CorruptFrameError, match="damaged or cut"):
         decode(data[: len(data) // 2], crop=(0, 0, 112, WIDTH))
+
+
+def test_parts_of_frames_are_looked_at_where_they_are_decoded():
+    first, second = (encode(textured(seed)) for seed in (1, 2))
+    other = progressive(textured(3))
+    decoder = FrameDecoder(first, DecodeOptions(crop=(10, 20, 30, 40)))
+    memory = np.zeros(decoder.shape, np.uint8)
+    for jpeg, is_like_the_first in ((first, True), (other, False), (second, True)):
+        part = decoder.decode_here(jpeg, 0, len(jpeg), memory)
+        whole = decode_frame(jpeg)
+        np.testing.assert_array_equal(part, whole[10:40, 20:60])
+        assert (part is memory) is not is_like_the_first
+    cut = first[: len(first) // 4]
+    with pytest.raises(CorruptFrameError, match="damaged or cut"):
+        decoder.decode_here(cut, 0, len(cut), memory)
 
 
 @pytest.mark.parametrize("crop", [(0, 0, HEIGHT + 1, 1), (100, 160, 5, 4)])
