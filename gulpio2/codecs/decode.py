@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from gulpio2.codecs.frame_header import FrameHeader
-
 
 __all__ = [
     "SCALES",
@@ -86,9 +84,29 @@ class FrameDecoder:
         *,
         max_pixels: int = MAX_PIXELS,
     ) -> None:
-        header = read_header(first)
-        refuse_above(max_pixels, header)
-        self.header = header
+        self.header = read_header(first)
+        refuse_above(max_pixels, self.header)
+        self._frame_header = find_frame_header(first)
+        end = self._frame_header.end if self._frame_header else 0
+        self._prefix = bytes(first[:end])
+        self._set(options)
+
+    def with_options(self, options: DecodeOptions) -> FrameDecoder:
+        """Give a decoder of the same frames, without looking at the first one again.
+
+        Raises
+        ------
+        ValueError
+            The crop reaches out of the frame.
+        """
+        other = object.__new__(type(self))
+        other.header = self.header
+        other._frame_header, other._prefix = self._frame_header, self._prefix
+        other._set(options)
+        return other
+
+    def _set(self, options: DecodeOptions) -> None:
+        header = self.header
         as_stored = options.colorspace == "source"
         # Axes in which a frame has to be like the first.
         self._num_alike = 3 if as_stored else 2
@@ -106,23 +124,19 @@ class FrameDecoder:
         # 0: the codec is not asked to scale, and saves itself the search.
         self._min_size = (height, width) if scale > 1 else (0, 0)
         self._full = (height, width, channels)
-        frame_header = find_frame_header(first)
-        self._prefix = bytes(first[: frame_header.end]) if frame_header else b""
         self._region: tuple[slice, slice] | None = None
         self._short_prefix = b""
         if options.crop is not None:
-            rows, columns = self._set_crop(options.crop, scale, frame_header)
+            rows, columns = self._set_crop(options.crop, scale)
             height, width = rows.stop - rows.start, columns.stop - columns.start
         self.shape = (height, width, channels)
         # What is like the first is decoded by one call of the codec.
         self._is_plain = bool(self._prefix) and options.crop is None and not self._cmyk
 
-    def _set_crop(
-        self, crop: Crop, scale: int, frame_header: FrameHeader | None
-    ) -> tuple[slice, slice]:
+    def _set_crop(self, crop: Crop, scale: int) -> tuple[slice, slice]:
         """Note the region, and how to leave out the rows below it."""
         top, left, num_rows, num_columns = crop
-        header = self.header
+        header, frame_header = self.header, self._frame_header
         bottom, right = top + num_rows, left + num_columns
         if bottom > header.height or right > header.width:
             raise ValueError(

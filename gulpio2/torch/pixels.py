@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -166,7 +167,7 @@ class PixelMaker:
         options = DecodeOptions(
             scale=scale, crop=crop, colorspace=self._options.colorspace
         )
-        return FrameDecoder(bytes(block[start:stop]), options), region.mirrored
+        return whole.with_options(options), region.mirrored
 
     def _show(
         self,
@@ -218,7 +219,7 @@ class PixelMaker:
     def memory(self, name: str, shape: tuple[int, ...]) -> Rows:
         """Give memory of this thread, kept from sample to sample."""
         kept: Rows | None = getattr(self._scratch, name, None)
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         if kept is None or kept.size < size:
             kept = np.empty(size, np.uint8)
             setattr(self._scratch, name, kept)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from gulpio2.order import Purpose, derive_seed
+from gulpio2.torch.seeding import rng_of
 from gulpio2.torch.stored import StoredClip, locate_clip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from gulpio2.sampling import ClipIndices
     from gulpio2.torch.seeding import SampleIndex
@@ -90,7 +91,7 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
     reader, id_ = leaf.source.find(info)
     rng = None
     if random_view and not leaf.test_mode:
-        rng = np.random.default_rng(derive_seed(place.seed, Purpose.VIEW))
+        rng = rng_of(derive_seed(place.seed, Purpose.VIEW))
     return Plan(
         leaf,
         info,

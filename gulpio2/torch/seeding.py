@@ -24,6 +24,7 @@ __all__ = [
     "SampleIndex",
     "index_like",
     "place_of",
+    "rng_of",
     "sample_rng",
     "seeded",
     "substitute_index",
@@ -144,6 +145,12 @@ class _Scattered(ISpawnableSeedSequence):
         ]
 
 
+def rng_of(seed: int) -> np.random.Generator:
+    """Give a generator of a seed that `derive_seed` made, or one as well mixed."""
+    words: Any = _Scattered(seed)  # of numpy's interface, not of its types
+    return np.random.Generator(np.random.PCG64(words))
+
+
 def sample_rng(index: int) -> np.random.Generator:
     """Give the generator from which the frames of a sample are chosen.
 
@@ -159,8 +166,7 @@ def sample_rng(index: int) -> np.random.Generator:
         A new one.
     """
     if isinstance(index, SampleIndex):
-        words: Any = _Scattered(index.seed)  # of numpy's interface, not of its types
-        return np.random.Generator(np.random.PCG64(words))
+        return rng_of(index.seed)
     drawn = np.random.randint(0, 2**31, size=4)  # noqa: NPY002  what workers seed
     return np.random.default_rng(drawn)
 
