@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import fcntl
 import functools
+import itertools
 import os
 import platform
 import shutil
@@ -170,16 +171,19 @@ def test_a_worker_that_outlives_a_killed_run_spoils_nothing_of_the_next(tmp_path
     folder, gate = tmp_path / "killed", tmp_path / "gate"
     gate.touch()
     closed = os.open(gate, os.O_RDONLY)
+    fcntl.flock(closed, fcntl.LOCK_EX)
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
         sys.setswitchinterval(1000)  # no other thread comes in between
         library = ctypes.PyDLL(None)
+        writes = itertools.count()
 
         def slow(fd, data):
             own = os.open(gate, os.O_RDONLY)
             copy = bytes(data)
-            if ".gulp." in str(Path(f"/proc/self/fd/{fd}").readlink()):
+            of_frames = ".gulp." in str(Path(f"/proc/self/fd/{fd}").readlink())
+            if of_frames and next(writes) > 20:  # of some 500 in each worker
                 library.flock(own, fcntl.LOCK_SH)
             written = library.write(fd, copy, len(copy))
             os.close(own)
@@ -188,10 +192,11 @@ def test_a_worker_that_outlives_a_killed_run_spoils_nothing_of_the_next(tmp_path
         os.write = slow
         ingest_slowly(folder)
         os._exit(1)
-    while not has_stored_an_item(folder):
+    deadline = time.monotonic() + 60
+    while num_waiting_for(gate) < 2:
+        assert time.monotonic() < deadline
         time.sleep(0.01)
-    fcntl.flock(closed, fcntl.LOCK_EX)
-    time.sleep(0.3)  # until they have come to a write
+    assert has_stored_an_item(folder)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert not committed_jpegs(folder)  # both were in the middle
@@ -216,6 +221,13 @@ class Changing(FrameAdapter):
 
 def ingest_slowly(folder, *, resume=False):
     GulpIngestor(Changing(num_items=100), folder, 50, 2, resume=resume).run()
+
+
+def num_waiting_for(path):
+    """Count the processes that wait for a lock on a file."""
+    inode = f":{path.stat().st_ino} "
+    lines = Path("/proc/locks").read_text().splitlines()
+    return sum("->" in line and inode in line for line in lines)
 
 
 def has_stored_an_item(folder):

@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 
 QUALITY = 90
 ENDINGS = (".mp4", ".mkv", ".avi", ".webm", ".mov")
-_FILTERING = (
-    Interpolation.BICUBIC
-    | Interpolation.ACCURATE_RND
-    | Interpolation.FULL_CHR_H_INT
-    | Interpolation.FULL_CHR_H_INP
-)
 
 
 class Quality(NamedTuple):
@@ -65,6 +59,17 @@ def by_ffmpeg(frame: Any, flags: Interpolation = Interpolation.BICUBIC) -> Any:
     return frame.to_ndarray(
         format="rgb24", src_colorspace=matrix, interpolation=flags
     ).astype(float)
+
+
+def by_ffmpeg_filtering(frame: Any) -> Any:
+    """Convert as `by_ffmpeg`, chroma interpolated; old PyAVs lack the flags."""
+    return by_ffmpeg(
+        frame,
+        Interpolation.BICUBIC
+        | Interpolation.ACCURATE_RND
+        | Interpolation.FULL_CHR_H_INT
+        | Interpolation.FULL_CHR_H_INP,
+    )
 
 
 def compare(
@@ -98,7 +103,7 @@ READINGS: dict[str, dict[str, Any]] = {
     "exact, chroma between pixels": {},
     "exact, chroma on the left": {"exact": lambda frame: exact_rgb(frame, left=True)},
     "FFmpeg's default": {"exact": by_ffmpeg},
-    "FFmpeg, filtering chroma": {"exact": lambda frame: by_ffmpeg(frame, _FILTERING)},
+    "FFmpeg, filtering chroma": {"exact": by_ffmpeg_filtering},
     "exact, read quickly": {"decode": quickly},
 }
 

@@ -90,7 +90,7 @@ def test_an_empty_record_in_the_first_sample_is_put_up_with(make_directory, view
     entries["empty0"]["frame_info"][2][1:] = [0, 0]
     map_path.write_text(json.dumps(entries))
     dataset = GulpClipDataset(path, partial(sample_window, clip_length=8))
-    options = {"batch_size": 1, "shuffle": False, "view": view}
+    options = {"batch_size": 1, "shuffle": False, "view": view, "output": "numpy"}
     with GulpLoader(dataset, **options, on_corrupt="skip") as loader:
         assert [len(batch) for batch in loader] == [0, 1, 1]
     with pytest.raises(CorruptFrameError, match="frame 2: the record is empty"):
