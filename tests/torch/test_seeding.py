@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 
 import numpy as np
+import pytest
 
-from gulpio2.torch import SampleIndex
+from gulpio2.testing import make_gulp_directory
+from gulpio2.torch import GulpImageDataset, ResumableSampler, SampleIndex
 from gulpio2.torch.seeding import sample_rng
 
 
@@ -87,3 +90,56 @@ def test_a_sampler_may_spawn_generators_and_copy_its_own():
     numbers = rng.integers(1 << 30, size=4).tolist()
     assert len({*map(tuple, drawn), tuple(numbers)}) == 4
     assert [c.integers(1 << 30, size=4).tolist() for c in copies] == [numbers] * 2
+
+
+class Drawing:
+    """A transform that draws from all global generators, around another sample."""
+
+    def __init__(self, path):
+        self.path = path
+        self.other = None
+
+    def __call__(self, clip):
+        import torch
+
+        def draw():
+            # One normal number out of two that are made at once.
+            drawn = random.random(), np.random.rand(), np.random.randn()  # noqa: NPY002
+            return [*drawn, float(torch.rand(()))]
+
+        if self.other is None:  # in each worker
+            self.other = GulpImageDataset(self.path, transform=lambda _: draw())
+        before = draw()
+        within = self.other[SampleIndex(1, seed=int(2**63 * before[0]), **PLACE)]
+        return np.array([before, within, draw()])
+
+
+PLACE = {"epoch": 0, "position": 0}
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # few cores here
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_transforms_draw_the_same_in_workers_as_without_any(tmp_path):
+    from torch.utils.data import DataLoader
+
+    make_gulp_directory(tmp_path / "items", num_items=7, num_frames=2).close()
+    dataset = GulpImageDataset(
+        tmp_path / "items", transform=Drawing(tmp_path / "items")
+    )
+
+    def drawn(num_workers):
+        sampler = ResumableSampler(dataset, seed=3)
+        return [
+            sample.tolist()
+            for sample in DataLoader(
+                dataset, sampler=sampler, batch_size=None, num_workers=num_workers
+            )
+        ]
+
+    np.random.randn()  # noqa: NPY002  the second of two is kept for the next call
+    states = random.getstate(), str(np.random.get_state())  # noqa: NPY002
+    alone = drawn(0)
+    assert len(np.unique(alone)) == 7 * 3 * 4
+    assert states == (random.getstate(), str(np.random.get_state()))  # noqa: NPY002
+    assert drawn(1) == drawn(2) == alone
