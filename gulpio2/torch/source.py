@@ -234,6 +234,10 @@ class GulpSource:
         """
         reader, id_ = self.find(info)
         wanted = clip.indices.ravel()
+        ordered: list[int] = wanted.tolist()
+        if ordered and ordered[0] >= 0 and ordered == sorted(set(ordered)):
+            frames = read_frames(reader, id_, ordered)  # as mostly
+            return frames.reshape(*clip.indices.shape, *frames.shape[1:])
         unique, places = np.unique(wanted[wanted >= 0], return_inverse=True)
         frames = read_frames(reader, id_, unique.tolist())
         if len(unique) < len(wanted) or not np.array_equal(unique, wanted):
