@@ -95,7 +95,7 @@ def test_what_the_original_appended_to_an_item_is_no_problem(num_frames):
     [
         (b"", "empty-map-file", None, "is empty: nothing of its chunk can be read"),
         (b"{", "map-not-json", 1, "is not JSON"),
-        (b'{"a": 1,}', "map-not-json", 8, "is not JSON"),
+        (b'{"a": 1;}', "map-not-json", 7, "is not JSON"),
         (b'{"\xff": 1}', "map-not-json", 2, "is not JSON"),
         (b"[" * 100_000, "map-not-json", None, "is not JSON"),
         (b'{"a": 1' + b"0" * 5000 + b"}", "map-not-json", None, "is not JSON"),
