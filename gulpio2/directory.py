@@ -213,6 +213,8 @@ class GulpDirectory(ReadingVerbs):
                 "lost. Run `gulp2 check` on the directory",
                 self._store.path(data_name(number)),
             )
+        if listing.strays:
+            _logger.warning("%s: %s", self.output_dir, listing.describe_strays())
         self.chunk_objs_lookup: OrderedDict[int, GulpChunk]
         self.chunk_lookup: dict[str, int]
         self.merged_meta_dict: dict[str, Any]

@@ -32,6 +32,7 @@ from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
+from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.chunks import open_files
@@ -238,6 +239,25 @@ def test_other_files_are_passed_over(folder):
         (folder / name).write_bytes(b"x")
     (folder / "sub").mkdir()
     assert len(GulpDirectory(folder)) == 4
+
+
+@pytest.mark.parametrize("rename", [str.upper, lambda n: n.replace("_", "_0")])
+def test_chunks_of_other_names_are_named_in_a_warning(folder, caplog, rename):
+    for name in sorted(path.name for path in folder.iterdir()):
+        (folder / name).rename(folder / rename(name))
+    first = min(path.name for path in folder.iterdir())
+    assert len(GulpDirectory(folder)) == 0
+    (record,) = caplog.records
+    assert f"{folder}: {first} and " in record.message
+    assert "N without leading zeros: rename" in record.message
+
+
+def test_what_macos_puts_beside_files_is_no_chunk(folder, caplog):
+    for name in ("._data_0.gulp", "._meta_0.gmeta", ".DS_Store"):
+        (folder / name).write_bytes(b"x")
+    assert len(GulpDirectory(folder)) == 4
+    assert caplog.records == []
+    assert check_directory(folder).problems == []
 
 
 # --- reading ------------------------------------------------------------------------

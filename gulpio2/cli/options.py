@@ -107,6 +107,9 @@ def verbosity_options(command: Callable[..., Any]) -> Any:
     )(command)
 
 
+_OTHER_FOLDER = "Give the folder that was ingested into"
+
+
 def require_gulp_directory(path: Path) -> None:
     """Refuse a folder that is no gulp directory.
 
@@ -123,7 +126,7 @@ def require_gulp_directory(path: Path) -> None:
     if not (found.chunks or found.meta_only or MANIFEST_NAME in names):
         raise FormatError(
             f"{path} is no gulp directory: it holds no chunk, that is no data_N.gulp "
-            "with its meta_N.gmeta. Give the folder that was ingested into"
+            f"with its meta_N.gmeta. {found.describe_strays() or _OTHER_FOLDER}"
         )
 
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gulpio2.format.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -34,7 +36,8 @@ REMOVALS_NAME = "deleted.json"
 _DATA = re.compile(r"data_(0|[1-9][0-9]*)\.gulp")
 _META = re.compile(r"meta_(0|[1-9][0-9]*)\.gmeta")
 _PARTIAL = re.compile(r".+\.[0-9a-z]+\.partial")
-_LIKE_CHUNK = re.compile(r".*\.(gulp|gmeta)")
+# But for what macOS puts beside each file, "._data_0.gulp".
+_LIKE_CHUNK = re.compile(r"(?!\._).*\.(gulp|gmeta)", re.IGNORECASE)
 
 
 def data_name(number: int) -> str:
@@ -81,6 +84,20 @@ class Listing:
         """First number above every one that is taken, whole chunk or not."""
         taken = (*self.chunks, *self.data_only, *self.meta_only)
         return max(taken, default=-1) + 1
+
+    def describe_strays(self) -> str:
+        """Say that there are strays, and which; nothing where there are none."""
+        if not self.strays:
+            return ""
+        others = len(self.strays) - 1
+        return (
+            self.strays[0]
+            + (f" and {counted(others, 'other file')}" if others else "")
+            + (" are" if others else " is")
+            + " named almost like files of a chunk, and passed over. The names are "
+            "data_N.gulp and meta_N.gmeta, N without leading zeros: rename what "
+            "belongs to the directory"
+        )
 
 
 def list_chunks(names: Iterable[str]) -> Listing:

@@ -73,8 +73,11 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
     listing = list_chunks(names)
     if not listing.chunks and MANIFEST_NAME not in names:
         raise FormatError(
-            f"{path} is no gulp directory: it holds no chunk. Leave it out, or give "
-            "the folder that was ingested into"
+            f"{path} is no gulp directory: it holds no chunk. "
+            + (
+                listing.describe_strays()
+                or "Leave it out, or give the folder that was ingested into"
+            )
         )
     if (copying := unfinished_copying(store)) is not None:
         raise IngestError(

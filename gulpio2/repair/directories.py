@@ -54,6 +54,12 @@ if TYPE_CHECKING:
 
 __all__ = ["repair_directory"]
 
+_STRAY = (
+    "left behind: it is named almost like a file of a chunk. If it belongs to the "
+    "directory, rename it (data_N.gulp or meta_N.gmeta, N without leading zeros) and "
+    "repair again"
+)
+
 
 def repair_directory(
     source: StrPath,
@@ -166,7 +172,8 @@ def _refuse_other_folder(store: Store, source: Path) -> None:
     if not (chunks or listing.partials or {MANIFEST_NAME, REMOVALS_NAME} & set(names)):
         raise FormatError(
             f"{source} is no gulp directory: there is no data file and no map in it. "
-            "Nothing was repaired; is it another folder?"
+            "Nothing was repaired; "
+            + (listing.describe_strays() or "is it another folder?")
         )
 
 
@@ -180,6 +187,7 @@ def _survey(
     names = store.names()
     listing = list_chunks(names)
     removals = _removals(store, report)
+    report.notes += [f"{name}: {_STRAY}" for name in listing.strays]
     if JOURNAL_NAME in names:
         report.notes.append(
             f"{JOURNAL_NAME}: an ingest, a merge or a repair was interrupted here; "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from gulpio2 import GulpDirectory
 from gulpio2.testing.faults import content
 
@@ -34,3 +36,29 @@ def test_losses_are_listed_first_by_a_dry_run(gulp2, gulped, tmp_path):
 def test_a_target_with_something_in_it_is_refused(gulp2, gulped):
     result = gulp2("repair", gulped, gulped, status=1)
     assert "gulp2: error: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["info {0}", "ls {0}", "repair {0} {1}", "merge {0} {2} {1}", "delete {0} item0"],
+)
+def test_what_to_rename_is_said_where_no_chunk_has_the_name_of_one(
+    gulp2, gulped, tmp_path, command
+):
+    padded = tmp_path / "padded"
+    padded.mkdir()
+    for name in ("data_0.gulp", "meta_0.gmeta"):
+        (padded / name.replace("_", "_0")).write_bytes((gulped / name).read_bytes())
+    arguments = command.format(padded, tmp_path / "out", gulped).split()
+    result = gulp2(*arguments, status=1)
+    assert "padded is no gulp directory" in result.stderr
+    assert "data_00.gulp and 1 other file are named almost" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_repair_says_which_files_it_left_behind_for_their_names(
+    gulp2, gulped, tmp_path
+):
+    (gulped / "data_1 (copy).gulp").write_bytes(b"x")
+    result = gulp2("repair", gulped, tmp_path / "out")
+    assert "data_1 (copy).gulp: left behind" in result.stdout

@@ -48,6 +48,8 @@ def test_files_are_paired_by_number_and_halves_are_told_apart(data, meta):
         "data_ 1.gulp",
         "Data_1.gulp",
         "old_data_1.gulp",
+        "DATA_1.GULP",
+        "data_1 (copy).gulp",
     ],
 )
 def test_a_name_that_is_almost_that_of_a_chunk_is_a_stray(name):
@@ -57,7 +59,16 @@ def test_a_name_that_is_almost_that_of_a_chunk_is_a_stray(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["data_0.gulp\n", "data_0.gulp.bak", "x", "", "data_0.gulp~", "meta_0"]
+    "name",
+    [
+        "data_0.gulp\n",
+        "data_0.gulp.bak",
+        "x",
+        "",
+        "data_0.gulp~",
+        "meta_0",
+        "._data_0.gulp",
+    ],
 )
 def test_other_names_have_nothing_to_do_with_chunks(name):
     assert list_chunks([name]) == list_chunks([])
