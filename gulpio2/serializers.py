@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.errors import GulpError
+from gulpio2.format.edits import renew_checks
 from gulpio2.format.gmeta import load_ordered_json
 from gulpio2.storage.local import LocalStore
 
@@ -51,8 +54,24 @@ class JSONSerializer(AbstractSerializer):
         return load_ordered_json(data, where=str(file_name))
 
     def dump(self, thing: Any, file_name: StrPath) -> None:
-        """Write JSON on one line, ASCII only."""
-        Path(file_name).write_text(json.dumps(thing), encoding="ascii")
+        """Write JSON on one line, ASCII only.
+
+        Where a map replaces a file, the checks of entries that were edited since that
+        was written are made anew, as by ``GulpChunk.open("ab")``, in memory too.
+        """
+        text = json.dumps(thing)
+        before = self._replaced(file_name)
+        if before is not None and renew_checks(thing, before):
+            text = json.dumps(thing)
+        Path(file_name).write_text(text, encoding="ascii")
+
+    def _replaced(self, file_name: StrPath) -> Mapping[str, Any] | None:
+        """Give the map that is there; None where there is none that can be read."""
+        try:
+            before = JSONSerializer.load(self, file_name)
+        except (GulpError, OSError):
+            return None
+        return before if isinstance(before, Mapping) else None
 
 
 class PickleSerializer(AbstractSerializer):

@@ -14,6 +14,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.entry import entry_check
 from gulpio2.sanity import check_directory
+from gulpio2.serializers import json_serializer
 from gulpio2.storage.index.entries import IndexRecord
 from tests.chunks import (
     JPEGS,
@@ -314,3 +315,80 @@ def test_damage_of_the_disk_stays_marked(folder, edit):
     item = "z" if "z" in chunk.meta_dict else "a"
     found = check_directory(folder).problems
     assert [(p.code, p.item) for p in found] == [("entry-check", item)]
+
+
+def resave(folder: Path, edit: Edit) -> None:
+    """Edit a map as programs do that know nothing of checks."""
+    path = folder / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    edit(entries)
+    path.write_text(json.dumps(entries, indent=2))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("edit", "pts"),
+    [
+        (lambda e: label(e, "a"), [0, 40, 80]),
+        (lambda e: rename(e, "a", "z"), [0, 40, 80]),
+        (lambda e: e["a"]["frame_info"].pop(), []),  # nobody knows any more which
+        (lambda e: e["a"]["frame_info"].extend(e["c"]["frame_info"]), []),
+    ],
+)
+def test_what_another_program_has_edited_counts_without_its_check(
+    folder, indexed, edit, pts
+):
+    resave(folder, edit)
+    assert not {"entry-check", "bad-extras"}.isdisjoint(problems(folder))
+    (chunk,) = GulpDirectory(folder, indexed=indexed).chunks()
+    before = {id_: chunk.read_jpegs(id_) for id_ in chunk.meta_dict}
+    for entry in chunk.meta_dict.values():
+        entry["gulp2"].pop("check")
+    with chunk.open("ab"):
+        pass
+    assert set(problems(folder)) <= LEFT | {"overlap"}
+    after = new_chunk(folder, verify=True)
+    assert {id_: after.read_jpegs(id_) for id_ in after.meta_dict} == before
+    item = after.item("z" if "z" in after.meta_dict else "a")
+    assert list(item.extras.pts) == pts
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("edit", "pts"),
+    [
+        (lambda e: label(e, "a"), [0, 40, 80]),
+        (lambda e: rename(e, "a", "z"), [0, 40, 80]),
+        (lambda e: e["a"]["frame_info"].pop(0), [40, 80]),
+    ],
+)
+def test_the_serializer_of_a_chunk_makes_the_checks_of_what_was_edited(
+    folder, indexed, edit, pts
+):
+    (chunk,) = GulpDirectory(folder, indexed=indexed).chunks()
+    edit(chunk.meta_dict)
+    chunk.serializer.dump(chunk.meta_dict, chunk.meta_file_path)
+    assert set(problems(folder)) <= LEFT
+    after = new_chunk(folder)
+    assert after.meta_dict == chunk.meta_dict
+    item = after.item("z" if "z" in after.meta_dict else "a")
+    assert list(item.extras.pts) == pts
+    with chunk.open("ab"):
+        chunk.append("d", {}, JPEGS[7:8])
+    assert set(problems(folder)) <= LEFT
+
+
+def test_the_serializer_leaves_damage_marked_and_other_files_as_they_are(folder):
+    path = folder / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"old"', b'"odd"', 1))
+    chunk = new_chunk(folder)
+    label(chunk.meta_dict, "b")
+    json_serializer.dump(chunk.meta_dict, folder / "copy.json")
+    assert (folder / "copy.json").read_text() == json.dumps(chunk.meta_dict)
+    json_serializer.dump(chunk.meta_dict, path)
+    found = check_directory(folder).problems
+    assert [(p.code, p.item) for p in found] == [("entry-check", "a")]
+    path.write_text("[]")
+    for thing in (chunk.meta_dict, [1], {"x": {"gulp2": 1}}):
+        json_serializer.dump(thing, path)
+        assert path.read_text() == json.dumps(thing)

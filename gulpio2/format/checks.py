@@ -225,8 +225,9 @@ def check_spans(
             Problem(
                 "data-too-long",
                 f"holds {size} bytes, of which the map knows {end}: an append was cut "
-                "short, or another file was put in its place. Frames that the map "
-                "knows are not concerned",
+                "short, a program has taken frames out of the map, or another file was "
+                "put in its place. Frames that the map knows are not concerned, and "
+                "`gulp2 repair` leaves the rest behind",
                 file,
                 offset=end,
             )
@@ -260,7 +261,11 @@ def _too_short(size: int, needed: int, file: str) -> Problem:
 
 
 def _unreferenced(start: int, stop: int, file: str) -> Problem:
-    text = f"{stop - start} bytes that belong to no frame of the map"
+    text = (
+        f"{stop - start} bytes that belong to no frame of the map: an append was cut "
+        "short, or a program has taken frames out of the map. Other frames are not "
+        "concerned, and `gulp2 repair` leaves such bytes behind"
+    )
     return Problem("unreferenced-bytes", text, file, offset=start)
 
 

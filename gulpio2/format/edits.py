@@ -32,7 +32,7 @@ from gulpio2.format.gmeta import validate_entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["Origins", "Snapshot", "check_ids", "take_in"]
+__all__ = ["Origins", "Snapshot", "check_ids", "renew_checks", "take_in"]
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -274,8 +274,9 @@ class Origins:
         -------
         dict or None
             Those that it has, where they fit or nobody has edited it: what was damaged
-            on the disk stays marked so. Else with a check of its own, and with the
-            checksums and times of its frames; None where these are not known.
+            on the disk stays marked so, until its check is taken out. Else with a check
+            of its own, and with the checksums and times of its frames; None where these
+            are not known.
         """
         extras: dict[str, Any] = entry[EXTRAS_KEY]
         fitting = checked_extras(id_, entry)
@@ -284,8 +285,13 @@ class Origins:
         origin = self._origin(id_, extras)
         if origin is not None:
             old_id, old = origin
-            if (old_id == id_ and _same(entry, old)) or not _is_sound(old_id, old):
+            if old_id == id_ and _same(entry, old):
                 return extras
+            if not _is_sound(old_id, old):
+                if "check" in extras or "check" not in old[EXTRAS_KEY]:
+                    return extras
+                # Taken out in memory: what the entry says is to count as it is.
+                return fitting if _has_form(entry) else None
         moved = None if origin is None else _moved_extras(entry, origin[1])
         if moved is None:
             return None
@@ -304,12 +310,46 @@ class Origins:
         return (id_, own) if EXTRAS_KEY in own else None
 
 
-def _is_sound(id_: str, entry: Mapping[str, Any]) -> bool:
+def renew_checks(meta_dict: Any, before: Mapping[str, Any]) -> bool:
+    """Make the checks of entries that were edited fit; say whether one did not.
+
+    Parameters
+    ----------
+    meta_dict : object
+        Nothing happens where it is no map.
+    before : mapping
+        The map that it is to replace.
+    """
+    if not isinstance(meta_dict, Mapping):
+        return False
+    known = {id_: entry for id_, entry in before.items() if not validate_entry(entry)}
+    origins = Origins(lambda: known)
+    has_changed = False
+    for id_, entry in meta_dict.items():
+        if not isinstance(entry, MutableMapping) or EXTRAS_KEY not in entry:
+            continue
+        if validate_entry({**entry}):
+            continue
+        extras = origins.fitting_extras(str(id_), entry)
+        if extras is None:
+            del entry[EXTRAS_KEY]
+            has_changed = True
+        elif extras is not entry[EXTRAS_KEY]:
+            entry[EXTRAS_KEY] = extras
+            has_changed = True
+    return has_changed
+
+
+def _has_form(entry: Mapping[str, Any]) -> bool:
     try:
         load_extras(entry, where="")
     except MetaFileError:
         return False
-    return covered_part(id_, entry) is not None
+    return True
+
+
+def _is_sound(id_: str, entry: Mapping[str, Any]) -> bool:
+    return _has_form(entry) and covered_part(id_, entry) is not None
 
 
 def _moved_extras(

@@ -141,7 +141,7 @@ def _check_bytes(data: bytes, pairs: list[tuple[str, Any]], file: str) -> list[P
     offset = next((at for at, (one, two) in both if one != two), shorter)
     text = (
         "is not written as its content has to be written: a byte has changed, or "
-        "another program has edited the file"
+        "another program has edited the file. Open the chunk with 'ab' to write it anew"
     )
     return [Problem("map-not-canonical", text, file, offset=offset)]
 
@@ -190,7 +190,9 @@ def _check_extras(
         report(
             "entry-check",
             "its check is not that of its content: something of the entry has changed "
-            f"since it was written{AGAIN}",
+            "since it was written. Where another program was to change it, take "
+            "'check' out of its 'gulp2' in memory, and open the chunk with 'ab' to "
+            f"write the map; else it is damaged{AGAIN}",
         )
     return [int(crc32) for crc32 in decoded.crc32]
 
