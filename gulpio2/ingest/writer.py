@@ -63,7 +63,9 @@ class ChunkWriter:
                         "own"
                     )
                 output_chunk.append(placed.id_, placed.meta, placed.frames)
-                if not output_chunk.meta_dict[str(placed.id_)]["frame_info"]:
+                # A subclass of the client's may store it under another id.
+                entry = output_chunk.meta_dict.get(str(placed.id_))
+                if entry is not None and not entry["frame_info"]:
                     del output_chunk.meta_dict[str(placed.id_)]
                     print(  # noqa: T201  # contract of 0.0.4
                         f"Failed to write video with id: {placed.id_}; no frames"

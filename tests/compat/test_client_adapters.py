@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,3 +135,22 @@ def test_an_item_without_frames_is_printed_as_the_original_prints_it(
     assert expected in capsys.readouterr().out
     assert (tmp_path / "meta_0.gmeta").read_bytes() == b"{}"
     assert (tmp_path / "data_0.gulp").read_bytes() == b""
+
+
+class RenamingChunk(GulpChunk):
+    """A chunk of the client's, which puts something before every id."""
+
+    def append(self, id_: Any, meta_data: Any, frames: Any) -> None:
+        """Store under another id."""
+        super().append(f"flow/{id_}", meta_data, frames)
+
+
+def test_a_chunk_class_of_the_client_may_store_other_ids(
+    client_code: ModuleType, tmp_path: Path, grey: Any
+) -> None:
+    from gulpio2 import ChunkWriter
+
+    adapter = client_code.ArrayAdapter([("a", {}, [grey()]), ("b", {}, [grey(2)])])
+    chunk = RenamingChunk(str(tmp_path / "data_0.gulp"), str(tmp_path / "meta_0.gmeta"))
+    ChunkWriter(adapter).write_chunk(chunk, slice(0, 2))
+    assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["flow/a", "flow/b"]
