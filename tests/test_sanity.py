@@ -367,3 +367,21 @@ def test_what_is_found_in_a_chunk_that_goes_on_changing_is_told_as_such(
     assert {problem.code for problem in report.problems} == {"data-too-long"}
     assert [note.code for note in report.notes] == ["changing"]
     assert report.items == 3
+
+
+def test_a_chunk_of_which_nothing_is_left_is_noted_where_no_manifest_tells_of_it(
+    folder,
+):
+    for name in ("data_0.gulp", "meta_0.gmeta"):
+        (folder / name).unlink()
+    report = check_directory(folder)
+    assert [problem.code for problem in report.problems] == ["missing-chunk"]
+    assert report.notes == []
+    (folder / "gulp.json").unlink()
+    report = check_directory(folder)
+    assert report.ok
+    assert [str(note) for note in report.notes] == [
+        "this directory: there is no chunk 0, and there are later ones: was it removed "
+        "or renamed, or not copied? Writers number chunks from 0 without gaps "
+        "[number-gap]"
+    ]

@@ -34,6 +34,7 @@ __all__ = [
     "check_names",
     "check_spans",
     "check_tail",
+    "note_gaps",
     "undecodable",
 ]
 
@@ -46,6 +47,8 @@ AGAIN = ". `gulp2 delete` the item and ingest it again"
 
 # Problems of one kind that the spans of a file may have before they are counted only.
 _MOST = 500
+# Gaps between the numbers of chunks that are listed.
+_MOST_GAPS = 20
 
 
 class Record(NamedTuple):
@@ -130,6 +133,32 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
             Problem("no-chunks", "holds no complete chunk: nothing can be read", ".")
         )
     return listing, problems
+
+
+def note_gaps(numbers: Iterable[int]) -> list[Problem]:
+    """Note which numbers of chunks are left out, as nothing else may tell of them.
+
+    Parameters
+    ----------
+    numbers : iterable of int
+        Those of which there is a file.
+    """
+    gaps = []
+    expected = 0
+    for number in sorted(numbers):
+        if number > expected:
+            last = number - 1
+            gaps.append(f"{expected} to {last}" if last > expected else f"{last}")
+        expected = number + 1
+    if not gaps:
+        return []
+    more = f" and {len(gaps) - _MOST_GAPS} more gaps" if len(gaps) > _MOST_GAPS else ""
+    text = (
+        f"there is no chunk {', '.join(gaps[:_MOST_GAPS])}{more}, and there are later "
+        "ones: was it removed or renamed, or not copied? Writers number chunks from 0 "
+        "without gaps"
+    )
+    return [Problem("number-gap", text, ".")]
 
 
 def check_ids(ids_by_chunk: Mapping[int, Sequence[str]]) -> list[Problem]:

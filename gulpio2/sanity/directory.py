@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError, StorageError
-from gulpio2.format.checks import Problem, check_ids, check_names
+from gulpio2.format.checks import Problem, check_ids, check_names, note_gaps
 from gulpio2.format.layout import (
     FAILURES_NAME,
     INDEX_NAME,
@@ -30,6 +30,7 @@ from gulpio2.format.map_checks import (
 from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.format.scan import UnusualMapError
+from gulpio2.format.wording import counted
 from gulpio2.removal import read_removals
 from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
@@ -134,6 +135,9 @@ class _DirectoryCheck:
             self.findings.add(
                 check_manifest(data, numbers, there, is_unfinished=unfinished)
             )
+        problems = self.findings.report.problems
+        if not any(problem.code == "missing-chunk" for problem in problems):
+            self.findings.add([], note_gaps(numbers))
         if labels is not None:
             self.findings.add(check_labels(labels))
         if failures is not None:
@@ -192,9 +196,10 @@ class _DirectoryCheck:
 
         try:
             if stale := index_state(self.store.folder).stale:
+                others = len(stale) - 1
                 note(
                     f"was made before {stale[0]}"
-                    + (f" and {len(stale) - 1} other maps" if len(stale) > 1 else "")
+                    + (f" and {counted(others, 'other map')}" if others else "")
                     + " took its present form; readers do without those rows. `gulp2 "
                     "index` brings it up to date"
                 )

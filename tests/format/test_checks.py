@@ -19,6 +19,7 @@ from gulpio2.format.checks import (
     check_names,
     check_spans,
     check_tail,
+    note_gaps,
     undecodable,
 )
 from gulpio2.format.problems import Tally, runs_of_frames
@@ -189,6 +190,22 @@ def test_a_folder_without_a_chunk_is_a_problem(names):
     assert str(problem) == (
         "this directory: holds no complete chunk: nothing can be read [no-chunks]"
     )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "gaps"),
+    [
+        ([], None),
+        ([0, 1, 2], None),
+        ([0, 2], "no chunk 1, and"),
+        ([9, 3, 2, 6, 10**12], "no chunk 0 to 1, 4 to 5, 7 to 8, 10 to 999999999999, "),
+        (range(1, 60, 2), "34, 36, 38 and 10 more gaps, and"),
+    ],
+)
+def test_numbers_that_are_left_out_are_noted(numbers, gaps):
+    notes = note_gaps(numbers)
+    assert [note.code for note in notes] == (["number-gap"] if gaps else [])
+    assert not gaps or gaps in notes[0].message
 
 
 def test_an_id_in_two_chunks_is_named_once_per_further_chunk():
