@@ -15,7 +15,7 @@ import numpy as np
 
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
-from gulpio2.storage.handles import letting_go, open_descriptor
+from gulpio2.storage.handles import letting_go, open_descriptor, open_regular
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
     Columns,
@@ -214,12 +214,20 @@ def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
     A map that was written just now is read once the clock has moved on: one that
     replaces it later could have the same time, and, if it has the same size, pass for
     the one that was read.
+
+    Raises
+    ------
+    StorageError
+        It cannot be read, or is no file.
     """
     path = os.path.join(folder, meta_name(number))  # noqa: PTH118
-    _wait_for_the_clock(os.stat(path).st_mtime_ns)  # noqa: PTH116  # a tenth of Path's time
-    with open(path, "rb", opener=open_descriptor) as file:
-        state = os.fstat(file.fileno())
-        data = file.read()
+    try:
+        _wait_for_the_clock(os.stat(path).st_mtime_ns)  # noqa: PTH116  # a tenth of Path's time
+        with os.fdopen(open_regular(path), "rb") as file:
+            state = os.fstat(file.fileno())
+            data = file.read()
+    except OSError as cause:
+        raise refused(cause, "read", path) from cause
     return data, [number, state.st_size, state.st_mtime_ns, crc32_of(data)]
 
 

@@ -35,6 +35,7 @@ import numpy as np
 from gulpio2._optional import require
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, partial_name
+from gulpio2.storage.handles import open_regular
 from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.arrow_file import read_layout
 from gulpio2.storage.index.columns import (
@@ -282,10 +283,13 @@ def map_index(path: str) -> IndexContent:
     """
     if sys.byteorder != "little":
         raise ValueError("the file is little-endian")
-    with open(path, "rb") as file:  # noqa: PTH123  # a tenth of Path's time
-        if os.fstat(file.fileno()).st_size == 0:
+    fd = open_regular(path)
+    try:
+        if os.fstat(fd).st_size == 0:
             raise ValueError("empty")
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+    finally:
+        os.close(fd)
     if hasattr(mmap, "MADV_RANDOM"):
         # Else megabytes are read ahead of each number that is looked at, and mapped.
         mapped.madvise(mmap.MADV_RANDOM)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.errors import StorageError
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
@@ -235,3 +236,24 @@ def change_item(folder: Path, number: int) -> None:
     with chunk.open("ab"):
         (id_,) = chunk.meta_dict
         chunk.append(id_, {}, make_frames(1))
+
+
+def open_indexed(folder: Path) -> None:
+    """Open by the index, as a large directory is opened by default."""
+    GulpDirectory(folder, indexed=True)
+
+
+@pytest.mark.parametrize("look", [build_index, open_indexed])
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_map_that_is_no_file_is_an_error_of_this_package(folder, look, make):
+    (folder / "meta_1.gmeta").unlink()
+    make(folder / "meta_1.gmeta")
+    with pytest.raises(StorageError, match=r"cannot read .*meta_1\.gmeta: not a reg"):
+        look(folder)
+
+
+def test_a_pipe_in_the_place_of_the_index_is_not_waited_for(folder, caplog):
+    os.mkfifo(folder / "index.arrow")
+    assert len(GulpDirectory(folder, indexed=True)) == 5
+    assert "index.arrow cannot be used and is built anew" in caplog.text
+    assert check_index(folder) == []
