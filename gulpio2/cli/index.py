@@ -76,7 +76,8 @@ def _build(directory: Path, *, as_json: bool) -> None:
             summary = build_index(directory, thorough=True, progress=bar)
         except UnusualMapError as cause:
             raise FormatError(
-                f"{cause}. Such a directory can be opened, but has no index"
+                f"{cause}. Such a directory can be opened, but has no index. Opening "
+                "the chunk with GulpChunk.open('ab') writes its map in the usual form"
             ) from cause
     if summary is None:
         with open_gulp_directory(directory):

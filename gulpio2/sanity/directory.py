@@ -195,14 +195,20 @@ class _DirectoryCheck:
             self.findings.add([], [Problem("stale-index", text, INDEX_NAME)])
 
         try:
-            if stale := index_state(self.store.folder).stale:
-                others = len(stale) - 1
+            stale = index_state(self.store.folder).stale
+            there = set(self.store.names())
+            if gone := [name for name in stale if name not in there]:
                 note(
-                    f"was made before {stale[0]}"
-                    + (f" and {counted(others, 'other map')}" if others else "")
-                    + " took its present form; readers do without those rows. `gulp2 "
-                    "index` brings it up to date"
+                    f"tells of {_and_others(gone)}, no longer there: were the chunks "
+                    "removed or renamed, or were they not copied? If all is there that "
+                    "should be, `gulp2 index` brings it up to date"
                 )
+            if changed := [name for name in stale if name in there]:
+                note(
+                    f"was made before {_and_others(changed)} took its present form; "
+                    "readers do without those rows. `gulp2 index` brings it up to date"
+                )
+            if stale:
                 return
             faults = check_index(self.store.folder)
         except ImportError as cause:
@@ -312,3 +318,8 @@ class _DirectoryCheck:
 
 def _span(record: Record) -> tuple[int, int]:
     return record.loc, record.loc + record.length
+
+
+def _and_others(names: list[str]) -> str:
+    others = len(names) - 1
+    return names[0] + (f" and {counted(others, 'other map')}" if others else "")

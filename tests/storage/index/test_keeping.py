@@ -14,6 +14,7 @@ from gulpio2.errors import StorageError
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
+from gulpio2.sanity import check_directory
 from gulpio2.storage.index import keeping, opening
 from gulpio2.storage.index.keeping import (
     build_index,
@@ -257,3 +258,16 @@ def test_a_pipe_in_the_place_of_the_index_is_not_waited_for(folder, caplog):
     assert len(GulpDirectory(folder, indexed=True)) == 5
     assert "index.arrow cannot be used and is built anew" in caplog.text
     assert check_index(folder) == []
+
+
+def test_the_check_tells_maps_that_are_gone_from_those_that_changed(folder):
+    build_index(folder)
+    with GulpDirectory(folder).chunk_objs_lookup[0].open("ab"):
+        pass
+    for number in (1, 2):
+        (folder / f"data_{number}.gulp").unlink()
+        (folder / f"meta_{number}.gmeta").unlink()
+    notes = check_directory(folder, deep=True).notes
+    gone, changed = (note for note in notes if note.code == "stale-index")
+    assert "tells of meta_1.gmeta and 1 other map, no longer there" in gone.message
+    assert "was made before meta_0.gmeta took" in changed.message
