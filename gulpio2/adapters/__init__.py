@@ -32,6 +32,7 @@ from gulpio2.adapters.twentybn import (
     Custom20BNJsonVideoAdapter,
 )
 from gulpio2.adapters.videos import VideoFolderAdapter
+from gulpio2.errors import ImageNotFoundError
 
 if TYPE_CHECKING:
     from gulpio2.media.images import ImageFrames
@@ -62,11 +63,21 @@ __all__ = [
 _LATER = {
     "ImageFrames": "gulpio2.media.images",
     "VideoFrames": "gulpio2.media.video",
+    # What adapters are written with: programs took it from here as well as from utils.
+    "burst_video_into_frames": "gulpio2.media.bursting",
+    "find_images_in_folder": "gulpio2.media.folders",
+    "get_single_video_path": "gulpio2.media.folders",
+    "remove_entries_with_duplicate_ids": "gulpio2.adapters.duplicates",
+    "resize_by_short_edge": "gulpio2.media.resize",
+    "resize_images": "gulpio2.media.resize",
+    "temp_dir_for_bursting": "gulpio2.media.bursting",
 }
+
+ImageNotFound = ImageNotFoundError  # name of 0.0.4
 
 
 def __getattr__(name: str) -> Any:
-    """Load the frame sources when they are first asked for."""
+    """Load the frame sources, and names of 0.0.4, when they are first asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LATER[name]), name)

@@ -203,6 +203,26 @@ def test_a_name_that_upstream_patches_exists(target: str) -> None:
         assert getattr(importlib.import_module(module), name) is patched
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ImageNotFound",
+        "burst_video_into_frames",
+        "find_images_in_folder",
+        "get_single_video_path",
+        "remove_entries_with_duplicate_ids",
+        "resize_by_short_edge",
+        "resize_images",
+        "temp_dir_for_bursting",
+    ],
+)
+def test_what_adapters_are_written_with_is_importable_from_their_module(
+    name: str,
+) -> None:
+    adapters = importlib.import_module("gulpio2.adapters")
+    assert getattr(adapters, name) is getattr(utils, name)
+
+
 def test_ffmpeg_is_looked_for_through_os_system() -> None:
     for status, answer in ((0, True), (1, False)):
         with mock.patch("os.system", return_value=status) as system:
