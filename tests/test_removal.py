@@ -473,3 +473,21 @@ def test_a_damaged_note_of_deleted_items_does_not_stop_a_writer(tmp_path):
     with chunk.open("wb"):
         chunk.append("new", {}, make_frames(2))
     assert (tmp_path / "deleted.json").read_bytes() == b"no JSON"
+
+
+def test_files_that_an_editor_has_given_another_form_are_used_as_they_are(tmp_path):
+    folder = tmp_path / "out"
+    GulpIngestor(FrameAdapter(num_items=4), folder, 2, 1).run()
+    delete_items(folder, ["item1"])
+    for name in ("gulp.json", "deleted.json"):
+        path = folder / name
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    with GulpDirectory(folder) as directory:
+        assert len(directory.manifest.runs) == 1
+    found = check_directory(folder, deep=True).problems
+    assert [problem.code for problem in found] == ["bad-removals", "bad-manifest"]
+    delete_items(folder, ["item2"])
+    compact_directory(folder)
+    GulpIngestor(FrameAdapter(num_items=6), folder, 2, 1, on_duplicate="skip").run()
+    assert check_directory(folder, deep=True).problems == []
+    assert len(GulpDirectory(folder).manifest.runs) == 2

@@ -66,6 +66,13 @@ def add(name: str, data: bytes) -> Damage:
     )
 
 
+def swap(name: str, old: bytes, new: bytes) -> Damage:
+    """Change bytes of a file, in one place."""
+    return lambda folder: (folder / name).write_bytes(
+        (folder / name).read_bytes().replace(old, new, 1)
+    )
+
+
 def cut(name: str, num_bytes: int) -> Damage:
     """Cut bytes off the end of a file."""
     return lambda folder: os.truncate(
@@ -265,8 +272,10 @@ ORDINARY: list[tuple[str, Damage, list[tuple[str, str, Any, Any, str]]]] = [
     ("a frame without an end", in_frame(2, "end", b"\0\0"), [
         ("not-jpeg", DATA, "item1", 2, "it ends with 00 00 and not with ff d9")]),
     # the files beside
-    ("a changed manifest", add("gulp.json", b" "), [
+    ("a changed manifest", swap("gulp.json", b'"adapter"', b'"adaptor"'), [
         ("bad-manifest", "gulp.json", None, None, "does not fit its check")]),
+    ("a manifest of another form", add("gulp.json", b" "), [
+        ("bad-manifest", "gulp.json", None, None, "its form is not")]),
     ("labels with one index", put("label2idx.json", b'{"a": 0, "b": 0}'), [
         ("bad-labels", "label2idx.json", None, None, "both have index 0")]),
     ("failures that are none", put("failures.jsonl", b"{\n"), [

@@ -1,7 +1,7 @@
 """Small JSON files that carry their own check.
 
-Indented JSON whose last key, ``check``, is the CRC-32 of the rest. The bytes must also
-be exactly what would be written, so that any changed byte is found.
+Indented JSON whose last key, ``check``, is the CRC-32 of the rest. It is read in any
+form that an editor may have given it; `has_own_form` finds any changed byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from gulpio2.format.gmeta import load_ordered_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["dump_checked", "load_checked"]
+__all__ = ["OTHER_FORM", "dump_checked", "has_own_form", "load_checked"]
+
+OTHER_FORM = (
+    "its content is what was written, and its form is not, as after an editor or a "
+    "conversion of line ends. Readers take it as it is, and whoever writes it next "
+    "puts it right"
+)
+"""What the check says of a file that is read, and not of its own form."""
 
 
 def dump_checked(body: Mapping[str, Any]) -> bytes:
@@ -44,18 +51,26 @@ def load_checked(data: bytes, *, where: str, advice: str) -> dict[str, Any]:
     Raises
     ------
     MetaFileError
-        Any byte is not as it was written.
+        Anything of its content is not as it was written.
     """
     value = load_ordered_json(data, where=where)
     if not isinstance(value, dict):
         raise MetaFileError(f"{where}: holds no JSON object. {advice}")
     body = {key: item for key, item in value.items() if key != "check"}
-    if value.get("check") != _check(body) or data != _dump(value):
+    if value.get("check") != _check(body):
         raise MetaFileError(
             f"{where}: the content does not fit its check: it was damaged or edited. "
             f"{advice}"
         )
     return body
+
+
+def has_own_form(data: bytes) -> bool:
+    """Tell whether a file that `load_checked` reads has the bytes that were written."""
+    try:
+        return data == _dump(load_ordered_json(data, where=""))
+    except MetaFileError:  # it was changed just now
+        return False
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError, UnknownVersionError
+from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import AGAIN, Problem, Record
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import load_pairs, validate_entry
@@ -239,10 +240,13 @@ def check_manifest(
         if isinstance(cause, UnknownVersionError):
             return [Problem("unknown-version", message, MANIFEST_NAME)]
         return [Problem("bad-manifest", message, MANIFEST_NAME)]
+    problems = []
+    if not has_own_form(data):
+        problems.append(Problem("bad-manifest", OTHER_FORM, MANIFEST_NAME))
     written = {number for run in manifest.runs for number in run.chunks}
     # GulpIO2 0.0.4 adds chunks and labels, and tells the manifest of neither.
     foreign = set() if written.issuperset(chunks) else {LABELS_NAME} & {*(files or ())}
-    changed = [
+    problems += [
         Problem(
             "changed-file",
             _CHANGED_UNFINISHED if is_unfinished else _CHANGED,
@@ -253,7 +257,7 @@ def check_manifest(
         and name not in foreign
         and (name not in files or file_check(files[name]) != crc32)
     ]
-    return changed + [
+    return problems + [
         Problem(
             "missing-chunk",
             "was written by a run that the manifest tells of, and neither of its "

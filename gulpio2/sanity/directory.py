@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import Problem, check_ids, check_names, note_gaps
 from gulpio2.format.layout import (
     FAILURES_NAME,
@@ -120,6 +121,11 @@ class _DirectoryCheck:
         except (MetaFileError, OSError) as cause:
             problem = Problem("bad-removals", str(cause), REMOVALS_NAME)
             self.findings.add([problem])
+        else:
+            data = self._read(REMOVALS_NAME)
+            if data is not None and not has_own_form(data):
+                problem = Problem("bad-removals", OTHER_FORM, REMOVALS_NAME)
+                self.findings.add([problem])
         ids_by_chunk: dict[int, list[str]] = {}
         for number in sorted((*listing.chunks, *listing.meta_only)):
             ids_by_chunk[number] = self._check_chunk(

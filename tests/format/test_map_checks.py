@@ -410,3 +410,10 @@ def test_labels_of_a_directory_that_another_program_extended_may_change(
     assert [p.code for p in found] == ["changed-file"] * is_told
     missing = check_manifest(manifest, chunks, {})
     assert [p.code for p in missing] == ["changed-file"]
+
+
+def test_a_manifest_in_another_form_is_told_and_what_it_says_is_checked():
+    for data in (MANIFEST.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + MANIFEST):
+        form, missing = check_manifest(data, {0, 2})
+        assert (form.code, missing.code) == ("bad-manifest", "missing-chunk")
+        assert form.message.startswith("its content is what was written, and its form")
