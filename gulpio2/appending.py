@@ -23,7 +23,12 @@ from gulpio2.format.entry import (
     checked_extras,
     seal_entry,
 )
-from gulpio2.format.gmeta import dump_gmeta, join_gmeta, validate_entry
+from gulpio2.format.gmeta import (
+    dump_gmeta,
+    is_no_metadata,
+    join_gmeta,
+    validate_entry,
+)
 from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import FrameInfo, record_of
 from gulpio2.types import StoredFrame
@@ -363,7 +368,7 @@ class ChunkAppender:
         plain = {**entry}
         if self.dump is None:
             plain["meta_data"] = [
-                {} if meta is None else plain_metadata(meta, what)
+                {} if is_no_metadata(meta) else plain_metadata(meta, what)
                 for meta in entry["meta_data"]
             ]
         if id_ not in self._growth:

@@ -317,6 +317,26 @@ def test_damage_of_the_disk_stays_marked(folder, edit):
     assert [(p.code, p.item) for p in found] == [("entry-check", item)]
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("nothing", [None, [], ""])
+def test_what_0_0_4_wrote_for_no_metadata_is_an_empty_dict(folder, indexed, nothing):
+    def edit(entries):
+        for entry in entries.values():
+            del entry["gulp2"]
+        entries["b"]["meta_data"] = [nothing]
+
+    resave(folder, edit)
+    assert problems(folder) == []
+    directory = GulpDirectory(folder, indexed=indexed)
+    assert directory["b"][1] == directory.item("b").meta == {}
+    assert list(directory.query("label == 'old'").merged_meta_dict) == ["a"]
+    (chunk,) = directory.chunks()
+    with chunk.open("ab"):
+        chunk.append("b", {"n": 1}, JPEGS[6:7])
+    assert entry_of(folder, "b")["meta_data"] == [{}, {"n": 1}]
+    assert problems(folder) == []
+
+
 def resave(folder: Path, edit: Edit) -> None:
     """Edit a map as programs do that know nothing of checks."""
     path = folder / "meta_0.gmeta"

@@ -13,6 +13,7 @@ from gulpio2.errors import MetaFileError, with_article
 __all__ = [
     "dump_gmeta",
     "dump_text",
+    "is_no_metadata",
     "join_gmeta",
     "load_gmeta",
     "load_ordered_json",
@@ -135,6 +136,17 @@ def load_gmeta(data: bytes, *, where: str) -> OrderedDict[str, Any]:
     return value
 
 
+def is_no_metadata(meta: Any) -> bool:
+    """Tell what 0.0.4 stores, and reads as an empty dict, where it is given nothing.
+
+    Examples
+    --------
+    >>> [is_no_metadata(meta) for meta in (None, [], "", {}, 0, ["a"])]
+    [True, True, True, False, False, False]
+    """
+    return meta is None or (isinstance(meta, (list, str)) and not meta)
+
+
 def validate_entry(entry: Any) -> str | None:
     """Say what is wrong with an entry, or None.
 
@@ -161,7 +173,7 @@ def validate_entry(entry: Any) -> str | None:
             return f"{info!r} is no [loc, pad, length] (at `$.frame_info[{index}]`)"
     metas = entry.get("meta_data")
     if not isinstance(metas, list) or not all(
-        meta is None or isinstance(meta, Mapping) for meta in metas
+        isinstance(meta, Mapping) or is_no_metadata(meta) for meta in metas
     ):
         return "has no list of objects (at `$.meta_data`)"
     extras = entry.get("gulp2", {})
