@@ -122,7 +122,9 @@ class LocalWriter:
             self._position = self._begun = os.lseek(self._fd, 0, os.SEEK_END)
         except OSError as cause:
             self._drop()
-            raise refused(cause, "open for writing", path, writing=True) from cause
+            raise refused(
+                cause, "open for writing", path, writing=True, extending=extend
+            ) from cause
         if not is_locked:
             self._drop()
             raise LockedError(

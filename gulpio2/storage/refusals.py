@@ -31,10 +31,20 @@ _WRITING = {
     errno.EFBIG: "No file may be so large there: write smaller chunks",
     errno.EEXIST: "A file has this name: give another",
 }
+_EXTENDING = {
+    **_WRITING,
+    errno.EACCES: "Make the file writable for you (chmod), or ask its owner to",
+    errno.EPERM: "The file itself may not be changed (lsattr): ask its owner",
+}
 
 
 def refused(
-    cause: OSError, what: str, path: StrPath, *, writing: bool = False
+    cause: OSError,
+    what: str,
+    path: StrPath,
+    *,
+    writing: bool = False,
+    extending: bool = False,
 ) -> StorageError:
     """Make the error that says what could not be done, where, and what to do.
 
@@ -48,6 +58,8 @@ def refused(
         With what.
     writing : bool, keyword-only
         It was to be written to.
+    extending : bool, keyword-only
+        As `writing`, and it was there: its own permissions count, not the folder's.
 
     Examples
     --------
@@ -55,8 +67,8 @@ def refused(
     cannot read a: Permission denied. Make it readable for you (chmod), or ask its \
 owner to
     """
-    error = cannot(cause, what, path, writing=writing)
-    if not writing:
+    error = cannot(cause, what, path, writing=writing, extending=extending)
+    if not (writing or extending):
         return error
     return StorageError(
         cause.errno, f"{error.strerror}. What was committed before is intact"
@@ -64,9 +76,15 @@ owner to
 
 
 def cannot(
-    cause: OSError, what: str, path: StrPath, *, writing: bool = False
+    cause: OSError,
+    what: str,
+    path: StrPath,
+    *,
+    writing: bool = False,
+    extending: bool = False,
 ) -> StorageError:
     """As `refused`, where nothing is committed: for files beside a directory."""
-    advice = (_WRITING if writing else _READING).get(cause.errno or 0)
+    known = _EXTENDING if extending else _WRITING if writing else _READING
+    advice = known.get(cause.errno or 0)
     said = [f"cannot {what} {os.fspath(path)}: {cause.strerror or cause}"]
     return StorageError(cause.errno, ". ".join(said + ([advice] if advice else [])))

@@ -187,6 +187,24 @@ def test_what_cannot_be_read_is_said_with_what_to_do(store, monkeypatch):
     assert "committed" not in str(caught.value)  # nothing was being written
 
 
+@pytest.mark.parametrize(
+    ("begin", "advice"),
+    [
+        (lambda store: store.extend("a"), "Make the file writable for you"),
+        (lambda store: store.create("b"), "Make the folder writable for you"),
+    ],
+)
+def test_what_may_not_be_written_to_is_said_of_the_file_or_the_folder(
+    store, monkeypatch, begin, advice
+):
+    make(store, a=b"1")
+    fail_at(monkeypatch, "open", errno.EACCES)
+    with pytest.raises(StorageError, match="Permission denied") as caught:
+        begin(store)
+    assert advice in str(caught.value)
+    assert "What was committed before is intact" in str(caught.value)
+
+
 def test_a_rename_replaces_what_had_the_name(store):
     make(store, a=b"new", b=b"old")
     store.rename("a", "b")
