@@ -48,6 +48,9 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
     Metadata is the whole record. Videos come in the order of their names.
     """
 
+    # Of a subclass with a constructor of its own, as written for 0.0.4.
+    frame_rate: FrameRate | None = None
+
     def __init__(
         self,
         json_file: StrPath,
@@ -117,7 +120,8 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
                 f"{sorted(map(str, phases))}. Choose one of them."
             )
         try:
-            names = sorted(entry.name for entry in os.scandir(self.folder))
+            entries = os.scandir(self.folder)
+            names = sorted(entry.name for entry in entries if not entry.is_dir())
         except OSError as cause:
             raise unreadable(
                 cause,
@@ -137,10 +141,11 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         Parameters
         ----------
         vid_file : str or path object
-            The file.
+            Its name in the folder, as it is in ``vid_storage``; or an absolute path.
         """
+        path = Path(self.folder, vid_file)
         return video_frames(
-            vid_file, frame_rate=self.frame_rate, frame_size=self.frame_size
+            path, frame_rate=self.frame_rate, frame_size=self.frame_size
         )
 
     def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
@@ -148,7 +153,7 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         for name in self.vid_storage[slice_element or slice(None)]:
             yield {
                 "meta": dict(self.json_storage[_id_of(name)]),
-                "frames": self.get_bursted_frames(Path(self.folder, name)),
+                "frames": self.get_bursted_frames(name),
                 "id": _id_of(name),
             }
 

@@ -59,6 +59,11 @@ class KineticsAdapter(AbstractDatasetAdapter):
     Metadata is the record. Clips come in the order of their paths.
     """
 
+    # Of a subclass with a constructor of its own, as written for 0.0.4.
+    frame_rate: FrameRate | None = None
+    id_rule: ClipIdRule = "video"
+    skip_unlisted = False
+
     def __init__(
         self,
         json_file: StrPath,

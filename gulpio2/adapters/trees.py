@@ -48,6 +48,8 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
     # Lower-case endings of files of the kind: of those that are there and not taken, a
     # warning tells.
     known_endings: ClassVar[frozenset[str]] = frozenset()
+    # Of a subclass with a constructor of its own, as written for 0.0.4.
+    id_rule: NameRule = "label-name"
 
     def __init__(
         self,

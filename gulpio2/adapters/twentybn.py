@@ -43,8 +43,11 @@ class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):
     all_meta: list[Meta]
     folder: StrPath
     output_folder: StrPath
-    # Key of the label in the rows.
-    _label_key = "label"
+
+    @property
+    def _label_key(self) -> str:
+        """Key of the label in the rows."""
+        return "label"
 
     def _set_rows(self, table: StrPath, rows: list[Meta]) -> None:
         """Take the rows of a table and number their labels."""
@@ -165,7 +168,7 @@ class Custom20BNJsonVideoAdapter(_LabelledRows):
         remove_duplicate_ids: bool = False,
     ) -> None:
         self.json_file = json_file
-        self.label_name = self._label_key = label_name
+        self.label_name = label_name
         self.output_folder = output_folder
         self.folder = folder
         self.frame_size = int(frame_size)
@@ -185,6 +188,10 @@ class Custom20BNJsonVideoAdapter(_LabelledRows):
             raise SourceFormatError(f"{name!r} is not a list of objects, one an item.")
         self._set_rows(json_file, rows)
         self._finish(shuffle, remove_duplicate_ids)
+
+    @property
+    def _label_key(self) -> str:
+        return self.label_name
 
     def read_json(self, json_file: StrPath) -> Any:
         """Read a ``.json`` file.

@@ -46,6 +46,8 @@ class VideoFolderAdapter(FolderTreeAdapter):
     """
 
     known_endings = frozenset(f".{ending}" for ending in VIDEO_FORMATS)
+    # Of a subclass with a constructor of its own, as written for 0.0.4.
+    frame_rate: FrameRate | None = None
 
     def __init__(
         self,
