@@ -236,7 +236,7 @@ class LabelFileMixin:
         """Tell whether the output folder has a label file already."""
         return (
             self.output_folder is not None
-            and (Path(self.output_folder) / LABELS_NAME).is_file()
+            and (Path(self.output_folder) / LABELS_NAME).exists()
         )
 
     def read_label2idx(self) -> dict[str, int]:
@@ -265,7 +265,8 @@ class LabelFileMixin:
 
     def _number_rows(self, label_name: str) -> dict[str, int]:
         labels = (row[label_name] for row in self.data)
-        return number_labels(labels, self.read_label2idx())
+        exists = self.check_if_label2idx_exists()
+        return number_labels(labels, self.read_label2idx() if exists else {})
 
 
 class FolderLabelMixin(LabelFileMixin):

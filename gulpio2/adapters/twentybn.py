@@ -310,7 +310,11 @@ class Custom20BNCsvWebmAdapter(_LabelledRows):
         return path
 
     def _source(self, id_: object) -> str:
-        return str(Path(self.folder, f"{id_}.webm"))
+        find = type(self).get_single_video_file_path
+        if find is Custom20BNCsvWebmAdapter.get_single_video_file_path:
+            # That there is none is said when it is opened.
+            return str(Path(self.folder, f"{id_}.webm"))
+        return self.get_single_video_file_path(str(Path(self.folder, str(id_))))
 
     def _frames(self, path: str) -> Any:
         return video_frames(

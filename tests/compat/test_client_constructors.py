@@ -1,4 +1,4 @@
-"""Subclasses of the adapters with constructors of their own, as written for 0.0.4.
+"""Subclasses of the adapters with constructors and hooks, as written for 0.0.4.
 
 The classes of 0.0.4 had no hooks, so programs copied a constructor and changed a line.
 What the adapters have got since then must have a value without it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import (
     ActivitynetAdapter,
+    Custom20BNCsvWebmAdapter,
     Custom20BNJsonVideoAdapter,
     KineticsAdapter,
     VideoFolderAdapter,
@@ -23,7 +25,6 @@ from gulpio2.adapters import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 class Templates(Custom20BNJsonVideoAdapter):
@@ -83,6 +84,19 @@ class Folders(VideoFolderAdapter):
         self.all_meta = self.get_meta()
 
 
+class OtherNames(Custom20BNCsvWebmAdapter):
+    """Videos of another ending, and labels that begin anew."""
+
+    def get_single_video_file_path(self, folder_name: Any, format_: str = "") -> str:
+        """Name the video of a row."""
+        del format_
+        return super().get_single_video_file_path(folder_name, "mp4")
+
+    def check_if_label2idx_exists(self) -> bool:
+        """Pass over the labels that are there."""
+        return False
+
+
 @pytest.fixture
 def sources(
     tmp_path: Path, make_video: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
@@ -126,3 +140,18 @@ def test_an_adapter_with_a_constructor_of_0_0_4_is_ingested(
     directory = GulpDirectory("out")
     assert list(directory.merged_meta_dict) == [id_]
     assert len(directory[id_][0]) > 0
+
+
+@pytest.mark.usefixtures("sources")
+def test_the_hooks_of_the_20bn_adapters_are_called() -> None:
+    Path("rows.csv").write_text("abc;walk\ndef;run\n")
+    Path("out").mkdir()
+    Path("out", "label2idx.json").write_text('{"walk": 7}')
+    adapter = OtherNames("rows.csv", "folders/abc", "out")
+    assert adapter.labels2idx == {"run": 0, "walk": 1}
+    items = adapter.iter_data()
+    assert len(next(items)["frames"]) > 0
+    with pytest.raises(
+        AssertionError, match=r"There is no video 'folders/abc/def\.mp4"
+    ):
+        next(items)
