@@ -40,7 +40,11 @@ from gulpio2.ingest.records import (
     write_records,
 )
 from gulpio2.ingest.report import IngestReport, tell_with
-from gulpio2.ingest.resuming import refuse_other_tasks, refuse_unfinished_copying
+from gulpio2.ingest.resuming import (
+    refuse_misnamed_chunks,
+    refuse_other_tasks,
+    refuse_unfinished_copying,
+)
 from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
@@ -266,6 +270,7 @@ class GulpIngestor:
         self._failures_noted = 0
         with store.lock():
             refuse_unfinished_copying(store)
+            refuse_misnamed_chunks(store)
             arguments = self._arguments(facts)
             journal = RunJournal(store, arguments)
             resumed = self.resume and journal.take_up()

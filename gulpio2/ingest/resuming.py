@@ -1,4 +1,4 @@
-"""Whether the items are still those of a run that was interrupted."""
+"""What stands against a run: an interrupted one, other items, chunks of other names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
 from gulpio2.format.journal import load_copying
-from gulpio2.format.layout import JOURNAL_NAME
+from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 from gulpio2.ingest.items import place_items
 from gulpio2.storage.base import read_if_there
 
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter
 
-__all__ = ["refuse_other_items", "refuse_other_tasks", "refuse_unfinished_copying"]
+__all__ = [
+    "refuse_misnamed_chunks",
+    "refuse_other_items",
+    "refuse_other_tasks",
+    "refuse_unfinished_copying",
+]
 
 # Tasks that are looked at, spread over those that are finished: one more file before
 # them all, or an order by chance, moves every one.
@@ -109,4 +114,24 @@ def refuse_unfinished_copying(store: Store) -> None:
             f"a {copying.verb} into this folder was not finished "
             f"({store.path(JOURNAL_NAME)}). {copying.advice} before ingesting. To "
             "leave it unfinished, remove that file"
+        )
+
+
+def refuse_misnamed_chunks(store: Store) -> None:
+    """Refuse to begin a directory anew beside chunks that only want other names.
+
+    Their items would not be seen, and a chunk of the run could take the number that
+    one of them is to have.
+
+    Raises
+    ------
+    IngestError
+        There are such, and no others.
+    """
+    listing = list_chunks(store.names())
+    kinds = {name.rpartition(".")[2].lower() for name in listing.strays}
+    if listing.next_number == 0 and {"gulp", "gmeta"} <= kinds:
+        raise IngestError(
+            f"{store.path('')}: {listing.describe_strays()} before ingesting, or give "
+            "another folder"
         )

@@ -544,3 +544,14 @@ def test_an_id_of_the_directory_is_said_to_be_there(tmp_path):
         DuplicateIdError, match=r"'item0' \(position 0\) is in .*already"
     ):
         GulpIngestor(FrameAdapter(num_items=2, list_ids=False), tmp_path, 2, 1).run()
+
+
+def test_chunks_that_only_want_other_names_are_not_begun_beside(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=4), tmp_path, 2, 1).run()
+    for name in ("data_0.gulp", "meta_0.gmeta", "data_1.gulp", "meta_1.gmeta"):
+        (tmp_path / name).rename(tmp_path / name.replace("_", "_00"))
+    before = sorted(path.name for path in tmp_path.iterdir())
+    ingestor = GulpIngestor(FrameAdapter(num_items=6), tmp_path, 2, 1)
+    with pytest.raises(IngestError, match=r"data_000\.gulp and 3 .*: rename .* before"):
+        ingestor.run()
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
