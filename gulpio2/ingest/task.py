@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import platform
 import time
 from collections import OrderedDict
 from dataclasses import asdict
@@ -136,7 +137,11 @@ class _TaskRun:
         sign = self.job.sign
         if sign is not None and not _exists(self.output, sign):
             raise IngestError(
-                f"the run in {self.job.folder} has ended; task {self.task.index} stops"
+                f"a worker on {platform.node()} does not find "
+                f"{self.output.path(sign)}, which is there until the run ends. If the "
+                "run goes on, the worker has another folder under that path: the "
+                "output folder must be the same one on all machines. Task "
+                f"{self.task.index} stops"
             )
 
     def take_up(self) -> None:
@@ -234,12 +239,6 @@ class _TaskRun:
             video.threads = idle + (video.frame_size > 0)
             try:
                 return session.append(id_, item.meta, frames)
-            except SourceReadError:
-                if video.threads == 1:
-                    raise
-                # Decoders of several threads notice damage elsewhere. What is told of
-                # an item must not depend on how it was decoded.
-                _logger.debug("item %r failed; again with one thread", id_)
             finally:
                 video.threads = 1
         return session.append(id_, item.meta, frames)

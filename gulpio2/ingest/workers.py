@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.format.layout import partial_name
-from gulpio2.ingest.cluster import share_bytes
+from gulpio2.ingest.cluster import refuse_other_workers, share_bytes, unpack
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.parent import begin_child, hold_interrupts, is_orphan
@@ -89,6 +89,7 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
             "files, generators and functions defined inside of functions out of its "
             "attributes"
         ) from cause
+    refuse_other_workers(executor)
     digest = hashlib.sha256(shipped).hexdigest()
     shared = share_bytes(executor, shipped)
     store = open_store(job.folder)
@@ -387,7 +388,7 @@ def _run_in_worker(task: Task) -> TaskResult:
 def _run_shipped(digest: str, shipped: bytes, sign: str, task: Task) -> TaskResult:
     """Run a task of a job that came as bytes; each thread keeps its own copy of it."""
     if getattr(_shipped, "digest", None) != digest:
-        _shipped.job = pickle.loads(shipped)  # noqa: S301  # our own parent's
+        _shipped.job = unpack(shipped)
         _shipped.digest = digest
     job: Job = _shipped.job
     return run_task(replace(job, sign=sign), task, no_progress)

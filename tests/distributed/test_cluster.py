@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter
-from gulpio2.errors import IngestError
+from gulpio2.errors import GulpError, IngestError
 from gulpio2.ingest.cluster import connect
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content
@@ -52,9 +53,10 @@ def begun(notes):
     return []
 
 
-def start(folder, program, *words):
+def start(folder, program, *words, modules=()):
     quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s"}
-    environment = {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(sys.path)}
+    path = os.pathsep.join([*map(str, modules), *sys.path])
+    environment = {**os.environ, **quiet, "PYTHONPATH": path}
     module = f"distributed.cli.{program}"
     command = [sys.executable, "-m", module, "--no-dashboard", *words]
     with (folder / f"{program}.log").open("ab") as log:
@@ -63,17 +65,19 @@ def start(folder, program, *words):
         )
 
 
-def start_worker(folder):
+def start_worker(folder, modules=()):
     words = ["--nthreads", "1", "--nworkers", "1", "--no-nanny"]
     words += ["--scheduler-file", str(folder / "scheduler.json")]
-    return start(folder, "dask_worker", *words, "--local-directory", str(folder))
+    words += ["--local-directory", str(folder)]
+    return start(folder, "dask_worker", *words, modules=modules)
 
 
 @contextlib.contextmanager
-def cluster(folder, num_workers=2, processes=None):
+def cluster(folder, num_workers=2, processes=None, modules=()):
     """Start a scheduler and workers as anybody would; give the address.
 
-    What was started is put into `processes`: the scheduler, then the workers.
+    What was started is put into `processes`: the scheduler, then the workers. These
+    look for modules in the folders `modules` first.
     """
     file = folder / "scheduler.json"
     processes = [] if processes is None else processes
@@ -81,7 +85,7 @@ def cluster(folder, num_workers=2, processes=None):
         words = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
         processes.append(start(folder, "dask_scheduler", *words))
         for _ in range(num_workers):
-            processes.append(start_worker(folder))
+            processes.append(start_worker(folder, modules))
         import distributed
 
         deadline = time.monotonic() + 60
@@ -227,6 +231,57 @@ def test_a_scheduler_that_is_killed_ends_the_run_so_that_it_can_be_resumed(
     adapter = SlowAdapter(tmp_path / "notes")
     report = GulpIngestor(adapter, tmp_path / "out", 3, 1, resume=True).run()
     assert report.items == 12
+
+
+NO_MODULE = "raise ModuleNotFoundError('there is no such module')"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        pytest.param(
+            {"gulpio2/__init__.py": NO_MODULE},
+            r"the worker tcp://\S+ has none \(there is no such module\)",
+            id="no package",
+        ),
+        pytest.param(
+            {
+                "gulpio2/__init__.py": "",
+                "gulpio2/__version__.py": "__version__ = '0.9.1'",
+            },
+            r"the worker tcp://\S+ has version 0\.9\.1",
+            id="another version",
+        ),
+        pytest.param(
+            {"the_adapter.py": NO_MODULE},
+            r"cannot make the adapter.*ModuleNotFoundError.*PYTHONPATH",
+            id="no adapter",
+        ),
+    ],
+)
+def test_workers_that_cannot_do_the_work_are_told_of_and_not_waited_for(
+    tmp_path, monkeypatch, files, message
+):
+    for name, text in files.items():
+        path = tmp_path / "modules" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "the_adapter.py").write_text(
+        "from gulpio2.testing import FrameAdapter\nclass Own(FrameAdapter): pass"
+    )
+    (tmp_path / "dask").mkdir()
+    with cluster(tmp_path / "dask", modules=[tmp_path / "modules"]) as address:
+        monkeypatch.syspath_prepend(tmp_path / "ours")
+        monkeypatch.delitem(sys.modules, "the_adapter", raising=False)
+        adapter = importlib.import_module("the_adapter").Own(num_items=4)
+        with connect(address) as (executor, num_workers):
+            ingestor = GulpIngestor(
+                adapter, tmp_path / "out", 2, num_workers, executor=executor
+            )
+            with pytest.raises(GulpError, match=message):
+                ingestor.run()
+    assert GulpIngestor(adapter, tmp_path / "out", 2, 1).run().items == 4
 
 
 def test_an_interrupt_cancels_the_tasks(tmp_path, address):

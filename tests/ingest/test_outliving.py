@@ -30,7 +30,8 @@ def end_run(folder):
 
 
 def run_on(job):
-    with pytest.raises(IngestError, match=r"the run in .* has ended"):
+    message = r"does not find .*ingest\.run\.0a.*If the run goes on"
+    with pytest.raises(IngestError, match=message):
         run_task(job, Task(0, 0, 3), lambda **_: None)
 
 
