@@ -5,6 +5,7 @@ Video
     * `indexing`: frames of a source by number. `deferred`: a source that is found late.
     * `wholeness`: compares a file with what its own structure says about its length.
     * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
+      `streams` chooses one; `threaded`: several threads for it, where that is safe.
     * `counting`: how many packets are promised, and which give no frame.
     * `clock`: when a frame is shown.
     * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows

@@ -10,13 +10,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import av
-from av.stream import Discard, Disposition
+from av.stream import Discard
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.counting import LostBeginning, promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
+from gulpio2.media.streams import choose_stream
+from gulpio2.media.threaded import DueFrames, held_back, set_threads, with_last
 from gulpio2.media.wholeness import find_damage
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class OpenVideo:
         What is missing from the file, where that may not matter.
     max_pixels : int
         Larger frames are refused.
+    threads : int
+        That decode, at most.
     """
 
     def __init__(
@@ -75,8 +79,10 @@ class OpenVideo:
         *,
         damage: Damage | None,
         max_pixels: int,
+        threads: int,
     ) -> None:
         self.stream = stream
+        self.threads = threads
         self.time_base: Fraction = stream.time_base
         self._path = path
         self._container = container
@@ -85,6 +91,7 @@ class OpenVideo:
         self._num_frames = 0
         self._num_packets = 0
         self._lost = LostBeginning()
+        self._due = DueFrames()
         self._promised = promised_packets(
             path, container, stream, max_pixels=max_pixels
         )
@@ -122,7 +129,7 @@ class OpenVideo:
         found = {}
         number = 0
         try:
-            for packet in self._packets():
+            for packet in self.packets():
                 if packet.pts is None or packet.is_discard:
                     return None
                 found[packet.pts] = packet.duration or unknown
@@ -166,7 +173,15 @@ class OpenVideo:
         as it shows them.
         """
         clock = Clock(self.time_base, rate=self._rate)
-        tell, most = clock.tell, self._max_pixels
+        tell, frames = clock.tell, self._sound_frames(dropped)
+        if self.threads > 1:
+            frames = held_back(frames)
+        for frame in frames:
+            yield frame, tell(frame.pts, frame.dts, frame.duration or 0)
+
+    def _sound_frames(self, dropped: Collection[int]) -> Iterator[Any]:
+        """Decode all frames, and raise where one of them is damaged or missing."""
+        most = self._max_pixels
         for frame in self._decoded(dropped):
             if frame.is_corrupt:
                 raise self._error("the decoder marks it as damaged")
@@ -174,18 +189,26 @@ class OpenVideo:
                 raise self._error(self._too_large(frame.width, frame.height))
             self._num_frames += 1
             self._lost.see_frame(frame.pts)
-            yield frame, tell(frame.pts, frame.dts, frame.duration or 0)
+            self._due.see_frame(frame.pts)
+            yield frame
         self._check_end()
 
     def _decoded(self, dropped: Collection[int]) -> Iterator[Any]:
         codec = self.stream.codec_context
         joined = self._format not in _JOINED_MIDWAY
-        for packet in self._packets():
+        # An error may be lost at the end: there all frames are counted.
+        for packet, is_last in with_last(self.packets(), self.threads - 1):
             joined = joined or packet.is_keyframe
-            if not packet.is_discard and packet.pts not in dropped:
+            is_dropped = packet.pts in dropped
+            if not packet.is_discard and not is_dropped:
                 self._lost.see_packet(packet.pts)
+            may_skip = is_dropped and not is_last
+            if may_skip:
+                self._due.leave_out(packet.pts)
+            else:
+                self._due.see_packet()
             if dropped:
-                codec.skip_frame = "NONREF" if packet.pts in dropped else "DEFAULT"
+                codec.skip_frame = "NONREF" if may_skip else "DEFAULT"
             try:
                 decoded = codec.decode(packet)
             except av.InvalidDataError as cause:
@@ -201,7 +224,7 @@ class OpenVideo:
             raise self._error(str(cause)) from cause
         yield from rest
 
-    def _packets(self) -> Iterator[Any]:
+    def packets(self) -> Iterator[Any]:
         """Read the packets of the stream that hold something."""
         packets = self._container.demux(self.stream)
         while True:
@@ -230,6 +253,8 @@ class OpenVideo:
                 f"the container promises {self._promised} frames and has "
                 f"{self._num_packets}"
             )
+        if self.threads > 1 and self._due.missing:
+            raise self._error(f"{self._due.missing} of its packets gave no frame")
         if self._num_frames == 0:
             raise SourceReadError(
                 f"Video {self._path!r} has no frame in stream {self.stream.index}. "
@@ -328,18 +353,24 @@ def open_video(
                 f"Video {name!r} cannot be read: it {damage.message}. Get a whole copy "
                 "of it, or leave it out."
             )
-        chosen = _choose_stream(container, name, stream)
+        chosen = choose_stream(container, name, stream)
         codec = chosen.codec_context
-        codec.thread_count = threads
-        codec.thread_type = "AUTO" if threads != 1 else "NONE"
         if chosen.codec.canonical_name in _STOPPED_BY_DAMAGE:
             options = {**options, "err_detect": "explode"}
         codec.options = options
+        threads = set_threads(codec, threads)
         container.flags &= ~_GENERATE_PTS
         for other in container.streams:
             if other is not chosen:
                 other.discard = Discard.all
-        video = OpenVideo(name, container, chosen, damage=damage, max_pixels=max_pixels)
+        video = OpenVideo(
+            name,
+            container,
+            chosen,
+            damage=damage,
+            max_pixels=max_pixels,
+            threads=threads,
+        )
         video.check_size()
         yield video
 
@@ -362,29 +393,3 @@ def _damage_of(name: str) -> Damage | None:
             f"Video {name!r} cannot be read: {cause.strerror or cause}. "
             "Mend that, or leave it out."
         ) from cause
-
-
-def _choose_stream(container: Any, name: str, number: int | None) -> Any:
-    videos = [
-        stream
-        for stream in container.streams.video
-        if not stream.disposition & Disposition.attached_pic  # the cover of a song
-    ]
-    if not videos:
-        raise SourceReadError(f"Video {name!r} has no video stream. Leave it out.")
-    if number is None:
-        chosen = container.streams.best("video")
-        chosen = chosen if chosen in videos else videos[0]
-    else:
-        by_number = {stream.index: stream for stream in videos}
-        if number not in by_number:
-            raise SourceReadError(
-                f"Video {name!r} has no video stream {number}; it has "
-                f"{sorted(by_number)}."
-            )
-        chosen = by_number[number]
-    if chosen.codec_context is None:
-        raise SourceReadError(
-            f"Video {name!r} has a codec that this FFmpeg cannot decode. Re-encode it."
-        )
-    return chosen

@@ -53,8 +53,9 @@ class VideoFrames(FramesByIndex):
     stream : int, optional
         Number of the stream in the file. Default: FFmpeg's best video stream.
     threads : int
-        Threads of the decoder; 0 for as many as there are cores. Frames are the same
-        for any number.
+        Threads of the decoder; 0 for as many as there are cores. Frames and errors are
+        the same for any number: where several could tell other than one, as of HEVC,
+        VP8 or a video with gaps, one decodes.
     max_pixels : int
         Larger frames are refused before memory is set aside for them.
 
@@ -140,8 +141,7 @@ class VideoFrames(FramesByIndex):
         `stored` has not come to its end before.
         """
         if self._num_frames is None:
-            with self._open() as video:
-                self._num_frames = sum(1 for _ in self._timed(video))
+            self._num_frames = sum(1 for _ in self._decoded())
         return self._num_frames
 
     @property
@@ -217,28 +217,50 @@ class VideoFrames(FramesByIndex):
     def _stored(self, *, later: bool) -> Iterator[StoredFrame]:
         from gulpio2.media.convert import FrameConverter
 
+        converter = FrameConverter(self.frame_size)
+        last: Any = None
+        image: Any = None
+        count = 0
+        for video, frame, pts in self._decoded():
+            if frame is not last:
+                last = frame
+                image = self._convert(converter, frame, video, later=later)
+            count += 1
+            yield StoredFrame(image, pts)
+        self._num_frames = count
+
+    def _decoded(self) -> Iterator[tuple[OpenVideo, Any, int]]:
+        """Give frames and times: those of one thread, whoever decodes them."""
+        given = 0
+        if self.threads != 1 and self._suits_threads():
+            with self._open(self.threads) as video:
+                try:
+                    for timed in self._timed(video):
+                        yield video, *timed
+                        given += 1
+                except SourceReadError as cause:
+                    _log.debug("%s: %s; the rest with one thread", self.path, cause)
+                else:
+                    return
         with self._open() as video:
-            converter = FrameConverter(self.frame_size)
-            last: Any = None
-            image: Any = None
-            count = 0
-            for frame, pts in self._timed(video):
-                if frame is not last:
-                    last = frame
-                    image = self._convert(converter, frame, video, later=later)
-                count += 1
-                yield StoredFrame(image, pts)
-            self._num_frames = count
+            for timed in itertools.islice(self._timed(video), given, None):
+                yield video, *timed
+
+    def _suits_threads(self) -> bool:
+        from gulpio2.media.threaded import suits_threads
+
+        with self._open() as looked_at:
+            return suits_threads(looked_at)
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[OpenVideo]:
+    def _open(self, threads: int = 1) -> Iterator[OpenVideo]:
         """Open the file, and note the time base."""
         from gulpio2.media.decode import open_video
 
         with open_video(
             self.path,
             stream=self.stream,
-            threads=self.threads,
+            threads=threads,
             max_pixels=self.max_pixels,
         ) as video:
             self._time_base = video.time_base
@@ -294,10 +316,12 @@ class VideoFrames(FramesByIndex):
                 yield timed
                 given += 1
         except (NotAsPlacedError, SourceReadError) as cause:
+            if video.threads > 1 and isinstance(cause, SourceReadError):
+                raise
             _log.debug("%s: %s; once more, with every frame", self.path, cause)
         else:
             return
-        with self._open() as again:
+        with self._open(video.threads) as again:
             frames = self._placed_one_by_one(again, rate)
             yield from itertools.islice(frames, given, None)
 

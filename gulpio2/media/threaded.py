@@ -1,0 +1,176 @@
+"""Decoding by several threads, where that gives what one thread gives.
+
+With several threads FFmpeg sees damage late, and some of it never: a frame is handed
+out before the thread that decodes one it is predicted from has found the fault, frames
+that are missing are made up from others, and PyAV drops an error that comes while the
+decoder is emptied. So only videos without a gap are decoded so, by stricter rules: what
+could be mended is an error, each packet has to give its frame, and frames are held back
+until those decoded before them are known to be sound. After an error the rest comes
+from one thread. What is told of a file, and what is stored, never depends on threads.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import SourceReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gulpio2.media.decode import OpenVideo
+
+__all__ = ["DueFrames", "held_back", "set_threads", "suits_threads", "with_last"]
+
+# Decoders that have a thread for each frame, and notice damage: of those that do not,
+# such as HEVC, VP8 and FFV1, flipped bits look otherwise with threads.
+_CODECS = frozenset(
+    {"av1", "dnxhd", "h264", "huffyuv", "jpeg2000", "mjpeg", "mpeg4", "png", "prores"}
+    | {"utvideo", "vp9"}
+)
+# An error where a frame would else be mended, and where something can be checked.
+_STRICT = "crccheck+bitstream+buffer+explode"
+# Threads at most where FFmpeg chooses how many.
+_MOST = 16
+# From one frame to the next, in the shortest of such steps. In a longer one a frame may
+# be missing.
+_GAP = 1.5
+# So many frames at most come before one that was decoded before them; fewer where they
+# are large (ITU-T H.264, table A-1, level 5.2: pixels of all together).
+_REORDERED, _REORDERED_PIXELS = 16, 184_320 * 256
+
+
+def suits_threads(video: OpenVideo) -> bool:
+    """Tell whether a video may be decoded by several threads.
+
+    Parameters
+    ----------
+    video : OpenVideo
+        Opened for this; it is read to its end, and not decoded.
+    """
+    if video.stream.codec.canonical_name not in _CODECS:
+        return False
+    try:
+        steps = _shortest_and_longest(_in_order(video.packets()))
+    except (SourceReadError, _UnknownTimeError):
+        return False
+    return not steps or 0 < max(steps) <= _GAP * min(steps)
+
+
+class _UnknownTimeError(Exception):
+    """A packet does not say when its frame is shown."""
+
+
+def _in_order(packets: Iterable[Any]) -> Iterator[int]:
+    """Give the times of packets in the order of the frames; few are held at a time."""
+    waiting: list[int] = []
+    for number, packet in enumerate(packets):
+        if packet.pts is None or packet.is_discard:
+            raise _UnknownTimeError
+        if number == 0 and not packet.is_keyframe:  # what it is predicted from is gone
+            raise _UnknownTimeError
+        heapq.heappush(waiting, packet.pts)
+        if len(waiting) > 2 * _REORDERED:
+            yield heapq.heappop(waiting)
+    yield from sorted(waiting)
+
+
+def _shortest_and_longest(times: Iterable[int]) -> tuple[int, ...]:
+    """Give the shortest and the longest step; nothing for a single time."""
+    steps = (after - time for time, after in itertools.pairwise(times))
+    shortest = longest = next(steps, None)
+    if shortest is None or longest is None:
+        return ()
+    for step in steps:
+        shortest, longest = min(shortest, step), max(longest, step)
+    return shortest, longest
+
+
+def set_threads(codec: Any, threads: int) -> int:
+    """Have a decoder use so many threads.
+
+    Parameters
+    ----------
+    codec : av.VideoCodecContext
+        Not open yet.
+    threads : int
+        0 for as many as there are cores.
+
+    Returns
+    -------
+    int
+        How many there may be.
+    """
+    codec.thread_count = threads
+    if threads == 1:
+        codec.thread_type = "NONE"
+        return 1
+    codec.thread_type = "FRAME"
+    codec.options = {**codec.options, "err_detect": _STRICT}
+    return threads or _MOST
+
+
+def with_last(packets: Iterable[Any], number: int) -> Iterator[tuple[Any, bool]]:
+    """Say of each packet whether it is among the last of them.
+
+    Examples
+    --------
+    >>> list(with_last("abc", 2))
+    [('a', False), ('b', True), ('c', True)]
+    """
+    waiting: deque[Any] = deque()
+    for packet in packets:
+        waiting.append(packet)
+        if len(waiting) > number:
+            yield waiting.popleft(), False
+    for packet in waiting:
+        yield packet, True
+
+
+def held_back(frames: Iterable[Any]) -> Iterator[Any]:
+    """Give frames once those that they may be predicted from have come too."""
+    waiting: deque[Any] = deque()
+    for frame in frames:
+        waiting.append(frame)
+        most = _REORDERED_PIXELS // (frame.width * frame.height)
+        if len(waiting) > min(_REORDERED, most):
+            yield waiting.popleft()
+    yield from waiting
+
+
+class DueFrames:
+    """Counts the frames that have to come.
+
+    Attributes
+    ----------
+    missing : int
+        How many have not come.
+
+    Examples
+    --------
+    >>> due = DueFrames()
+    >>> due.see_packet()
+    >>> due.leave_out(1)
+    >>> due.see_frame(1)
+    >>> due.missing
+    1
+    """
+
+    def __init__(self) -> None:
+        self.missing = 0
+        self._left_out: set[int] = set()
+
+    def see_packet(self) -> None:
+        """Take a packet that is decoded."""
+        self.missing += 1
+
+    def leave_out(self, pts: int) -> None:
+        """Take a packet that the decoder may pass over."""
+        self._left_out.add(pts)
+
+    def see_frame(self, pts: int | None) -> None:
+        """Take a frame."""
+        self.missing -= pts not in self._left_out

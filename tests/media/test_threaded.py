@@ -1,0 +1,159 @@
+"""Several threads decode what one thread decodes, of damaged files too."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import av
+import pytest
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media import threaded
+from gulpio2.media.threaded import held_back, suits_threads
+from gulpio2.media.video import VideoFrames
+
+CODECS = {
+    "libx264": ("a.mp4", "yuv420p", {"g": "12", "bf": "2", "crf": "20"}),
+    "mpeg2video": ("a.mpg", "yuv420p", {"g": "12", "bf": "2", "qscale": "3"}),
+    "mpeg4": ("a.mkv", "yuv420p", {"g": "12", "qscale": "3"}),
+    "libvpx": ("a.webm", "yuv420p", {"g": "12"}),
+    "libvpx-vp9": ("a.webm", "yuv420p", {"g": "12"}),
+    "libx265": ("a.mp4", "yuv420p", {"x265-params": "keyint=12:log-level=none"}),
+    "utvideo": ("a.avi", "yuv420p", {}),
+    "ffv1": ("a.mkv", "yuv420p", {"level": "1"}),
+    "prores_ks": ("a.mov", "yuv422p10le", {}),
+}
+
+
+def told(path, threads, **options):
+    """Give all that is told of a file: times, planes, and the error at the end."""
+    frames = []
+    try:
+        for frame in VideoFrames(path, threads=threads, **options).stored():
+            planes = (frame.image.y, frame.image.u, frame.image.v)
+            frames.append(
+                (frame.pts, [zlib.crc32(plane.tobytes()) for plane in planes])
+            )
+    except SourceReadError as error:
+        return frames, str(error)
+    return frames, None
+
+
+def assert_threads_do_not_matter(path, **options):
+    one = told(path, 1, **options)
+    for threads in (2, 5):
+        assert told(path, threads, **options) == one, threads
+    return one
+
+
+def places_of_packets(path):
+    """Give where the packets of a video are in its file, and how long they are."""
+    with av.open(str(path)) as container:
+        return [
+            (packet.pos, packet.size)
+            for packet in container.demux(container.streams.video[0])
+            if packet.size
+        ]
+
+
+@pytest.mark.parametrize("codec", list(CODECS))
+def test_flipped_bits_are_told_of_alike(tmp_path, write_video, pictures, codec):
+    name, pix_fmt, options = CODECS[codec]
+    path = write_video(
+        tmp_path / name,
+        pictures(24, 48, 64),
+        codec=codec,
+        pix_fmt=pix_fmt,
+        options=options,
+    )
+    whole = path.read_bytes()
+    frames, error = assert_threads_do_not_matter(path)
+    assert len(frames) == 24
+    assert error is None
+    rng = random.Random(1)
+    for _ in range(25):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 5])):
+            data[rng.randrange(len(data) // 10, len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        assert_threads_do_not_matter(path)
+
+
+@pytest.mark.parametrize("codec", ["prores_ks", "utvideo", "libx264"])
+def test_damage_in_the_last_frames_is_told(tmp_path, write_video, pictures, codec):
+    name, pix_fmt, options = CODECS[codec]
+    path = write_video(
+        tmp_path / name,
+        pictures(24, 48, 64),
+        codec=codec,
+        pix_fmt=pix_fmt,
+        options=options,
+    )
+    data = bytearray(path.read_bytes())
+    for start, size in places_of_packets(path)[-2:]:
+        data[start : start + size // 2] = b"\xff" * (size // 2)
+    path.write_bytes(data)
+    _, error = assert_threads_do_not_matter(path)
+    assert error is not None
+
+
+@pytest.mark.parametrize("rate", [None, 8])
+@pytest.mark.parametrize("lost", [{1}, {7}, {19, 20}, {35}])
+def test_packets_that_are_lost_are_made_up_alike(
+    tmp_path, write_video, pictures, lost, rate
+):
+    whole = write_video(
+        tmp_path / "whole.mkv",
+        pictures(36, 48, 64),
+        options={"g": "12", "bf": "2", "crf": "20", "refs": "3"},
+    )
+    path = tmp_path / "a.mkv"
+    with av.open(str(whole)) as source, av.open(str(path), "w") as target:
+        stream = source.streams.video[0]
+        copy = target.add_stream_from_template(stream)
+        for number, packet in enumerate(source.demux(stream)):
+            if packet.size and number not in lost:
+                packet.stream = copy
+                target.mux(packet)
+    assert_threads_do_not_matter(path, frame_rate=rate)
+
+
+def suits(path):
+    with VideoFrames(path)._open() as video:
+        return suits_threads(video)
+
+
+def test_only_what_has_no_gap_is_decoded_by_threads(tmp_path, write_video, pictures):
+    images = pictures(12, 48, 64)
+    assert suits(write_video(tmp_path / "a.mp4", images))
+    assert suits(write_video(tmp_path / "one.mp4", images[:1]))
+    times = [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12]
+    assert not suits(write_video(tmp_path / "gap.mp4", images, pts=times))
+    assert not suits(write_video(tmp_path / "a.h264", images)), "it has no times"
+    assert not suits(write_video(tmp_path / "a.webm", images, codec="libvpx"))
+
+
+def test_frames_are_held_back_for_those_that_are_decoded_before_them():
+    class Frame:
+        def __init__(self, number, width):
+            self.number, self.width, self.height = number, width, 2160
+
+    def taken(width):
+        """Say how many frames were taken when the first one is given."""
+        taken = 0
+
+        def frames():
+            nonlocal taken
+            for taken in range(1, 101):
+                yield Frame(taken, width)
+
+        given = held_back(frames())
+        first = next(given)
+        before = taken
+        rest = [frame.number for frame in given]
+        assert [first.number, *rest] == list(range(1, 101))
+        return before
+
+    assert taken(64) == threaded._REORDERED + 1
+    assert taken(3840) == 6
