@@ -18,6 +18,7 @@ from gulpio2.errors import (
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.removal import delete_items
+from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import (
@@ -358,6 +359,18 @@ def test_an_unfinished_part_is_refused(tmp_path):
     (tmp_path / "a" / "ingest.journal").write_bytes(b"")
     with pytest.raises(IngestError, match="--resume"):
         merge_directories([tmp_path / "a"], tmp_path / "c")
+
+
+@pytest.mark.parametrize("lost", [["data_1.gulp", "meta_1.gmeta"], ["meta_1.gmeta"]])
+def test_a_part_that_has_lost_a_chunk_is_refused_until_it_is_repaired(tmp_path, lost):
+    ingest(tmp_path / "part", num_items=5)
+    for name in lost:
+        (tmp_path / "part" / name).unlink()
+    with pytest.raises(FormatError, match=r"part has lost a chunk.* meta_1\.gmeta"):
+        merge_directories([tmp_path / "part"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    repair_directory(tmp_path / "part", tmp_path / "mended")
+    assert merge_directories([tmp_path / "mended"], tmp_path / "out").items >= 3
 
 
 def test_a_part_with_deleted_items_is_refused(tmp_path):

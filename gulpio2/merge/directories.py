@@ -113,7 +113,7 @@ def merge_directories(
     Raises
     ------
     FormatError
-        A part is no gulp directory, or has lost the end of a data file.
+        A part is no gulp directory, or has lost a chunk or the end of a data file.
     IngestSettingError
         A part is the target, or is given twice.
     IngestError

@@ -27,7 +27,7 @@ from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
@@ -99,8 +99,25 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
         for id_, number in directory.chunk_lookup.items():
             by_chunk[number].append(id_)
         manifest = directory.manifest
+    _refuse_lost_chunks(path, manifest, listing.chunks)
     chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
     return Part(path, store, manifest, chunks)
+
+
+def _refuse_lost_chunks(
+    path: Path, manifest: Manifest, present: Collection[int]
+) -> None:
+    """Refuse a part that has lost chunks: nothing would tell of them in the target."""
+    written = {number for run in manifest.runs for number in run.chunks}
+    lost = sorted(written.difference(present))
+    if lost:
+        more = f" (and those of {len(lost) - 1} more)" if lost[1:] else ""
+        raise FormatError(
+            f"{path} has lost a chunk, of which its {MANIFEST_NAME} tells: "
+            f"{data_name(lost[0])} or {meta_name(lost[0])} is not there{more}. Put "
+            "both files back, or ingest their items again. 'gulp2 repair' copies what "
+            "is there to a new directory: merge the copy to do without them"
+        )
 
 
 def begin_merge(store: Store, parts: Iterable[str]) -> None:
