@@ -443,7 +443,8 @@ def _plan(adapter: Any, settings: Settings) -> None:
     }
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.survey import survey_lines
-    from gulpio2.ingest.survey import sample_positions, survey
+    from gulpio2.ingest.sampled import sample_positions
+    from gulpio2.ingest.survey import survey
 
     with ProgressBar(len(sample_positions(num_items))) as bar:
         found = survey(

@@ -5,7 +5,8 @@ Before a run
     * `duplicates`: ids that are taken, found before anything is written.
     * `shard`: a share of a run, for one of several machines.
     * `planning`: what to store, in which chunks. `completeness`: whether all is there.
-    * `estimate`: a quick look at the space. `survey`, `surveyed`: that of a dry run.
+    * `estimate`: a quick look at the space. `survey`, `surveyed`: that of a dry run;
+      `sampled`: which items it looks at; `oddities`: what is unusual about them.
 
 The run
     * `ingestor`: `GulpIngestor`.

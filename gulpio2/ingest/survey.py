@@ -6,7 +6,6 @@ quick look before every long run is `gulpio2.ingest.estimate`.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import statistics
@@ -22,6 +21,8 @@ from gulpio2.errors import AdapterContractError, SourceReadError
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
+from gulpio2.ingest.oddities import note_odd_lengths, note_oddities
+from gulpio2.ingest.sampled import outsized_places, sample_positions
 from gulpio2.ingest.surveyed import Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import YuvFrame
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from gulpio2.ingest.items import PlacedItem
     from gulpio2.types import Adapter, Progress, StoredFrame
 
-__all__ = ["sample_positions", "survey"]
+__all__ = ["survey"]
 
 # Parts of an item's frames that are encoded, and also as other variants.
 _ENCODED, _VARIED = 0.25, 0.0625
@@ -49,14 +50,14 @@ _READ_FRAMES = 200
 # Bytes of an item's entry in the map, beside the frames, the metadata and what is said
 # of a video; of the times and the names that come with the latter.
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
-# Items so many times longer or shorter than the middle one are odd.
-_ODD_LENGTH = 5
-# What `source_info` tells of mirroring, by the rotation that it gives.
-_MIRRORED: dict[Any, str] = {-180: "left and right", 0: "top and bottom"}
 _EXAMPLES = 3  # that are named of each kind of oddity
 # Where the items differ much, the sample grows to this many times its size, or until
 # the standard error of the size is so small.
 _AT_MOST, _GOOD_ERROR = 5, 0.04
+# Items that are looked at of those with far larger sources, at least.
+_LEAST_OUTSIZED = 2
+# Kinds of oddities that cost an item.
+_FAILS = frozenset({"unreadable", "no video stream", "no frames", "id taken"})
 # What else is tried: two qualities, the first that are others, and two sizes.
 _QUALITIES = (75, 60, 90)
 _SHORT_EDGES = (224, 128)
@@ -71,6 +72,33 @@ class _Look:
     variance: float = 0.0
     """Of `num_bytes`, since not all frames were encoded."""
     seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen of items that are alike enough to be judged by some of them."""
+
+    num_items: int
+    count: int = 0
+    """Items that were looked at."""
+    share: float = 0.0
+    """Of the whole, that they are."""
+    looks: dict[str, _Look] = field(default_factory=dict)
+    odd: dict[str, list[str]] = field(default_factory=dict)
+    source_bytes: list[int] = field(default_factory=list)
+
+    def total(self, what: str) -> float:
+        """Estimate a sum over all items."""
+        seen: float = sum(getattr(look, what) for look in self.looks.values())
+        return seen / (self.share or 1)
+
+    def error(self) -> float:
+        """Give the relative standard error of the bytes."""
+        return _standard_error(self.looks.values(), self.count, self.num_items)
+
+    def lengths(self) -> dict[str, int]:
+        """Give the frames of each item."""
+        return {name: look.frames for name, look in self.looks.items()}
 
 
 @dataclass(slots=True)
@@ -104,25 +132,6 @@ class _Samples:
         for jpeg in self.kept:
             decode_frame(jpeg)
         return len(self.kept) / (time.perf_counter() - began)
-
-
-def sample_positions(
-    num_items: int, *, share: float = 0.01, least: int = 20
-) -> list[int]:
-    """Choose the items to look at: one by chance out of each of as many equal parts.
-
-    Evenly spaced ones would always meet the same of what comes in turns. The choice is
-    the same each time.
-
-    Examples
-    --------
-    >>> sample_positions(3), len(sample_positions(100)), len(sample_positions(5000))
-    ([0, 1, 2], 20, 50)
-    """
-    count = min(num_items, max(least, math.ceil(share * num_items)))
-    rng = np.random.default_rng(0)
-    borders = [turn * num_items // max(count, 1) for turn in range(count + 1)]
-    return [int(rng.integers(*pair)) for pair in itertools.pairwise(borders)]
 
 
 def survey(
@@ -163,72 +172,95 @@ def survey(
     -----
     Every item of the sample is decoded as a whole, and a quarter of its frames
     is encoded, or all of a few, so that it takes about as long as a hundredth of the
-    run. Where items differ much in size, up to five times as many are looked at.
+    run. Where items differ much in size, up to five times as many are looked at. Of up
+    to 10,000 items whose files the adapter tells, those that are far larger are a
+    sample of their own, on which no more time is spent than on the other.
     """
     wanted = range(len(adapter)) if positions is None else positions
-    num_items = len(wanted)
-    first = sample_positions(num_items, share=share, least=least)
-    more = sample_positions(
-        num_items, share=_AT_MOST * share, least=_AT_MOST * len(first)
-    )
-    # In an order by chance, so that stopping anywhere leaves a fair sample.
-    further = np.random.default_rng(1).permutation(sorted({*more} - {*first}))
     others = [other for other in _QUALITIES if other != encoder.quality][:2]
     samples = [
         _Samples(encoder, None),
         *(_Samples(replace(encoder, quality=other), None) for other in others),
         *(_Samples(encoder, short_edge) for short_edge in _SHORT_EDGES),
     ]
-    looks: dict[str, _Look] = {}
-    odd: dict[str, list[str]] = {}
-    fails = {"unreadable", "no video stream", "no frames", "id taken"}
-    count = 0
-    for place in itertools.chain(first, map(int, further)):
-        if count >= len(first) and (
-            _standard_error(looks.values(), count, num_items) <= _GOOD_ERROR
-        ):
-            break
-        count += 1
-        found = _look_or_note(adapter, wanted[place], samples, odd)
+    outsized = outsized_places(adapter, wanted)
+    usual = [place for place in range(len(wanted)) if place not in outsized]
+    seen, far = _Seen(len(usual)), _Seen(len(outsized))
+    met = {*stored}
+
+    def look(place: int, at: _Seen) -> None:
+        at.count += 1
+        found = _look_or_note(adapter, wanted[place], samples, at.odd)
         if found is not None:
-            if found[0] in looks or found[0] in stored:
-                odd.setdefault("id taken", []).append(f"item {found[0]!r}")
-            looks[found[0]] = found[1]
+            if found[0] in met:
+                at.odd.setdefault("id taken", []).append(f"item {found[0]!r}")
+            met.add(found[0])
+            at.looks[found[0]] = found[1]
         if progress is not None:
             progress(items=1)
-    _note_odd_lengths(looks, odd)
-    scale = num_items / count if count else 0.0
-    total = sum(look.num_bytes for look in looks.values())
+
+    began = time.monotonic()
+    first = sample_positions(len(usual), share=share, least=least)
+    more = sample_positions(
+        len(usual), share=_AT_MOST * share, least=_AT_MOST * len(first)
+    )
+    # In an order by chance, so that stopping anywhere leaves a fair sample.
+    rng = np.random.default_rng(1)
+    for index in (*first, *rng.permutation(sorted({*more} - {*first}))):
+        if seen.count >= len(first) and seen.error() <= _GOOD_ERROR:
+            break
+        look(usual[index], seen)
+    took = time.monotonic() - began
+    for place in map(int, rng.permutation(sorted(outsized))):
+        # As long as for all others, for they may be as much work.
+        if far.count >= _LEAST_OUTSIZED and time.monotonic() - began > 2 * took:
+            break
+        look(place, far)
+        far.source_bytes.append(outsized[place])
+    far.share = sum(far.source_bytes) / max(sum(outsized.values()), 1)
+    seen.share = seen.count / max(len(usual), 1)
+    for part in (seen, far):
+        lengths = {**seen.lengths(), **far.lengths()}
+        note_odd_lengths(lengths, part.odd, of=part.looks)
+    total = seen.total("num_bytes") + far.total("num_bytes")
     return Survey(
-        items=num_items,
-        sampled=count,
-        frames=round(scale * sum(look.frames for look in looks.values())),
-        num_bytes=round(scale * total),
-        error=_standard_error(looks.values(), count, num_items),
-        seconds=scale * sum(look.seconds for look in looks.values()),
+        items=len(wanted),
+        sampled=seen.count + far.count,
+        frames=round(seen.total("frames") + far.total("frames")),
+        num_bytes=round(total),
+        error=math.hypot(
+            *(part.total("num_bytes") * part.error() for part in (seen, far))
+        )
+        / (total or 1),
+        seconds=seen.total("seconds") + far.total("seconds"),
         variants=tuple(
             Variant(
                 quality=sample.settings.quality,
                 short_edge=sample.short_edge,
-                num_bytes=round(
-                    scale * total * sample.num_bytes / max(sample.as_asked, 1)
-                ),
+                num_bytes=round(total * sample.num_bytes / max(sample.as_asked, 1)),
                 read_frames_per_second=sample.read_speed(),
             )
             for sample in samples
             if sample.short_edge is None or sample.is_other
         ),
-        oddities=tuple(
-            Oddity(
-                kind=kind,
-                sampled=len(notes),
-                expected=round(scale * len(notes)),
-                fails=kind in fails,
-                examples=tuple(notes[:_EXAMPLES]),
-            )
-            for kind, notes in sorted(odd.items())
-        ),
+        oddities=tuple(_oddities(seen, far)),
     )
+
+
+def _oddities(*parts: _Seen) -> Iterator[Oddity]:
+    for kind in sorted({kind for part in parts for kind in part.odd}):
+        notes = [note for part in parts for note in part.odd.get(kind, ())]
+        expected = sum(
+            len(part.odd.get(kind, ())) * part.num_items / max(part.count, 1)
+            for part in parts
+        )
+        yield Oddity(
+            kind=kind,
+            sampled=len(notes),
+            expected=round(expected),
+            fails=kind in _FAILS,
+            examples=tuple(notes[:_EXAMPLES]),
+        )
 
 
 def _look_or_note(
@@ -309,7 +341,7 @@ def _look_at(
     tell = getattr(item.frames, "source_info", None)
     if tell is not None and (info := tell()):
         look.num_bytes += _SOURCE_BYTES + len(json.dumps(info, default=str))
-    _note_oddities(item, times, odd)
+    note_oddities(item, times, odd)
     return look
 
 
@@ -347,39 +379,6 @@ def _kind_of(error: Exception) -> str:
     if isinstance(error, SourceReadError) and "no video stream" in str(error):
         return "no video stream"
     return "unreadable"
-
-
-def _note_oddities(
-    item: PlacedItem, times: list[int | None], odd: dict[str, list[str]]
-) -> None:
-    name = f"item {item.id_!r}"
-    ticks = np.array([tick for tick in times if tick is not None], np.int64)
-    steps = np.diff(ticks)
-    # A tick more or less is how a constant rate looks in a coarse time base.
-    if len(steps) > 1 and steps.max() - steps.min() > max(1, 0.1 * np.median(steps)):
-        odd.setdefault("variable frame rate", []).append(
-            f"{name}: {steps.min()} to {steps.max()} ticks between frames"
-        )
-    tell = getattr(item.frames, "source_info", None)
-    info = tell() if tell is not None else {}
-    rotation = info.get("rotation")
-    if info.get("mirrored"):
-        how = _MIRRORED.get(rotation, f"and turned by {rotation} degrees")
-        odd.setdefault("mirrored", []).append(f"{name}: {how}")
-    elif rotation:
-        odd.setdefault("rotated", []).append(f"{name}: by {rotation} degrees")
-
-
-def _note_odd_lengths(looks: dict[str, _Look], odd: dict[str, list[str]]) -> None:
-    """Note items that are much longer or shorter than the others."""
-    if len(looks) < 3:
-        return
-    middle = statistics.median(look.frames for look in looks.values())
-    for name, look in looks.items():
-        if not middle / _ODD_LENGTH <= look.frames <= middle * _ODD_LENGTH:
-            odd.setdefault("odd length", []).append(
-                f"item {name!r}: {look.frames} frames, where {middle:.0f} are usual"
-            )
 
 
 def _standard_error(looks: Collection[_Look], sampled: int, num_items: int) -> float:

@@ -154,6 +154,23 @@ class VideoFrames(FramesByIndex):
             raise SourceReadError(f"Video {str(self.path)!r} has no time base.")
         return self._time_base
 
+    def source_times(self) -> list[int] | None:
+        """Read the times of all frames of the file, without decoding or resampling.
+
+        Returns
+        -------
+        list of int or None
+            In ticks and in order; None where the packets do not say them.
+
+        Raises
+        ------
+        SourceReadError
+            As `stored`, where the file cannot be opened.
+        """
+        with self._open() as video:
+            times = video.packet_times()
+        return None if times is None else [shown.pts for shown in times]
+
     def source_info(self) -> dict[str, JsonValue]:
         """Tell what the file says about itself; decodes a frame if none was before.
 

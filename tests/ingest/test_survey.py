@@ -2,6 +2,7 @@
 
 import json
 import struct
+from functools import partial
 
 import av
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from gulpio2 import GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
-from gulpio2.ingest.survey import sample_positions, survey
+from gulpio2.ingest.sampled import sample_positions
+from gulpio2.ingest.survey import survey
+from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import FrameAdapter
 
@@ -18,16 +21,20 @@ from gulpio2.testing import FrameAdapter
 class Files(AbstractDatasetAdapter):
     """Video files, in the order given."""
 
-    def __init__(self, paths):
+    def __init__(self, paths, **options):
         self.paths = paths
+        self.options = options
 
     def __len__(self):
         return len(self.paths)
 
     def iter_data(self, slice_element=None):
         for number in range(len(self.paths))[slice_element or slice(None)]:
-            frames = VideoFrames(self.paths[number])
+            frames = VideoFrames(self.paths[number], **self.options)
             yield {"meta": {"n": number}, "frames": frames, "id": f"clip{number}"}
+
+    def item_source(self, position):
+        return str(self.paths[position])
 
 
 def write_video(path, num_frames, *, seed=0, pts=None, size=(96, 128)):
@@ -71,6 +78,34 @@ def test_the_size_is_within_a_tenth_of_the_run(tmp_path):
     assert abs(found.num_bytes / actual - 1) < 0.1
     assert abs(found.num_bytes / actual - 1) < 4 * found.error
     assert found.seconds > 0
+
+
+@pytest.mark.parametrize("num_long", [1, 3, 12])
+def test_the_size_is_right_where_a_few_items_are_very_long(tmp_path, num_long):
+    short = write_video(tmp_path / "short.mp4", 4, size=(48, 64))
+    long = write_video(tmp_path / "long.mp4", 250, seed=1, size=(48, 64))
+    paths = [short] * 200
+    for number in range(num_long):
+        paths[37 + 11 * number] = long
+    found = survey(Files(paths), EncoderSettings())
+    assert found.sampled < 60
+    GulpIngestor(Files(paths), tmp_path / "out", 50, 1).run()
+    actual = stored_bytes(tmp_path / "out")
+    assert abs(found.num_bytes / actual - 1) < 0.1
+    assert abs(found.frames / (4 * 200 + 246 * num_long) - 1) < 0.1
+    (oddity,) = found.oddities
+    assert (oddity.kind, oddity.expected) == ("odd length", num_long)
+
+
+def test_what_an_adapter_says_of_its_sources_need_be_no_path(tmp_path):
+    video = write_video(tmp_path / "short.mp4", 4, size=(48, 64))
+
+    class Texts(Files):
+        def item_source(self, position):
+            return ["row \0", "http://x", None, "", str(tmp_path)][position % 5]
+
+    found = survey(Texts([video] * 30), EncoderSettings())
+    assert (found.sampled, found.frames) == (20, 120)
 
 
 class Given(FrameAdapter):
@@ -216,6 +251,28 @@ def test_oddities_are_counted_and_named(tmp_path):
     assert "clip9" in kinds["variable frame rate"].examples[0]
     assert "clip10" in kinds["no video stream"].examples[0]
     assert "missing.mp4" in kinds["unreadable"].examples[0]
+
+
+def _given(source):
+    return source
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_rate_makes_no_even_video_a_variable_one(tmp_path, is_late):
+    class Late(Files):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                source = item["frames"]
+                frames = DeferredFrames(partial(_given, source))
+                yield {**item, "frames": frames if is_late else source}
+
+    even = write_video(tmp_path / "even.mp4", 20)
+    uneven = write_video(tmp_path / "uneven.mp4", 20, pts=[n * n for n in range(20)])
+    for rate in (8, 60):
+        found = survey(Late([even, uneven], frame_rate=rate), EncoderSettings())
+        kinds = {oddity.kind: oddity for oddity in found.oddities}
+        assert kinds["variable frame rate"].sampled == 1
+        assert "clip1" in kinds["variable frame rate"].examples[0]
 
 
 def turn(path, matrix):
