@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gulpio2.format.manifest import Run
+    from gulpio2.ingest.ingestor import GulpIngestor
     from gulpio2.ingest.report import IngestReport
     from gulpio2.ingest.shard import Shard
 
@@ -310,11 +311,9 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     """Ingest with a bar, and report."""
     from gulpio2.cli.interrupts import insist_on_interrupts
     from gulpio2.cli.progress import ProgressBar
-    from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.errors import LockedError, StorageError
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.ingest.facts import count_items
-    from gulpio2.ingest.ingestor import GulpIngestor
     from gulpio2.ingest.report import IngestReport
 
     num_workers, executor = settings.num_workers, None
@@ -328,17 +327,11 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             executor, num_workers = stack.enter_context(connect(settings.scheduler))
         bar = stack.enter_context(ProgressBar(num_items))
         progress = stack.enter_context(insist_on_interrupts(bar))
-        ingestor = GulpIngestor(
+        ingestor = _ingestor(
             adapter,
-            settings.output,
-            settings.videos_per_chunk,
+            settings,
             num_workers,
             executor=executor,
-            shard=settings.shard,
-            chunk_bytes=settings.chunk_bytes,
-            encoder=EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
-            on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it
-            resume=settings.resume,
             ignore_space=settings.ignore_space,
             progress=progress,
         )
@@ -374,6 +367,27 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             ctx.exit(1)
 
 
+def _ingestor(
+    adapter: Any, settings: Settings, num_workers: int, **more: Any
+) -> GulpIngestor:
+    """Make the ingestor of a run, or of its dry run."""
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.ingest.ingestor import GulpIngestor
+
+    return GulpIngestor(
+        adapter,
+        settings.output,
+        settings.videos_per_chunk,
+        num_workers,
+        shard=settings.shard,
+        chunk_bytes=settings.chunk_bytes,
+        encoder=EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
+        on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it
+        resume=settings.resume,
+        **more,
+    )
+
+
 def _sentence(report: IngestReport, output: Path) -> str:
     seconds = max(report.seconds, 1e-9)
     # What an interrupted run had stored was not done in this time.
@@ -398,7 +412,7 @@ def _plan(adapter: Any, settings: Settings) -> None:
     """Say what would be ingested."""
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.directory import GulpDirectory
-    from gulpio2.errors import DuplicateIdError
+    from gulpio2.errors import IngestError, MetaFileError
     from gulpio2.format.other_settings import changed_settings, warning_of
     from gulpio2.ingest.facts import ask_for_facts
     from gulpio2.ingest.planning import plan_run
@@ -418,9 +432,13 @@ def _plan(adapter: Any, settings: Settings) -> None:
         items_per_chunk=settings.videos_per_chunk,
         shard=settings.shard,
     )
+    run = None
     try:
-        run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
-    except DuplicateIdError as error:
+        if settings.resume:
+            run = _ingestor(adapter, settings, settings.num_workers).left_to_resume()
+        if run is None:
+            run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
+    except (IngestError, MetaFileError) as error:
         refused = str(error)
         run = make_plan(on_duplicate="skip")
     options = ask_for_facts(adapter).options
@@ -465,6 +483,8 @@ def _plan(adapter: Any, settings: Settings) -> None:
     ]
     if refused is not None:
         lines.append(f"  as it stands, it would be refused: {escape(refused)}")
+    elif settings.resume and not run.tasks:
+        lines.append("  nothing to resume: it is complete")
     if changes:
         lines.append(f"  {escape(warning_of(changes, settings.output))}")
     if ids is None:

@@ -255,6 +255,38 @@ class GulpIngestor:
             )
         return open_store(self.output_folder)
 
+    def left_to_resume(self) -> RunPlan | None:
+        """Plan what a run that resumes would store; nothing is written.
+
+        Returns
+        -------
+        RunPlan or None
+            Without tasks where the run is complete. None where there is nothing to go
+            on with, so that resuming is an ordinary run.
+
+        Raises
+        ------
+        IngestError, DuplicateIdError, MetaFileError
+            Resuming would be refused.
+        """
+        store = self.output_store()
+        if not Path(self.output_folder).exists():  # a run would make it
+            return None
+        refuse_unfinished_copying(store)
+        self._num_items = count_items(self.adapter)
+        facts = ask_for_facts(self.adapter)
+        journal = RunJournal(store, self._arguments(facts))
+        if not journal.read():
+            done = self._is_complete(facts)
+            return replace(self._plan(frozenset(), "skip"), tasks=[]) if done else None
+        stored, _ = self._look(journal.first_number)
+        plan = self._plan(stored)
+        journal.refuse_other_plan(plan.digest())
+        refuse_other_tasks(self.adapter, plan, journal.finished)
+        finished = {line["task"] for line in journal.finished}
+        left = [task for task in plan.tasks if task.index not in finished]
+        return replace(plan, tasks=left)
+
     # --- the run -------------------------------------------------------------------
 
     def _run(

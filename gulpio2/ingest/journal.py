@@ -68,6 +68,25 @@ class RunJournal:
 
         Raises
         ------
+        IngestError, MetaFileError
+            As `read`.
+        """
+        if not self.read():
+            return False
+        self._writer = self.store.extend(JOURNAL_NAME)
+        self._writer.truncate(self._ends[-1])
+        return True
+
+    def read(self) -> bool:
+        """Read the journal of an interrupted run, and leave it as it is.
+
+        Returns
+        -------
+        bool
+            Whether there is one.
+
+        Raises
+        ------
         IngestError
             It is of a run with other arguments; the message names the difference.
         MetaFileError
@@ -92,8 +111,6 @@ class RunJournal:
         self.first_number = lines[0]["first_number"]
         self._plan = lines[0]["plan"]
         self.finished, self._ends = lines[1:], ends
-        self._writer = self.store.extend(JOURNAL_NAME)
-        self._writer.truncate(ends[-1])
         return True
 
     def refuse_other_plan(self, plan: str) -> None:

@@ -250,6 +250,49 @@ def test_a_dry_run_is_of_what_the_run_would_store(gulp2, tmp_path, make_video):
     assert plan["estimate"]["frames"] == 9
 
 
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_dry_run_of_resuming_is_of_what_is_left(
+    gulp2, tmp_path, monkeypatch, is_listed
+):
+    (tmp_path / "ending.py").write_text(
+        """
+import os
+from gulpio2.testing import FrameAdapter
+
+class Ending(FrameAdapter):
+    def __init__(self, source):
+        super().__init__(num_items=10, list_ids=source == "listed")
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == os.environ.get("ENDS_AT"):
+                raise KeyboardInterrupt
+            yield item
+"""
+    )
+    words = ["ingest", "ending.py:Ending", "listed" if is_listed else "not", "out"]
+    words += ["--videos-per-chunk", "2", "--num-workers", "1"]
+    monkeypatch.setenv("ENDS_AT", "item7")
+    gulp2(*words, status=130)
+    monkeypatch.delenv("ENDS_AT")
+    journal = (tmp_path / "out" / "ingest.journal").read_bytes()
+
+    def plan(*more):
+        told = gulp2(*words, *more, "--resume", "--dry-run", "--json").stdout
+        return json.loads(told)
+
+    left = plan()
+    assert (left["refused"], left["items"], left["chunks"]) == (None, 4, 2)
+    assert left["estimate"]["oddities"] == []
+    assert (
+        "videos_per_chunk was 2 and is 3" in plan("--videos-per-chunk", "3")["refused"]
+    )
+    assert (tmp_path / "out" / "ingest.journal").read_bytes() == journal
+    gulp2(*words, "--resume")
+    assert (plan()["refused"], plan()["items"]) == (None, 0)
+    assert "nothing to resume" in gulp2(*words, "--resume", "--dry-run").stdout
+
+
 def test_other_settings_than_before_are_told_by_a_run_and_its_dry_run(
     gulp2, tmp_path, make_video
 ):
