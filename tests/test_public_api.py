@@ -169,6 +169,7 @@ NEW = {
     "gulpio2:GulpDirectory.__enter__": "",
     "gulpio2:GulpDirectory.__exit__": "kind, error, trace",
     "gulpio2:GulpIngestor.run": "",
+    "gulpio2:GulpIngestor.left_to_resume": "",
     "gulpio2:GulpIngestor.output_store": "",
     "gulpio2.adapters:AbstractDatasetAdapter.item_ids": "",
     "gulpio2.adapters:AbstractDatasetAdapter.item_source": "position",
@@ -247,7 +248,7 @@ MEMBERS = {
         "table",
         "view",
     ],
-    "gulpio2:GulpIngestor": ["output_store", "run"],
+    "gulpio2:GulpIngestor": ["left_to_resume", "output_store", "run"],
     "gulpio2.adapters:AbstractDatasetAdapter": [
         "describe",
         "item_ids",
