@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
     from gulpio2.media.decode import OpenVideo
 
-__all__ = ["DueFrames", "held_back", "set_threads", "suits_threads", "with_last"]
+__all__ = [
+    "DueFrames",
+    "held_back",
+    "notices_damage",
+    "set_threads",
+    "suits_threads",
+    "with_last",
+]
 
 # Decoders that have a thread for each frame, and notice damage: of those that do not,
 # such as HEVC, VP8 and FFV1, flipped bits look otherwise with threads.
@@ -43,6 +50,15 @@ _GAP = 1.5
 _REORDERED, _REORDERED_PIXELS = 16, 184_320 * 256
 
 
+def notices_damage(video: OpenVideo) -> bool:
+    """Tell whether the decoder of a video notices damage.
+
+    One that does not leaves in a damaged frame what was in its memory before, so that
+    its pixels depend on which frames are kept, and for how long.
+    """
+    return video.stream.codec.canonical_name in _CODECS
+
+
 def suits_threads(video: OpenVideo) -> bool:
     """Tell whether a video may be decoded by several threads.
 
@@ -51,7 +67,7 @@ def suits_threads(video: OpenVideo) -> bool:
     video : OpenVideo
         Opened for this; it is read to its end, and not decoded.
     """
-    if video.stream.codec.canonical_name not in _CODECS:
+    if not notices_damage(video):
         return False
     try:
         steps = _shortest_and_longest(_in_order(video.packets()))

@@ -233,6 +233,7 @@ class VideoFrames(FramesByIndex):
 
     def _stored(self, *, later: bool) -> Iterator[StoredFrame]:
         from gulpio2.media.convert import FrameConverter
+        from gulpio2.media.threaded import notices_damage
 
         converter = FrameConverter(self.frame_size)
         last: Any = None
@@ -241,7 +242,10 @@ class VideoFrames(FramesByIndex):
         for video, frame, pts in self._decoded():
             if frame is not last:
                 last = frame
-                image = self._convert(converter, frame, video, later=later)
+                may_keep = later and notices_damage(video)
+                image = self._convert(converter, frame, video, later=may_keep)
+                if later and not may_keep:
+                    image = _of_its_own(image)
             count += 1
             yield StoredFrame(image, pts)
         self._num_frames = count
@@ -361,6 +365,15 @@ class VideoFrames(FramesByIndex):
             previous = timed
         if previous is not None:
             yield from itertools.repeat(previous, grid.finish())
+
+
+def _of_its_own(
+    image: YuvFrame | npt.NDArray[np.uint8],
+) -> YuvFrame | npt.NDArray[np.uint8]:
+    """Copy what is in the memory of the decoder."""
+    if isinstance(image, YuvFrame):
+        return YuvFrame(*(plane.copy() for plane in (image.y, image.u, image.v)))
+    return image.copy()
 
 
 def _describe(converter: FrameConverter, video: OpenVideo) -> dict[str, JsonValue]:

@@ -12,6 +12,7 @@ from gulpio2.errors import SourceReadError
 from gulpio2.media import threaded
 from gulpio2.media.threaded import held_back, suits_threads
 from gulpio2.media.video import VideoFrames
+from gulpio2.types import DeferredImage
 
 CODECS = {
     "libx264": ("a.mp4", "yuv420p", {"g": "12", "bf": "2", "crf": "20"}),
@@ -78,6 +79,52 @@ def test_flipped_bits_are_told_of_alike(tmp_path, write_video, pictures, codec):
             data[rng.randrange(len(data) // 10, len(data))] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
         assert_threads_do_not_matter(path)
+
+
+def crc_of(frame):
+    image = (
+        frame.image.make() if isinstance(frame.image, DeferredImage) else frame.image
+    )
+    return [zlib.crc32(plane.tobytes()) for plane in (image.y, image.u, image.v)]
+
+
+def deferred(path, *, kept):
+    """Give what is told of a file to who keeps some frames before they are made."""
+    made = []
+    waiting = []
+    error = None
+    try:
+        for frame in VideoFrames(path).deferred():
+            waiting.append(frame)
+            if len(waiting) > kept:
+                made.append(crc_of(waiting.pop(0)))
+    except SourceReadError as cause:
+        error = str(cause)
+    return error or made + [crc_of(frame) for frame in waiting]
+
+
+@pytest.mark.parametrize("codec", ["libvpx", "libx265", "ffv1", "mpeg2video"])
+@pytest.mark.parametrize("full_range", [False, True])
+def test_damage_that_is_not_noticed_looks_alike_however_many_frames_are_kept(
+    tmp_path, write_video, pictures, codec, full_range
+):
+    name, pix_fmt, options = CODECS[codec]
+    path = write_video(
+        tmp_path / name,
+        pictures(24, 48, 64),
+        codec=codec,
+        pix_fmt=pix_fmt,
+        options=options,
+        full_range=full_range,
+    )
+    whole = path.read_bytes()
+    rng = random.Random(1)
+    for _ in range(25):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 5])):
+            data[rng.randrange(len(data) // 10, len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        assert deferred(path, kept=12) == deferred(path, kept=0)
 
 
 @pytest.mark.parametrize("codec", ["prores_ks", "utvideo", "libx264"])
