@@ -186,10 +186,10 @@ def _made_by(runs: tuple[Run, ...], unknown: str) -> Iterator[str]:
 
 
 def _index_text(index: IndexState) -> str:
-    if not index.num_bytes:
-        return "none; gulp2 index makes one, which a small directory does not need"
     if index.fault is not None:
         return escape(f"not usable: {index.fault}; gulp2 index makes it anew")
+    if not index.num_bytes:
+        return "none; gulp2 index makes one, which a small directory does not need"
     if index.stale:
         changed = f"{count(len(index.stale), 'map')} changed since"
         return f"{size(index.num_bytes)}, stale: {changed}; see gulp2 index"

@@ -224,17 +224,23 @@ def without_override() -> Iterator[None]:
 
 
 @pytest.fixture
-def read_only(tmp_path: Path) -> Iterator[Path]:
+def permissions() -> Iterator[None]:
+    """Let the permissions of files hold in this process, whoever runs the tests."""
+    with without_override() if os.geteuid() == 0 else contextlib.nullcontext():
+        yield
+
+
+@pytest.fixture
+def read_only(tmp_path: Path, permissions: None) -> Iterator[Path]:
     """Make a folder that cannot be written to, not even by the superuser."""
+    del permissions
     folder = tmp_path / "read-only"
     folder.mkdir()
     folder.chmod(0o555)
-    guard = without_override() if os.geteuid() == 0 else contextlib.nullcontext()
     try:
-        with guard:
-            with pytest.raises(PermissionError):  # or the test would show nothing
-                (folder / "probe").touch()
-            yield folder
+        with pytest.raises(PermissionError):  # or the test would show nothing
+            (folder / "probe").touch()
+        yield folder
     finally:
         folder.chmod(0o755)
 

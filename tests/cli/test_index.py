@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
+
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames
@@ -123,3 +125,42 @@ def test_info_says_whether_there_is_one(gulp2, gulped):
     (gulped / "index.arrow").write_bytes(b"x")
     assert "no Arrow file" in told()["fault"]
     assert "not usable: no Arrow file" in gulp2("info", gulped).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("ls", "gulped", "--where", "number == 0"), ("info", "gulped"),
+     ("check", "gulped", "--deep"), ("index", "gulped", "--check"),
+     ("index", "gulped")],
+)  # fmt: skip
+def test_a_pipe_in_the_place_of_the_index_is_not_waited_for(start, gulped, arguments):
+    os.mkfifo(gulped / "index.arrow")
+    process = start(*arguments)
+    try:
+        output = "".join(process.communicate(timeout=30))
+    finally:
+        process.kill()
+    assert process.returncode == (arguments[0] == "check" or arguments[-1] == "--check")
+    assert "not a regular file" in output or arguments[0] == "check"
+    assert "there is no index" not in output
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_in_the_place_of_a_map_is_told_in_a_line(start, gulped, kind):
+    path = gulped / "meta_1.gmeta"
+    path.unlink()
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    process = start("index", "gulped")
+    try:
+        _, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert said == "gulp2: error: cannot read gulped/meta_1.gmeta: not a regular file\n"
+
+
+@pytest.mark.usefixtures("permissions")
+def test_a_map_that_may_not_be_read_is_told_in_a_line(gulp2, gulped):
+    (gulped / "meta_1.gmeta").chmod(0)
+    said = gulp2("index", gulped, status=1).stderr
+    assert said.startswith(f"gulp2: error: cannot read {gulped}/meta_1.gmeta: ")

@@ -226,6 +226,8 @@ def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
         with os.fdopen(open_regular(path), "rb") as file:
             state = os.fstat(file.fileno())
             data = file.read()
+    except FileNotFoundError:
+        raise
     except OSError as cause:
         raise refused(cause, "read", path) from cause
     return data, [number, state.st_size, state.st_mtime_ns, crc32_of(data)]

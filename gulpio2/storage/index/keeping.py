@@ -216,10 +216,10 @@ def check_index(path: StrPath) -> list[str]:
         A map can be read, but not be put into columns.
     """
     state = index_state(path)
-    if not state.num_bytes:
-        return ["there is no index"]
     if state.fault is not None:
         return [f"it cannot be used: {state.fault}"]
+    if not state.num_bytes:
+        return ["there is no index"]
     if state.stale:
         return [f"{name} is not as it was indexed" for name in state.stale]
     folder = os.fspath(path)
