@@ -194,6 +194,9 @@ def gulp2() -> None:
 
 def main() -> NoReturn:
     """Run ``gulp2`` with the arguments of this process."""
+    from gulpio2.storage.handles import fill_standard_descriptors
+
+    fill_standard_descriptors()
     try:
         gulp2.main(prog_name="gulp2")
     except SystemExit as end:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
 import resource
 import stat
@@ -20,7 +22,14 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["HandlePool", "letting_go", "open_descriptor", "open_regular", "read_fully"]
+__all__ = [
+    "HandlePool",
+    "fill_standard_descriptors",
+    "letting_go",
+    "open_descriptor",
+    "open_regular",
+    "read_fully",
+]
 
 T = TypeVar("T")
 
@@ -30,6 +39,8 @@ DEFAULT_MAX_OPEN = 64
 # Of the files that a process may have open, one in so many is for all pools together;
 # the rest is the program's. Of the usual 1,024 that is four full pools.
 _SHARE = 4
+# The descriptors up to this one are stdin, stdout and stderr.
+_STANDARD = 2
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 # Seconds to wait where there is nothing to let go of: files that another thread closes
 # just now are in no pool any more, and still open.
@@ -85,12 +96,36 @@ def _keep_to_share(newest: int) -> None:
 def open_descriptor(path: StrPath, flags: int, mode: int = 0o777) -> int:
     """Open as ``os.open`` does; if too many are open, without those of idle files.
 
+    The descriptor is never one of the standard streams: see
+    `fill_standard_descriptors`.
+
     Raises
     ------
     OSError
         It cannot be opened.
     """
-    return letting_go(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+    fd = letting_go(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+    if fd > _STANDARD:
+        return fd
+    try:
+        return letting_go(lambda: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _STANDARD + 1))
+    finally:
+        os.close(fd)
+        fill_standard_descriptors()
+
+
+def fill_standard_descriptors() -> None:
+    """Put ``/dev/null`` in the place of each standard stream that is closed.
+
+    Where a program is started with stderr closed, the next thing that is opened gets
+    its number: a data file, or a pipe to a worker. The warnings that libraries of C
+    write to stderr would go into it.
+    """
+    with contextlib.suppress(OSError):  # nothing is in its place, or no room for more
+        # The system gives the lowest free number.
+        while (fd := os.open(os.devnull, os.O_RDWR)) <= _STANDARD:
+            os.set_inheritable(fd, True)  # noqa: FBT003  # or it is closed in children
+        os.close(fd)
 
 
 def letting_go(action: Callable[[], T]) -> T:
