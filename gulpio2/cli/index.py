@@ -10,7 +10,7 @@ import click
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import directory_argument, json_option, verbosity_options
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, is_quiet, size, write_lines
+from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,10 +81,7 @@ def _build(directory: Path, *, as_json: bool) -> None:
             ) from cause
     if summary is None:
         with open_gulp_directory(directory):
-            click.echo(
-                f"gulp2: nothing to index: there are no items in {escape(directory)}",
-                err=True,
-            )
+            note(f"gulp2: nothing to index: there are no items in {escape(directory)}")
         if as_json:
             names = ("items", "frames", "chunks", "parsed", "num_bytes")
             nothing = {"directory": str(directory), "path": None}
@@ -115,9 +112,8 @@ def _check(directory: Path, *, as_json: bool) -> None:
             click.echo("the index says what the maps say")
     if faults:
         if not as_json:
-            click.echo(
+            note(
                 "gulp2: run gulp2 index without --check to mend it: "
-                f"gulp2 index {escape(directory)}",
-                err=True,
+                f"gulp2 index {escape(directory)}"
             )
         click.get_current_context().exit(1)

@@ -358,10 +358,9 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             "all shards, would give each of them some"
         )
     if report.failures:
-        click.echo(
+        note(
             f"gulp2: {count(len(report.failures), 'item')} failed; "
-            f"{escape(settings.output / FAILURES_NAME)} lists them",
-            err=True,
+            f"{escape(settings.output / FAILURES_NAME)} lists them"
         )
         if not settings.allow_failures:
             ctx.exit(1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.__version__ import __version__
 from gulpio2.cli.grammar import Grammar, show_mapping
 from gulpio2.cli.parameter_types import NumberOrText
-from gulpio2.cli.terminal import escape, set_verbosity
+from gulpio2.cli.terminal import escape, set_verbosity, take_any_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -212,6 +212,7 @@ def grammar_of(program: str) -> Grammar:
 def _ingest(program: str, argv: Sequence[str] | None = None) -> None:
     """Run an ingest program; the arguments are those of this process by default."""
     given: Any = grammar_of(program).parse(sys.argv[1:] if argv is None else argv)
+    take_any_text()
     print(show_mapping(given), flush=True)
     set_verbosity(0)
     from gulpio2.ingest.ingestor import GulpIngestor
@@ -250,6 +251,7 @@ def gulp2_sanity_check(argv: Sequence[str] | None = None) -> None:
         report = check_directory(str(given["<gulp_directory>"]))
     except StorageError as error:
         sys.exit(f"gulp2_sanity_check: {escape(error.strerror or error)}")
+    take_any_text()
     for test in original_tests(report):
         print(f"Sanity Check: {test['message']}")
         failures = test["failures"]
@@ -282,6 +284,7 @@ def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"gulp2_register_adapter: {error.message}")
     except StorageError as error:
         sys.exit(f"gulp2_register_adapter: {escape(error.strerror or error)}")
+    take_any_text()
     print(text, end="")
     print(f"gulp2_register_adapter: wrote {path}", file=sys.stderr)
 

@@ -17,7 +17,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import json_text
-from gulpio2.cli.terminal import escape, size, write_lines
+from gulpio2.cli.terminal import escape, note, size, write_lines
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -83,10 +83,9 @@ def ls(
     if not ids and (pattern is not None or where is not None):
         wanted = [] if pattern is None else [f"is like {pattern!r}"]
         wanted += [] if where is None else ["meets the condition"]
-        click.echo(
+        note(
             f"gulp2: no item {' and '.join(wanted)}; all items are listed by: "
-            f"gulp2 ls {escape(directory)}",
-            err=True,
+            f"gulp2 ls {escape(directory)}"
         )
         ctx.exit(1)
 

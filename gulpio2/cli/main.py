@@ -17,7 +17,7 @@ import click
 
 from gulpio2.cli.command import DocumentedGroup
 from gulpio2.cli.options import verbosity_options
-from gulpio2.cli.terminal import escape, set_verbosity
+from gulpio2.cli.terminal import escape, note, set_verbosity, take_any_text
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Program(DocumentedGroup):
         """
         del standalone_mode  # the messages and codes are those below
         set_verbosity(0)
+        take_any_text()
         try:
             status = super().main(
                 args,
@@ -113,22 +114,21 @@ class Program(DocumentedGroup):
                 **extra,
             )
         except click.ClickException as error:
-            error.show()
+            with contextlib.suppress(OSError):  # stderr is full: the status is left
+                error.show()
             status = error.exit_code
         except click.Abort:
-            click.echo("gulp2: interrupted", err=True)
+            note("gulp2: interrupted")
             status = INTERRUPTED
         except GulpError as error:
             _logger.debug("what led to the error:", exc_info=True)
-            click.echo(f"gulp2: error: {one_line(error)}", err=True)
+            note(f"gulp2: error: {one_line(error)}")
             status = 1
         except OSError as error:
             # Of the package's files there are StorageErrors: this is of the output.
             if error.errno not in _NO_ROOM or error.filename is not None:
                 raise
-            click.echo(
-                f"gulp2: error: cannot write the output: {error.strerror}", err=True
-            )
+            note(f"gulp2: error: cannot write the output: {error.strerror}")
             _drop_output()
             status = 1
         sys.exit(status if isinstance(status, int) else 0)

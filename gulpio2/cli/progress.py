@@ -53,6 +53,8 @@ class ProgressBar:
     -----
     It may be called from any thread. Under ``-q`` it draws nothing, nor where stderr is
     closed. Where that is no terminal, there is a line every ten seconds and at the end.
+    Where it cannot be written to, as when the disk of a log is full or a terminal is
+    gone, nothing more is drawn, and the work goes on.
     """
 
     def __init__(
@@ -91,7 +93,13 @@ class ProgressBar:
                 and now - self._drawn >= self._pause
             ):
                 self._drawn = now
-                self._draw(now - self._began)
+                self._try_to_draw(now - self._began)
+
+    def _try_to_draw(self, seconds: float) -> None:
+        try:
+            self._draw(seconds)
+        except OSError:
+            self._quiet = True
 
     def _draw(self, seconds: float) -> None:
         from tqdm import tqdm
@@ -147,7 +155,8 @@ class ProgressBar:
     ) -> None:
         """Draw the end, where a bar was shown."""
         with self._lock:
-            if self._drawn > float("-inf"):  # something is there
-                self._draw(time.monotonic() - self._began)
+            if self._drawn > float("-inf") and not self._quiet:  # something is there
+                self._try_to_draw(time.monotonic() - self._began)
             if self._bar is not None:
-                self._bar.close()
+                with contextlib.suppress(OSError):
+                    self._bar.close()

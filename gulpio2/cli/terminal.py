@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import sys
 import traceback
@@ -23,6 +25,7 @@ __all__ = [
     "note",
     "set_verbosity",
     "size",
+    "take_any_text",
     "write_lines",
 ]
 
@@ -75,13 +78,24 @@ def size(num_bytes: float) -> str:
 
 
 def note(line: str) -> None:
-    """Write a line to stderr; a bar that is there makes way for it."""
+    """Write a line to stderr; a bar that is there makes way for it.
+
+    Where stderr cannot be written to, the line is lost, and the work goes on.
+    """
     # It may be there in part: another thread is about to show the first bar.
     tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
-    if tqdm is None or sys.stderr is None:
-        click.echo(line, err=True)
-    else:
-        tqdm.write(line, file=sys.stderr)
+    with contextlib.suppress(OSError):
+        if tqdm is None or sys.stderr is None:
+            click.echo(line, err=True)
+        else:
+            tqdm.write(line, file=sys.stderr)
+
+
+def take_any_text() -> None:
+    """Have stdout show what its encoding does not have as escapes, as `escape` does."""
+    # Where Python's own choice is another than an error, it stays.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ Before a run
       `sampled`: which items it looks at; `oddities`: what is unusual about them.
 
 The run
-    * `ingestor`: `GulpIngestor`.
+    * `ingestor`: `GulpIngestor`. `chunk_bar`: the bar that it shows when called.
     * `jobs`: what workers are given and give back. `workers`: processes of this
       machine, and how tasks reach any other; `cluster`: those of Dask.
     * `parent`: how workers end with the run. `crashes`: items that end a worker.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
@@ -24,6 +23,7 @@ from gulpio2.errors import (
 from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
 from gulpio2.format.other_settings import changed_settings, warning_of
 from gulpio2.format.plan import calculate_chunk_slices
+from gulpio2.ingest.chunk_bar import chunk_bar
 from gulpio2.ingest.cluster import is_lost
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
@@ -195,16 +195,12 @@ class GulpIngestor:
             The first failed item's own exception, after the rest was stored and
             unless failures are allowed; and what `run` raises.
         """
-        from tqdm import tqdm
-
-        # The bar of 0.0.4. Chunks are counted as their items are: by the parent.
+        # Chunks are counted as their items are: by the parent.
         self.output_store().make()
         num_items = self._refuse_nothing()
         total = len(calculate_chunk_slices(self.videos_per_chunk, num_items))
-        shown = {"desc": "Chunks finished", "unit": "chunk", "total": total}
-        # Where stderr is closed there is nothing to draw on.
-        with tqdm(**shown, disable=sys.stderr is None) as bar:
-            report = self._run(on_task=bar.update, num_items=num_items)
+        with chunk_bar(total) as advance:
+            report = self._run(on_task=advance, num_items=num_items)
         if report.failures and not self.allow_failures:
             _logger.error(
                 "%d of %d items failed; %s lists them",

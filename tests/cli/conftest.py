@@ -69,10 +69,12 @@ def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
             [sys.executable, "-m", "gulpio2.cli.main", *map(str, arguments)],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **options,
+            **{
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                "text": True,
+                **options,
+            },
         )
 
     return begin

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gulpio2
+from gulpio2 import GulpChunk
 from gulpio2.cli import main
 from gulpio2.errors import IngestError, ItemNotFoundError, LockedError, StorageError
 from gulpio2.testing import make_gulp_directory
@@ -220,3 +221,33 @@ def test_output_that_has_no_room_is_an_error_of_one_line(gulped, words):
     assert done.returncode == 1
     message = "gulp2: error: cannot write the output: No space left on device\n"
     assert done.stderr == message
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8"])
+def test_an_id_that_the_encoding_lacks_is_shown_as_escapes(
+    start, tmp_path, monkeypatch, encoding
+):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("ä日", {"label": "ő"}, [])
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    out, err = start("ls", ".", "-l", encoding=encoding).communicate(timeout=60)
+    assert err == ""
+    for char in "ä日ő":
+        escaped = char.encode("unicode_escape").decode("ascii")
+        assert (char in out) != (escaped in out)
+
+
+def test_the_status_is_right_where_stderr_is_full(start, tmp_path):
+    make_gulp_directory(tmp_path / "g", num_items=2, num_frames=1).close()
+    for words, status in (
+        (["check", "g"], 0),
+        (["check", "nothing"], 2),
+        (["ls", "g", "--where", "number == 0"], 0),
+        (["ls", "g", "no such"], 1),
+        (["extract", "g", "item0", "--format", "mp4", "--frames", "0,0"], 0),
+    ):
+        with Path("/dev/full").open("wb") as full:
+            process = start(*words, stderr=full)
+            process.communicate(timeout=60)
+        assert process.returncode == status, words

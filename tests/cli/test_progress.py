@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
 
 import click
+import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.progress import ProgressBar
@@ -77,6 +80,37 @@ def test_where_stderr_is_closed_nothing_is_drawn(monkeypatch):
     with ProgressBar(2, delay_seconds=0) as bar:
         bar(items=2)
     assert bar.items == 2
+
+
+def bad_descriptor(kind):
+    """Open something that nothing can be written to."""
+    if kind == "full":
+        return os.open("/dev/full", os.O_WRONLY)
+    if kind == "hung up":
+        other, descriptor = os.openpty()
+    else:
+        other, descriptor = os.pipe()
+    os.close(other)
+    return descriptor
+
+
+@pytest.mark.parametrize("kind", ["full", "hung up", "nobody reads"])
+def test_a_bar_that_cannot_be_written_costs_no_work(tmp_path, monkeypatch, kind):
+    set_verbosity(0)
+    stream = os.fdopen(bad_descriptor(kind), "w", buffering=1)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", stream)
+            with ProgressBar(2, delay_seconds=0) as bar:
+                bar(items=1)
+                note("a line")
+                bar(items=1)
+            GulpIngestor(Items(), tmp_path, 2, 1)()
+    finally:
+        with contextlib.suppress(OSError):
+            stream.close()
+    assert bar.items == 2
+    assert len(GulpDirectory(tmp_path)) == 3
 
 
 def test_the_bar_of_a_call_does_without_stderr(tmp_path, monkeypatch):
