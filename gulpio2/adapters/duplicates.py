@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import DuplicateIdError
@@ -44,9 +43,10 @@ def remove_entries_with_duplicate_ids(
     Prints a line for each entry that is left out, which is what 0.0.4 promised.
     """
     from gulpio2.directory import GulpDirectory
+    from gulpio2.storage.local import is_there
 
     stored: set[str] = set()
-    if Path(output_directory).exists():
+    if is_there(output_directory):
         with GulpDirectory(output_directory) as directory:
             stored.update(directory.chunk_lookup)
     seen = set()

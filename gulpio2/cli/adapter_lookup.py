@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -126,8 +127,15 @@ def _import_file(place: str) -> ModuleType:
     file.py``: processes that are not forked import it by that. Where the name is
     taken it gets another one, by which only forked processes know it.
     """
-    path = Path(place).resolve()
-    if not path.is_file():
+    try:
+        path = Path(os.path.realpath(place))
+        is_file = path.is_file()
+    except OSError as cause:
+        raise click.UsageError(
+            f"{place!r} cannot be looked at: {cause.strerror}. Check the path of the "
+            "adapter."
+        ) from cause
+    if not is_file:
         raise click.UsageError(
             f"No file {place!r}, seen from {Path.cwd()}. Check the path of the adapter."
         )

@@ -119,6 +119,7 @@ def extract(
         )
     from gulpio2.cli.export import file_name, write_images
     from gulpio2.cli.video_export import write_video
+    from gulpio2.storage.local import is_there
 
     with open_gulp_directory(directory) as opened:
         item = opened.item(id_)
@@ -130,7 +131,7 @@ def extract(
             indices = list(dict.fromkeys(indices))
             folder = out / file_name(id_)
             paths = [folder / f"{index:06}.{format_}" for index in indices]
-        present = [path for path in paths if path.exists()]
+        present = [path for path in paths if is_there(path)]
         _refuse_folders(present)
         if present and not overwrite:
             more = f", and {len(present) - 1} more" if len(present) > 1 else ""

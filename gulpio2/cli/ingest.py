@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import os
 import random
 import traceback
 from dataclasses import asdict, dataclass, replace
@@ -339,7 +340,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             report = ingestor.run()
         except (KeyboardInterrupt, StorageError) as cause:
             is_ours = not isinstance(cause, LockedError)  # the journal is another's
-            if is_ours and (settings.output / JOURNAL_NAME).exists():
+            journal = settings.output / JOURNAL_NAME
+            if is_ours and os.path.exists(journal):  # noqa: PTH110  # Path's raises
                 note(
                     "gulp2: what was stored is intact; --resume goes on with the rest: "
                     "give the same command with it"
@@ -415,11 +417,12 @@ def _plan(adapter: Any, settings: Settings) -> None:
     from gulpio2.format.other_settings import changed_settings, warning_of
     from gulpio2.ingest.facts import ask_for_facts
     from gulpio2.ingest.planning import plan_run
+    from gulpio2.storage.local import is_there
 
     encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it
     stored: frozenset[str] = frozenset()
     runs: tuple[Run, ...] = ()
-    if settings.output.exists():  # a run would make it
+    if is_there(settings.output):  # a run would make it
         with GulpDirectory(settings.output) as directory:
             stored = frozenset(directory.chunk_lookup)
             runs = directory.manifest.runs if stored else ()

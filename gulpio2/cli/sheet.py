@@ -76,6 +76,7 @@ def sheet(
     from gulpio2.cli.contact_sheet import draw_contact_sheet
     from gulpio2.cli.export import encode_image, write_file
     from gulpio2.cli.summary import spread
+    from gulpio2.storage.local import is_there
 
     if out.suffix.lower() != ".png":
         raise click.BadParameter(
@@ -87,7 +88,7 @@ def sheet(
         if not ids:
             what = "has no items" if pattern is None else f"has no id like {pattern!r}"
             raise GulpLookupError(f"{directory} {what}; gulp2 ls lists what it has")
-        if out.exists() and not overwrite:
+        if not overwrite and is_there(out):
             raise StorageError(None, f"{out} is there already; --overwrite replaces it")
         chosen = spread(ids, num_items)
         if not dry_run:

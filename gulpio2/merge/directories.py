@@ -52,7 +52,7 @@ from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
-from gulpio2.storage.local import new_token, open_store
+from gulpio2.storage.local import new_token, open_store, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,11 +136,11 @@ def merge_directories(
     """
     seen: set[Path] = set()
     for path in parts:
-        place = Path(path).resolve()
+        place = real_path(path)
         if place in seen:
             raise IngestSettingError(f"{path} is given twice; name each part once")
         seen.add(place)
-        if place == Path(target).resolve():
+        if place == real_path(target):
             raise IngestSettingError(
                 f"{target} is to be merged into itself; leave it out of the parts: "
                 "what is in the target stays"

@@ -40,7 +40,7 @@ from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunk
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import is_there, open_store, real_path
 from gulpio2.types import StoredFrame, no_progress
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def repair_directory(
                 output.make()
                 with output.lock():
                     # Until all is there, a check tells that it is not.
-                    journal = Copying("repair", (str(Path(source).resolve()),)).dump()
+                    journal = Copying("repair", (str(real_path(source)),)).dump()
                     output.write_atomically(JOURNAL_NAME, journal)
                     _write(store, output, chosen)
                     _take_over_files(store, output, report)
@@ -149,14 +149,14 @@ def repair_directory(
 def _refuse_bad_target(source: Path, target: Path) -> None:
     if not source.is_dir():
         raise StorageError(errno.ENOENT, f"there is no directory {source} to repair")
-    inside = {target.resolve(), *target.resolve().parents}
-    if source.resolve() in inside:
+    place = real_path(target)
+    if real_path(source) in (place, *place.parents):
         raise StorageError(
             errno.EINVAL,
             f"the repaired copy cannot be written to {target}: that is in {source}, "
             "which is not to be changed. Give another folder",
         )
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if is_there(target) and (not target.is_dir() or open_store(target).names()):
         raise StorageError(
             errno.ENOTEMPTY,
             f"{target} is not empty: a repair writes to a folder of its own. Give "

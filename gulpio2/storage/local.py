@@ -20,7 +20,7 @@ from gulpio2.storage.handles import (
     open_regular,
 )
 from gulpio2.storage.locks import lock_file, lock_folder
-from gulpio2.storage.refusals import refused
+from gulpio2.storage.refusals import cannot, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,10 @@ __all__ = [
     "LocalWriter",
     "follow_link",
     "free_bytes",
+    "is_there",
     "new_token",
     "open_store",
+    "real_path",
 ]
 
 
@@ -82,6 +84,38 @@ def free_bytes(folder: StrPath) -> int | None:
         return None
     # Some network and virtual file systems say 0 blocks of everything.
     return found.f_bavail * found.f_frsize if found.f_blocks else None
+
+
+def is_there(path: StrPath) -> bool:
+    """Tell whether a path leads to something; ``Path.exists`` lets errors through.
+
+    Raises
+    ------
+    StorageError
+        Nobody may know: a folder above it may not be looked into, or its name is
+        longer than names can be.
+    """
+    try:
+        os.stat(path)  # noqa: PTH116  # any StrPath
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as cause:
+        raise cannot(cause, "look at", path) from cause
+    return True
+
+
+def real_path(path: StrPath) -> Path:
+    """Give the absolute path without links; ``Path.resolve`` fails where they circle.
+
+    Raises
+    ------
+    StorageError
+        The current folder is gone, and the path is relative to it.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except OSError as cause:
+        raise cannot(cause, "find", path) from cause
 
 
 def follow_link(path: StrPath) -> Path:

@@ -19,6 +19,8 @@ _READING = {
     errno.EIO: "The disk may be failing: copy what can still be read",
     errno.EMFILE: "Raise the limit of open files (ulimit -n)",
     errno.ENOTDIR: "A part of this path is a file: give the path of a folder",
+    errno.ENAMETOOLONG: "A part of this path is too long: give a shorter one",
+    errno.ELOOP: "Its links lead in a circle: give another path",
 }
 _MAKE_ROOM = "Make room there and go on, or give another folder"
 _WRITING = {

@@ -251,3 +251,57 @@ def test_the_status_is_right_where_stderr_is_full(start, tmp_path):
             process = start(*words, stderr=full)
             process.communicate(timeout=60)
         assert process.returncode == status, words
+
+
+TO_WRITE = [
+    ("repair", "gulped", "{}"),
+    ("merge", "gulped", "{}"),
+    ("extract", "gulped", "item0", "--out", "{}"),
+    ("extract", "gulped", "item0", "--format", "mp4", "--out", "{}"),
+    ("sheet", "gulped", "--out", "{}/a.png"),
+    ("ingest", "my_adapters.py:MyAdapter", "source", "{}"),
+    ("ingest", "my_adapters.py:MyAdapter", "source", "{}", "--dry-run"),
+]
+
+
+@pytest.mark.parametrize("arguments", TO_WRITE)
+@pytest.mark.parametrize("kind", ["long", "circle", "dark"])
+@pytest.mark.usefixtures("gulped", "adapter_file", "permissions")
+def test_a_path_that_cannot_be_looked_at_is_told_in_a_line(gulp2, kind, arguments):
+    path = {"long": "a" * 300, "circle": "loop", "dark": "dark/x"}[kind]
+    Path("loop").symlink_to("loop")
+    Path("dark").mkdir(mode=0)
+    try:
+        result = gulp2(*[word.format(path) for word in arguments], status=1)
+    finally:
+        Path("dark").chmod(0o755)
+    assert result.stdout == ""
+    *_, line = result.stderr.splitlines()
+    assert line.startswith("gulp2: error: cannot ")
+    assert path in line
+
+
+def test_where_the_folder_is_gone_in_which_one_stands_it_is_told(
+    gulp2, gulped, tmp_path, monkeypatch
+):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    try:
+        for command in ("repair", "merge"):
+            said = gulp2(command, gulped, "out", status=1).stderr
+            assert said == "gulp2: error: cannot find out: No such file or directory\n"
+    finally:
+        os.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("permissions")
+def test_an_adapter_that_may_not_be_looked_at_is_wrong_usage(gulp2):
+    Path("dark").mkdir(mode=0)
+    try:
+        for name in ("dark/x.py", "dark/x.py:A"):
+            said = gulp2("ingest", name, "out", status=2).stderr
+            assert "'dark/x.py' cannot be looked at: Permission denied" in said
+    finally:
+        Path("dark").chmod(0o755)
