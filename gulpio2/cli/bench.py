@@ -14,12 +14,18 @@ from gulpio2.cli.options import (
     open_gulp_directory,
     verbosity_options,
 )
+from gulpio2.cli.parameter_types import Duration
 from gulpio2.cli.strict_json import write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["bench"]
+
+# Beyond these nothing is measured: numbers and memory come to an end.
+_MOST_FRAMES = 100_000
+_LONGEST_EDGE = 65_535  # of a JPEG
+_MOST_AT_ONCE = 1_024
 
 
 @click.command(
@@ -32,7 +38,7 @@ __all__ = ["bench"]
 @directory_argument
 @click.option(
     "--clip-length",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_FRAMES),
     metavar="N",
     default=16,
     show_default=True,
@@ -40,7 +46,7 @@ __all__ = ["bench"]
 )
 @click.option(
     "--stride",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_FRAMES),
     metavar="N",
     default=1,
     show_default=True,
@@ -48,7 +54,7 @@ __all__ = ["bench"]
 )
 @click.option(
     "--batch-size",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_FRAMES),
     metavar="N",
     default=8,
     show_default=True,
@@ -56,20 +62,20 @@ __all__ = ["bench"]
 )
 @click.option(
     "--size",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _LONGEST_EDGE),
     metavar="PIXELS",
     help="Crop at random and resize to this edge. Default: whole frames, which have to "
     "be of one size.",
 )
 @click.option(
     "--threads",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_AT_ONCE),
     metavar="N",
     help="Threads of the loader. Default: one per core, 8 at most.",
 )
 @click.option(
     "--prefetch",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_AT_ONCE),
     metavar="N",
     default=2,
     show_default=True,
@@ -77,7 +83,8 @@ __all__ = ["bench"]
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.01),
+    type=Duration(0.01, 86400),
+    metavar="SECONDS",
     default=3.0,
     show_default=True,
     help="How long to measure.",

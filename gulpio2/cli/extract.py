@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["extract"]
 
 _DEFAULT_RATE = Fraction(25)
-
-
+# No exponent, as in 1e99999999: that would be computed.
+_RATE = re.compile(r"\s*[0-9]{0,40}(?:\.[0-9]{0,40}|/[0-9]{1,40})?\s*")
 # Frames per second that a video can have; beyond, its ticks have no room in the file.
 _SLOWEST, _FASTEST = Fraction(1, 1000), Fraction(1000)
 
@@ -42,7 +43,7 @@ class _Rate(ParamType):
     ) -> Fraction:
         """Give the exact rate."""
         try:
-            rate = Fraction(value)
+            rate = Fraction(value) if _RATE.fullmatch(value) else Fraction(0)
         except (ValueError, ZeroDivisionError):
             rate = Fraction(0)
         if not _SLOWEST <= rate <= _FASTEST:

@@ -124,6 +124,10 @@ class Program(DocumentedGroup):
             _logger.debug("what led to the error:", exc_info=True)
             note(f"gulp2: error: {one_line(error)}")
             status = 1
+        except MemoryError as error:
+            _logger.debug("what led to the error:", exc_info=True)
+            note(f"gulp2: error: there is not enough memory. {escape(error)}".rstrip())
+            status = 1
         except OSError as error:
             # Of the package's files there are StorageErrors: this is of the output.
             if error.errno not in _NO_ROOM or error.filename is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ ParamType = click.ParamType[Any]
 
 __all__ = [
     "ByteSize",
+    "Duration",
     "FrameChoice",
     "Items",
     "NumberOrText",
@@ -27,8 +30,9 @@ _UNITS = {
     "g": 10**9, "gb": 10**9, "gib": 2**30,
     "t": 10**12, "tb": 10**12, "tib": 2**40,
 }  # fmt: skip
-_BYTES = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
-_INDEX = re.compile(r"-?[0-9]+")
+# Digits that Python makes an int of are some thousand; no number here has as many.
+_BYTES = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-z]*)")
+_INDEX = re.compile(r"-?[0-9]{1,40}")
 
 
 class ByteSize(ParamType):
@@ -49,7 +53,8 @@ class ByteSize(ParamType):
         match = _BYTES.fullmatch(str(value).strip().lower())
         if match is None or match[2] not in _UNITS:
             self.fail(f"{value!r} is no size; write 800000, 512MB or 1GiB.", param, ctx)
-        num_bytes = int(float(match[1]) * _UNITS[match[2]])
+        # Exact, and of any length: a float would be infinite at some point.
+        num_bytes = int(Fraction(match[1]) * _UNITS[match[2]])
         if num_bytes < 1:
             self.fail(
                 f"{value!r} is less than one byte; write 800000, 512MB or 1GiB.",
@@ -57,6 +62,21 @@ class ByteSize(ParamType):
                 ctx,
             )
         return num_bytes
+
+
+class Duration(click.FloatRange):
+    """Seconds between two bounds; no ``nan``, which is in no order to them."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Give the seconds."""
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no time; write seconds, as 0.5.", param, ctx)
+        return seconds
 
 
 class FrameChoice(ParamType):

@@ -89,3 +89,28 @@ def test_a_directory_without_frames_is_refused(gulp2, tmp_path):
 def test_it_needs_no_torch(gulp2, gulped, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert "frames/s" in gulp2("bench", gulped, "--seconds", 0.1).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--seconds", "nan"),
+        ("--seconds", "inf"),
+        ("--seconds", "1e9"),
+        ("--clip-length", 10**30),
+        ("--stride", 10**30),
+        ("--batch-size", 10**30),
+        ("--size", 10**9),
+        ("--threads", 10**8),
+        ("--prefetch", 10**9),
+    ],
+)
+def test_what_would_never_end_or_fit_is_wrong_usage(gulp2, gulped, arguments):
+    result = gulp2("bench", gulped, *arguments, status=2)
+    assert arguments[0] in result.stderr
+
+
+def test_what_does_not_fit_into_memory_is_told_in_a_line(gulp2, gulped):
+    sizes = ("--size", 65535, "--batch-size", 100000, "--seconds", 0.1)
+    said = gulp2("bench", gulped, *sizes, status=1).stderr
+    assert said.startswith("gulp2: error: there is not enough memory. ")

@@ -329,3 +329,15 @@ def test_a_full_disk_is_a_message_and_leaves_no_part_of_a_file(
     assert "gulp2: error: cannot write out/item0" in err, err
     assert err.count("\n") == 1
     assert files_below(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("rate", ["1e99999999", "1e-99999999", "nan", "", ".", "1/0"])
+def test_a_rate_that_is_none_is_wrong_usage(gulp2, gulped, rate):
+    words = ("extract", gulped, "item0", "--format", "mp4", "--rate", rate)
+    assert "is not a frame rate" in gulp2(*words, status=2).stderr
+
+
+@pytest.mark.parametrize("rate", [".5", "29.97", "30000/1001", "12.", " 25 "])
+def test_a_rate_may_be_written_in_several_ways(gulp2, gulped, rate):
+    words = ("extract", gulped, "item0", "--format", "mp4", "--rate", rate)
+    gulp2(*words, "--dry-run")

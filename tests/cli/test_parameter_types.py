@@ -92,3 +92,18 @@ def test_an_output_folder_has_a_name():
     assert OutputFolder().convert(".", None, None) == Path()
     with pytest.raises(click.BadParameter, match="It is empty"):
         OutputFolder().convert("", None, None)
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "GB", "1." + "0" * 5000 + "GB"])
+def test_a_size_of_any_length_is_refused_in_words(text):
+    with pytest.raises(click.BadParameter, match="is no size"):
+        ByteSize().convert(text, None, None)
+
+
+def test_a_large_size_is_exact():
+    assert ByteSize().convert("9007199254740993", None, None) == 9007199254740993
+
+
+def test_an_index_of_any_length_is_refused_in_words():
+    with pytest.raises(click.BadParameter, match="chooses no frames"):
+        FrameChoice().convert("9" * 5000, None, None)
