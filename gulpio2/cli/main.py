@@ -194,13 +194,13 @@ def gulp2() -> None:
     A gulp directory holds every frame of a dataset as a JPEG of its own, in chunks of
     many items, with a map of where each one is.
     """
+    from gulpio2.storage.handles import fill_standard_descriptors
+
+    fill_standard_descriptors()  # before a command opens anything
 
 
 def main() -> NoReturn:
     """Run ``gulp2`` with the arguments of this process."""
-    from gulpio2.storage.handles import fill_standard_descriptors
-
-    fill_standard_descriptors()
     try:
         gulp2.main(prog_name="gulp2")
     except SystemExit as end:
