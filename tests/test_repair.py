@@ -486,3 +486,17 @@ def test_metadata_that_cannot_be_nested_deeper_cost_no_other_item(tmp_path):
     assert (report.items, len(report.salvaged)) == (1, 1)
     clean = GulpDirectory(report.target)
     assert len(clean["flat"]) == 2
+
+
+def test_a_target_that_is_filled_while_the_source_is_looked_at_stays_as_it_is(tmp_path):
+    long, other = make(tmp_path / "long"), make(tmp_path / "other", num_frames=2)
+    target = tmp_path / "target"
+
+    def meanwhile(**counts):
+        if not target.exists():
+            repair_directory(other, target)
+
+    with pytest.raises(StorageError, match="is not empty"):
+        repair_directory(long, target, progress=meanwhile)
+    assert items_of(target) == items_of(other)
+    assert check_directory(target, deep=True).ok

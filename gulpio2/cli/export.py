@@ -145,7 +145,8 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
         if path.exists() and not overwrite:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         yield partial
-        partial.replace(path)
+        if overwrite or not _give_name(partial, path):
+            partial.replace(path)
     except GulpError:
         raise
     except OSError as cause:
@@ -153,6 +154,28 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _give_name(partial: Path, path: Path) -> bool:
+    """Give a file its name unless another has come to have it meanwhile.
+
+    Returns
+    -------
+    bool
+        False where the file system has no links, by which alone it can be done.
+
+    Raises
+    ------
+    FileExistsError
+        There is one.
+    """
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False
+    return True
 
 
 def encode_image(frame: Frame, suffix: str) -> bytes:

@@ -133,6 +133,7 @@ def repair_directory(
                 output = open_store(target)
                 output.make()
                 with output.lock():
+                    _refuse_full(target)  # by now: looking at the source takes long
                     # Until all is there, a check tells that it is not.
                     journal = Copying("repair", (str(real_path(source)),)).dump()
                     output.write_atomically(JOURNAL_NAME, journal)
@@ -156,7 +157,12 @@ def _refuse_bad_target(source: Path, target: Path) -> None:
             f"the repaired copy cannot be written to {target}: that is in {source}, "
             "which is not to be changed. Give another folder",
         )
-    if is_there(target) and (not target.is_dir() or open_store(target).names()):
+    _refuse_full(target)
+
+
+def _refuse_full(target: StrPath) -> None:
+    """Refuse a target that holds something already."""
+    if is_there(target) and (not Path(target).is_dir() or open_store(target).names()):
         raise StorageError(
             errno.ENOTEMPTY,
             f"{target} is not empty: a repair writes to a folder of its own. Give "

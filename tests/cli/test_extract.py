@@ -15,8 +15,9 @@ import pytest
 from hypothesis import strategies as st
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.cli.export import file_name
+from gulpio2.cli.export import file_name, new_file
 from gulpio2.cli.video_export import frame_times, write_video
+from gulpio2.errors import StorageError
 from gulpio2.testing import make_frames
 
 
@@ -341,3 +342,20 @@ def test_a_rate_that_is_none_is_wrong_usage(gulp2, gulped, rate):
 def test_a_rate_may_be_written_in_several_ways(gulp2, gulped, rate):
     words = ("extract", gulped, "item0", "--format", "mp4", "--rate", rate)
     gulp2(*words, "--dry-run")
+
+
+def test_a_file_that_has_come_meanwhile_is_not_overwritten(tmp_path):
+    path = tmp_path / "a.mp4"
+
+    def write():
+        with new_file(path, overwrite=False) as partial:
+            partial.write_bytes(b"mine")
+            path.write_bytes(b"of another")
+
+    with pytest.raises(StorageError, match="is there already"):
+        write()
+    assert path.read_bytes() == b"of another"
+    assert files_below(tmp_path) == ["a.mp4"]
+    with new_file(path, overwrite=True) as partial:
+        partial.write_bytes(b"mine")
+    assert path.read_bytes() == b"mine"
