@@ -115,8 +115,8 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         Problem(
             "stray-name",
             "is named almost like a file of a chunk and is passed over. The names are "
-            "data_N.gulp and meta_N.gmeta, N without leading zeros: rename it if it "
-            "belongs to the directory, or else move it away",
+            "data_N.gulp and meta_N.gmeta, N of at most 18 digits and without leading "
+            "zeros: rename it if it belongs to the directory, or else move it away",
             name,
         )
         for name in listing.strays

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gulpio2.errors import FormatError
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ INDEX_NAME = "index.arrow"
 JOURNAL_NAME = "ingest.journal"
 REMOVALS_NAME = "deleted.json"
 
-# No leading zeros: data_0.gulp and data_00.gulp must not both be chunk 0.
-_DATA = re.compile(r"data_(0|[1-9][0-9]*)\.gulp")
-_META = re.compile(r"meta_(0|[1-9][0-9]*)\.gmeta")
+# No leading zeros: data_0.gulp and data_00.gulp must not both be chunk 0. No more
+# digits than fit into 64 bits.
+_MAX_NUMBER = 10**18 - 1
+_DATA = re.compile(r"data_(0|[1-9][0-9]{0,17})\.gulp")
+_META = re.compile(r"meta_(0|[1-9][0-9]{0,17})\.gmeta")
 _PARTIAL = re.compile(r".+\.[0-9a-z]+\.partial")
 # But for what macOS puts beside each file, "._data_0.gulp".
 _LIKE_CHUNK = re.compile(r"(?!\._).*\.(gulp|gmeta)", re.IGNORECASE)
@@ -81,9 +84,21 @@ class Listing:
 
     @property
     def next_number(self) -> int:
-        """First number above every one that is taken, whole chunk or not."""
+        """First number above every one that is taken, whole chunk or not.
+
+        Raises
+        ------
+        FormatError
+            There is none: rule 1 of the format has a last one.
+        """
         taken = (*self.chunks, *self.data_only, *self.meta_only)
-        return max(taken, default=-1) + 1
+        last = max(taken, default=-1)
+        if last == _MAX_NUMBER:
+            raise FormatError(
+                f"there is no chunk number behind that of {data_name(last)}. Give that "
+                "chunk a smaller one: rename both of its files"
+            )
+        return last + 1
 
     def describe_strays(self) -> str:
         """Say that there are strays, and which; nothing where there are none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from fractions import Fraction
 
 __all__ = ["FrameRate", "parse_frame_rate"]
@@ -11,6 +12,7 @@ FrameRate = float | int | str | Fraction
 
 # FFmpeg reads a rate as the nearest fraction with these bounds (av_parse_video_rate).
 _MAX_RATIO = 1_001_000
+_LARGE_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
 
 
 def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
@@ -42,6 +44,8 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
         return None
     try:
         if isinstance(rate, str):
+            if _LARGE_EXPONENT.search(rate):  # it would be computed
+                raise ValueError
             number, slash, divisor = rate.replace(":", "/").partition("/")
             exact = Fraction(number.strip())
             if slash:

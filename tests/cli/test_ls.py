@@ -117,3 +117,10 @@ def test_a_directory_without_items_is_no_failure(gulp2, tmp_path):
     with chunk.open("wb"):
         pass
     assert gulp2("ls", tmp_path).stdout == ""
+
+
+def test_a_chunk_whose_number_is_none_is_passed_over_and_told(gulp2, gulped):
+    for name in ("data_{}.gulp", "meta_{}.gmeta"):
+        (gulped / name.format(1)).rename(gulped / name.format(10**19))
+    assert gulp2("ls", gulped).stdout.split() == ["item0", "item1"]
+    assert "18 digits" in gulp2("check", gulped, status=1).stdout

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gulpio2.errors import FormatError
 from gulpio2.format.layout import data_name, list_chunks, meta_name, partial_name
 
 
@@ -46,6 +47,8 @@ def test_files_are_paired_by_number_and_halves_are_told_apart(data, meta):
         "meta_0.gulp",
         "data_٣.gulp",  # digits, but not those of the rule
         "data_ 1.gulp",
+        "data_1000000000000000000.gulp",
+        "meta_99999999999999999999.gmeta",
         "Data_1.gulp",
         "old_data_1.gulp",
         "DATA_1.GULP",
@@ -80,3 +83,10 @@ def test_a_partial_name_is_no_name_of_a_chunk():
     listing = list_chunks([name])
     assert listing.partials == (name,)
     assert listing.next_number == 0
+
+
+def test_behind_the_last_number_there_is_none():
+    last = 10**18 - 1
+    assert list_chunks([data_name(last - 1)]).next_number == last
+    with pytest.raises(FormatError, match="no chunk number behind"):
+        _ = list_chunks([data_name(last)]).next_number

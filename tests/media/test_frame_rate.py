@@ -227,3 +227,9 @@ def frames_by_ffmpeg(program, path, rate):
 
     source = hashes("-fps_mode", "passthrough")
     return source, hashes("-fps_mode", "cfr", "-r", rate)
+
+
+@pytest.mark.parametrize("rate", ["1e99999999", "1e-99999999", "3/1E+99999999"])
+def test_a_rate_with_a_large_exponent_is_refused_and_not_computed(rate):
+    with pytest.raises(ValueError, match="give frames per second"):
+        parse_frame_rate(rate)
