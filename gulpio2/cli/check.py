@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,7 @@ import click
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import directory_argument, json_option, verbosity_options
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import escape, is_quiet, write_lines
+from gulpio2.cli.terminal import escape, is_quiet, quoted, write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,17 +107,13 @@ def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
         )
         codes -= _OF_INTERRUPTED_INGEST
     if "unfinished-compaction" in codes:
-        yield f"`gulp2 compact {_quoted(directory)}` goes on where it was interrupted"
+        yield f"`gulp2 compact {quoted(directory)}` goes on where it was interrupted"
         codes.remove("unfinished-compaction")
     if "bad-index" in codes:
-        yield f"`gulp2 index {_quoted(directory)}` makes the index anew from the maps"
+        yield f"`gulp2 index {quoted(directory)}` makes the index anew from the maps"
         codes.remove("bad-index")
     if codes:
         yield "`gulp2 repair` copies what is undamaged to a new directory"
-
-
-def _quoted(directory: Path) -> str:
-    return escape(shlex.quote(str(directory)))
 
 
 def _lines(problems: Iterable[Problem]) -> Iterator[tuple[str, Sequence[Problem]]]:

@@ -15,7 +15,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, is_quiet, write_lines
+from gulpio2.cli.terminal import count, escape, is_quiet, quoted, write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,4 +61,4 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
         for item in deletions
     )
     if not dry_run:
-        click.echo("The frames are erased by: gulp2 compact " + escape(directory))
+        click.echo(f"The frames are erased by: gulp2 compact {quoted(directory)}")

@@ -10,7 +10,15 @@ import click
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import directory_argument, json_option, verbosity_options
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
+from gulpio2.cli.terminal import (
+    count,
+    escape,
+    is_quiet,
+    note,
+    quoted,
+    size,
+    write_lines,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,6 +122,6 @@ def _check(directory: Path, *, as_json: bool) -> None:
         if not as_json:
             note(
                 "gulp2: run gulp2 index without --check to mend it: "
-                f"gulp2 index {escape(directory)}"
+                f"gulp2 index {quoted(directory)}"
             )
         click.get_current_context().exit(1)

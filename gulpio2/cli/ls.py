@@ -17,7 +17,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import json_text
-from gulpio2.cli.terminal import escape, note, size, write_lines
+from gulpio2.cli.terminal import escape, note, quoted, size, write_lines
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def ls(
         wanted += [] if where is None else ["meets the condition"]
         note(
             f"gulp2: no item {' and '.join(wanted)}; all items are listed by: "
-            f"gulp2 ls {escape(directory)}"
+            f"gulp2 ls {quoted(directory)}"
         )
         ctx.exit(1)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
+import shlex
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -18,11 +20,14 @@ if TYPE_CHECKING:
 
     from click import Context
 
+    from gulpio2.types import StrPath
+
 __all__ = [
     "count",
     "escape",
     "is_quiet",
     "note",
+    "quoted",
     "set_verbosity",
     "size",
     "take_any_text",
@@ -47,6 +52,17 @@ def escape(text: object) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
         for char in str(text)
     )
+
+
+def quoted(path: StrPath) -> str:
+    """Give a path as it stands in a command line for a shell, safe to print.
+
+    Examples
+    --------
+    >>> print(quoted("gulped"), quoted("my videos"))
+    gulped 'my videos'
+    """
+    return escape(shlex.quote(os.fspath(path)))
 
 
 def count(number: int, noun: str) -> str:

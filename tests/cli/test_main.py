@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -305,3 +306,19 @@ def test_an_adapter_that_may_not_be_looked_at_is_wrong_usage(gulp2):
             assert "'dark/x.py' cannot be looked at: Permission denied" in said
     finally:
         Path("dark").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(("ls", "{}", "nothing"), 1), (("index", "{}", "--check"), 1),
+     (("delete", "{}", "item0"), 0)],
+)  # fmt: skip
+def test_a_command_that_is_advised_can_be_given_to_a_shell(
+    gulp2, gulped, arguments, status
+):
+    folder = gulped.rename("my 'gulped'")
+    result = gulp2(*[word.format(folder) for word in arguments], status=status)
+    *_, line = result.output.splitlines()
+    advised = shlex.split(line[line.rindex("gulp2 ") :])
+    assert advised[2] == str(folder)
+    gulp2(*advised[1:])
