@@ -40,6 +40,9 @@ _logger = logging.getLogger(__name__)
 
 # Items of a dry run that are listed.
 _FIRST = 5
+# All of them are started at once; the numbers of four times as many fill a pipe, and
+# the run would wait for ever.
+_MOST_WORKERS = 4096
 
 EXAMPLES = {
     "video-folder": ["videos gulped", "videos gulped --frame-size 256 --num-workers 4"],
@@ -200,7 +203,7 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--num-workers",
-            type=click.IntRange(min=1),
+            type=click.IntRange(1, _MOST_WORKERS),
             metavar="N",
             default=usable_cores,
             show_default="number of CPUs",

@@ -40,6 +40,7 @@ _OPERATIONS = (
     "unlink",
     "open",
     "mkdir",
+    "link",
 )
 
 
@@ -181,5 +182,8 @@ def _before_each_operation(act: Callable[[int], None]) -> None:
     for name in _OPERATIONS:
         wrapped = wrap(getattr(os, name))
         setattr(os, name, wrapped)
-        if name in ("replace", "rename", "unlink", "mkdir") and accessor is not None:
+        if (
+            name in ("replace", "rename", "unlink", "mkdir", "link")
+            and accessor is not None
+        ):
             setattr(accessor, name, wrapped)

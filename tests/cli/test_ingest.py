@@ -346,7 +346,7 @@ def test_an_adapter_may_be_spelled_with_underscores(gulp2, sources):
         (["video-folder", "videos"], 2, "Missing argument 'OUTPUT'"),
         (["video-folder", "v", "out", "--frame-size", "big"], 2, "--frame-size"),
         (["video-folder", "v", "out", "--quality", "101"], 2, "1<=x<=100"),
-        (["video-folder", "v", "out", "--num-workers", "0"], 2, "x>=1"),
+        (["video-folder", "v", "out", "--num-workers", "0"], 2, "1<=x<=4096"),
         (["video-folder", "v", "out", "--chunk-bytes", "big"], 2, "is no size"),
         (["image-folder", "i", "o", "--id-rule", "x"], 2, "'label-name', 'path'"),
         (["my_adapters.py:Mine", "s", "out"], 2, "There is: MyAdapter"),
@@ -498,3 +498,10 @@ def test_nothing_to_resume_is_said(gulp2, tmp_path, images):
 def test_a_shard_without_a_chunk_is_explained(gulp2, tmp_path, images):
     words = ["ingest", "image-folder", images, tmp_path / "out", "--shard", "1/500"]
     assert "there are fewer chunks than shards" in gulp2(*words).stderr
+
+
+def test_more_workers_than_can_be_started_are_wrong_usage(gulp2, adapter_file):
+    words = ("ingest", f"{adapter_file}:MyAdapter", "source", "out")
+    said = gulp2(*words, "--num-workers", 100_000, status=2).stderr
+    assert "--num-workers" in said
+    assert not Path("out").exists()
