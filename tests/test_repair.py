@@ -500,3 +500,27 @@ def test_a_target_that_is_filled_while_the_source_is_looked_at_stays_as_it_is(tm
         repair_directory(long, target, progress=meanwhile)
     assert items_of(target) == items_of(other)
     assert check_directory(target, deep=True).ok
+
+
+@pytest.mark.parametrize("depth", [101, 600, 900])
+def test_metadata_that_is_too_deep_costs_its_item_and_not_the_repair(tmp_path, depth):
+    source = make(tmp_path / "in")
+    path = source / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    for entry in entries.values():
+        del entry["gulp2"]  # as of GulpIO2, which sets no limit
+    text = json.dumps({**entries, "empty": {"frame_info": [], "meta_data": [{}]}})
+    deep = '{"deep": ' + "[" * depth + "]" * depth + "}"
+    assert text.count('{"number": 1}') == 1
+    text = text.replace('{"number": 1}', deep).replace("[{}]", f"[{deep}]")
+    path.write_text(text)
+    frames = GulpDirectory(source).read_jpegs("item1")
+    report = repair_directory(source, tmp_path / "out")
+    assert {loss.item for loss in report.lost} == {"item1", "empty"}
+    (part,) = report.salvaged
+    assert (part.item, part.frames) == ("item1", 3)
+    assert "nested too deeply" in part.reason
+    found = items_of(tmp_path / "out")
+    assert found.keys() == {"item0", "item2", "item3", "item4", part.id}
+    assert found[part.id][0] == frames
+    assert check_directory(tmp_path / "out", deep=True).ok

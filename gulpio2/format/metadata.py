@@ -109,7 +109,10 @@ def without_addresses(text: str) -> str:
 
 
 def _cannot_hold(value: Any, what: str, place: str, why: str) -> AdapterContractError:
-    shown = without_addresses(repr(value))
+    try:
+        shown = without_addresses(repr(value))
+    except RecursionError:
+        shown = with_article(type(value).__name__)
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return AdapterContractError(

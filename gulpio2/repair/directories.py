@@ -101,6 +101,7 @@ def repair_directory(
     own check, and all of its frames are, by their checksums. Frames without a
     checksum, which GulpIO2 wrote, must be decodable. The bytes of the JPEGs, times,
     source facts and metadata are moved unchanged, in chunks of the same numbers.
+    Metadata nested too deeply to be stored again, which GulpIO2 allows, is lost.
 
     What is left of other items gets an id ``salvaged_<chunk>_<offset>``, and where it
     comes from as metadata. So do frames that are found by their JPEG markers where the

@@ -241,18 +241,22 @@ class _ChunkSurveyor:
             self._lose(text, item=id_, frames=tuple(bad))
         metas = [dict(meta or {}) for meta in entry["meta_data"]] or [{}]
         whole = Candidate(self.number, id_, frames, metas, extras, unverified)
-        if trusted and not bad:
+        if trusted and not bad and _can_be_stored(metas):
             return whole, True
+        reason = "others of its frames are lost"
+        text = ""
         if not trusted:
-            self._lose(
+            reason = "its entry is damaged"
+            text = (
                 "its entry is not what was written: id, metadata or places of frames "
-                "may be wrong",
-                file=meta_name(self.number),
-                item=id_,
+                "may be wrong"
             )
+        elif not bad:
+            reason = text = "its metadata is nested too deeply to be stored again"
+        if text:
+            self._lose(text, file=meta_name(self.number), item=id_)
         if not frames:
             return None, trusted
-        reason = "others of its frames are lost" if trusted else "its entry is damaged"
         part = whole.demoted(reason)
         part.metas[0]["salvaged"]["frames"] = indices
         return part, trusted
@@ -422,6 +426,16 @@ def _trust(id_: str, entry: dict[str, Any]) -> tuple[EntryExtras, bool]:
         return extras, covered_part(id_, entry) is not None
     except (GulpError, ValueError, TypeError, RecursionError):
         return EntryExtras(), False
+
+
+def _can_be_stored(metas: list[dict[str, Any]]) -> bool:
+    """Tell whether the target takes metadata; GulpIO2 nests them deeper."""
+    try:
+        for meta in metas:
+            plain_metadata(meta, "metadata")
+    except AdapterContractError:
+        return False
+    return True
 
 
 def _crc32_of_first(id_: str, entry: dict[str, Any], extras: EntryExtras) -> Any:

@@ -164,3 +164,13 @@ def test_a_map_that_may_not_be_read_is_told_in_a_line(gulp2, gulped):
     (gulped / "meta_1.gmeta").chmod(0)
     said = gulp2("index", gulped, status=1).stderr
     assert said.startswith(f"gulp2: error: cannot read {gulped}/meta_1.gmeta: ")
+
+
+def test_metadata_may_be_nested_as_deep_as_a_map_can_be(gulp2, tmp_path):
+    deep = "[" * 800 + "]" * 800
+    entry = '{"frame_info": [], "meta_data": [{"deep": %s, "n": 1}]}'
+    (tmp_path / "data_0.gulp").touch()
+    (tmp_path / "meta_0.gmeta").write_text('{"a": %s}' % (entry % deep))
+    gulp2("index", tmp_path)
+    gulp2("index", tmp_path, "--check")
+    assert gulp2("ls", tmp_path, "--where", "n == 1").stdout == "a\n"

@@ -80,3 +80,9 @@ def test_every_command_with_the_option_writes_it_in_this_way(repository):
         }
         if "json_option" in names:
             assert names & {"write_json", "json_text"}, name
+
+
+def test_a_value_that_is_not_finite_may_lie_deep():
+    depth = 800
+    text = json_text(json.loads("[" * depth + "NaN" + "]" * depth))
+    assert text == "[" * depth + "null" + "]" * depth

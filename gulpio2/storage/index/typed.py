@@ -104,7 +104,8 @@ def _kind(value: Any) -> str:
         # Half of a pair of surrogates, which JSON can hold, is no text.
         return "str" if value.isascii() or _is_text(value) else "other"
     if isinstance(value, list):
-        inner = {_kind(item) for item in value}
+        # Not into lists of lists: they are no type, however deep they go.
+        inner = {"other" if isinstance(item, list) else _kind(item) for item in value}
         scalar = inner <= {"null", "bool", "int", "long", "float", "str"}
         return "list " + " ".join(sorted(inner)) if scalar else "other"
     return "other"
