@@ -172,7 +172,7 @@ def read_label_file(folder: StrPath) -> dict[str, int]:
         content = json.loads(store.read(LABELS_NAME))
     except FileNotFoundError:
         return {}
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise MetaFileError(
             f"{store.path(LABELS_NAME)} is no JSON ({cause}). Mend it, or move it "
             "away: labels are then numbered afresh."

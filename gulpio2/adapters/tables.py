@@ -43,10 +43,11 @@ __all__ = [
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
-# No leading zeros: 007 is a name. No plus sign: +49 is a telephone number.
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+# No leading zeros: 007 is a name. No plus sign: +49 is a telephone number. No more
+# digits than Python makes a number of.
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,3999})")
 _FLOAT = re.compile(
-    r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|nan|-?inf",
+    r"-?((0|[1-9][0-9]{0,299})(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|nan|-?inf",
     re.IGNORECASE,
 )
 _BOOLEANS = {"true": True, "false": False}
@@ -220,12 +221,14 @@ def read_json_file(path: StrPath) -> Any:
         The file is missing, or is no JSON.
     """
     with _open_text(path) as file:
-        try:
-            return json.load(file)
-        except json.JSONDecodeError as cause:
-            raise SourceFormatError(
-                f"{os.fspath(path)!r} is no JSON: {cause}."
-            ) from cause
+        return _parse_json(file.read(), f"{os.fspath(path)!r}")
+
+
+def _parse_json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as cause:  # a number may be too long
+        raise SourceFormatError(f"{where} is no JSON: {cause}.") from cause
 
 
 def records_by_id(content: Any, refusal: str) -> dict[str, dict[str, Any]]:
@@ -374,14 +377,8 @@ def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
 def _json_lines(name: str) -> Iterator[Any]:
     with _open_text(name) as file:
         for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError as cause:
-                raise SourceFormatError(
-                    f"{name!r}, line {number}, is no JSON: {cause}."
-                ) from cause
+            if line.strip():
+                yield _parse_json(line, f"{name!r}, line {number},")
 
 
 def _columns_of(rows: Iterable[Any], name: str) -> dict[str, list[Any]]:

@@ -17,7 +17,7 @@ from gulpio2.adapters.tables import (
     read_json_file,
     read_table,
 )
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import SourceFormatError, SourceReadError
 
 
 @pytest.mark.parametrize(
@@ -184,3 +184,26 @@ def test_rows_of_a_delimited_file_come_with_their_lines(tmp_path):
         (1, ["a", "b"]),
         (5, ["x\ny", "z"]),
     ]
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", f'[{{"n": {LONG}}}]'),
+        ("a.jsonl", f'{{"n": {LONG}}}\n'),
+        ("a.json", "[" * 100_000),
+        ("a.jsonl", "[" * 100_000),
+    ],
+)
+def test_json_that_python_does_not_take_is_refused_by_name(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(SourceFormatError, match=f"{name}.* is no JSON"):
+        read_table(tmp_path / name)
+
+
+def test_a_number_of_thousands_of_digits_is_a_text():
+    assert parse_column([LONG, "3"]) == [LONG, "3"]
+    assert parse_column(["9" * 4000, "3"]) == [int("9" * 4000), 3]
