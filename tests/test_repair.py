@@ -195,6 +195,28 @@ def test_a_missing_data_file_is_a_loss_by_item(tmp_path):
     assert [loss.item for loss in report.lost] == ["item2", "item3"]
 
 
+@pytest.mark.parametrize("numbers", [[0], [1, 2], [2]])
+def test_chunks_of_which_nothing_is_left_are_losses(tmp_path, numbers):
+    source = tmp_path / "source"
+    GulpIngestor(FrameAdapter(num_items=5, num_frames=2), source, 2, 1)()
+    for number in numbers:
+        (source / f"data_{number}.gulp").unlink()
+        (source / f"meta_{number}.gmeta").unlink()
+    report = repaired(source, tmp_path / "target")
+    assert [loss.file for loss in report.lost] == [f"data_{n}.gulp" for n in numbers]
+    assert all("ingest its items again" in loss.reason for loss in report.lost)
+
+
+def test_a_gap_between_chunks_is_noted_where_no_manifest_tells_of_one(tmp_path):
+    source = make(tmp_path / "source", items_per_chunk=2)
+    for name in ("data_1.gulp", "meta_1.gmeta"):
+        (source / name).unlink()
+    report = repaired(source, tmp_path / "target")
+    assert report.lost == []
+    (note,) = report.notes
+    assert note.startswith("there is no chunk 1, and there are later ones")
+
+
 def test_a_cut_data_file_keeps_what_is_before_the_cut(tmp_path):
     source = make(tmp_path / "in", items_per_chunk=5)
     path = source / "data_0.gulp"

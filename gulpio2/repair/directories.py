@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections import OrderedDict
 from dataclasses import replace
@@ -15,6 +16,7 @@ from gulpio2.errors import (
     MetaFileError,
     StorageError,
 )
+from gulpio2.format.checks import note_gaps
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.journal import Copying
 from gulpio2.format.layout import (
@@ -33,7 +35,11 @@ from gulpio2.format.manifest import (
     file_check,
     load_manifest,
 )
-from gulpio2.format.map_checks import check_failures_file, check_labels
+from gulpio2.format.map_checks import (
+    check_failures_file,
+    check_labels,
+    check_manifest,
+)
 from gulpio2.format.records import padded_length
 from gulpio2.removal import read_removals
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
@@ -203,7 +209,9 @@ def _survey(
     report.notes += [f"{name}: was never committed" for name in listing.partials]
     whole: list[Candidate] = []
     parts: list[Candidate] = []
-    for number in sorted({*listing.chunks, *listing.data_only, *listing.meta_only}):
+    numbers = sorted({*listing.chunks, *listing.data_only, *listing.meta_only})
+    _miss_chunks(store, numbers, report)
+    for number in numbers:
         survey = survey_chunk(store, number, removals, progress)
         report.lost += survey.lost
         report.notes += survey.notes
@@ -231,6 +239,18 @@ def _survey(
         report.frames_without_checksum += candidate.unverified
     report.chunks = sorted(chosen)
     return chosen
+
+
+def _miss_chunks(store: Store, numbers: list[int], report: RepairReport) -> None:
+    """Tell of chunks of which neither file is there."""
+    data = b""
+    with contextlib.suppress(OSError):  # told where it is taken over
+        data = store.read(MANIFEST_NAME)
+    problems = check_manifest(data, numbers)
+    missing = [problem for problem in problems if problem.code == "missing-chunk"]
+    report.lost += [Loss(problem.file, problem.message) for problem in missing]
+    if not missing:
+        report.notes += [problem.message for problem in note_gaps(numbers)]
 
 
 def _removals(store: Store, report: RepairReport) -> Removals | None:
