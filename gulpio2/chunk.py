@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
+import weakref
 from collections import OrderedDict
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -13,11 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
-from gulpio2.errors import (
-    ChunkMismatchError,
-    ItemNotFoundError,
-    StorageError,
-)
+from gulpio2.errors import ChunkMismatchError, ItemNotFoundError, StorageError
 from gulpio2.format.edits import Origins
 from gulpio2.item import StoredItem, record_of
 from gulpio2.serializers import JSONSerializer, json_serializer
@@ -38,6 +36,17 @@ if TYPE_CHECKING:
     from gulpio2.types import Meta, StrPath
 
 __all__ = ["GulpChunk"]
+
+# As in `gulpio2.storage.handles`: a forked child gets locks that nobody holds.
+_chunks: weakref.WeakSet[GulpChunk] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for chunk in list(_chunks):
+        chunk._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 class GulpChunk(ReadingVerbs):
@@ -114,6 +123,7 @@ class GulpChunk(ReadingVerbs):
         self._session: ChunkSession | None = None
         self._open_depth = 0
         self._lock = threading.Lock()
+        _chunks.add(self)
 
     # --- reading ---------------------------------------------------------------
 
@@ -385,3 +395,4 @@ class GulpChunk(ReadingVerbs):
             GulpChunk.__init__(self, **state)
         self.__dict__.update(state)
         self._lock = threading.Lock()
+        _chunks.add(self)

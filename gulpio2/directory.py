@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import OrderedDict
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,13 +62,13 @@ _logger = logging.getLogger(__name__)
 
 # What a copy makes anew where there is an index.
 _REOPENED = (
+    "_all_meta_dicts",
     "_handles",
     "_index",
     "_made_index",
     "_prefix",
     "_states",
     "_store",
-    "all_meta_dicts",
     "chunk_lookup",
     "chunk_objs_lookup",
     "merged_meta_dict",
@@ -197,6 +197,7 @@ class GulpDirectory(ReadingVerbs):
         # What the names of data files are put behind: joining takes a microsecond.
         self._prefix = os.path.join(self.output_dir, "")  # noqa: PTH118  # of any path
         self._made_index: Index | None = None
+        self._all_meta_dicts: list[OrderedDict[str, Any]] | None = None
         self._store = open_store(self.output_dir)
         require_known_version(self._store)
         listing = self._list()
@@ -264,10 +265,20 @@ class GulpDirectory(ReadingVerbs):
         self.chunk_lookup = ChunkNumbers(index)
         self.merged_meta_dict = Entries(index)
 
-    @cached_property
+    @property
     def all_meta_dicts(self) -> list[OrderedDict[str, Any]]:
         """Each chunk's map."""
-        return [chunk.meta_dict for chunk in self.chunk_objs_lookup.values()]
+        # No cached_property: before Python 3.12 it has a lock, which a fork may leave
+        # held in the child.
+        if self._all_meta_dicts is None:
+            self._all_meta_dicts = [
+                chunk.meta_dict for chunk in self.chunk_objs_lookup.values()
+            ]
+        return self._all_meta_dicts
+
+    @all_meta_dicts.setter
+    def all_meta_dicts(self, maps: list[OrderedDict[str, Any]]) -> None:
+        self._all_meta_dicts = maps
 
     def _list(self) -> Listing:
         return list_chunks(self._store.names())

@@ -80,7 +80,11 @@ class Call:
         self._done.put(None)
 
     def wait(self) -> None:
-        """Return once nobody is at the work any more; an interrupt comes after."""
+        """Return once nobody is at the work any more; an interrupt comes after.
+
+        Whatever a handler of signals raises is one, be it a timeout of the program's
+        own: what is given back to the caller must not be written to any more.
+        """
         running = self.asked
         while next(self._tickets, None) is not None:
             running -= 1
@@ -89,7 +93,7 @@ class Call:
             try:
                 self._done.get()
                 running -= 1
-            except KeyboardInterrupt as error:  # rare, and not to be lost
+            except BaseException as error:  # noqa: BLE001  # rare, and not to be lost
                 interrupt = error
         if interrupt is not None:
             raise interrupt

@@ -6,18 +6,22 @@ import copy
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
+import time
+from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.testing import make_gulp_directory
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 # Python 3.12 and later warn of a fork beside threads; readers are made for it.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
@@ -198,3 +202,69 @@ def test_a_writer_in_another_process_is_seen_when_the_directory_is_opened_anew(f
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert "new" not in directory
     assert len(GulpDirectory(folder)["new"][0]) == NUM_FRAMES
+
+
+class Held(OrderedDict[int, GulpChunk]):
+    """Chunks in whose values a thread stays until it is let go."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.inside, self.go_on = threading.Event(), threading.Event()
+
+    def values(self) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            self.inside.set()
+            self.go_on.wait(30)
+        return super().values()
+
+
+def child_ends(act: Callable[[], object]) -> bool:
+    """Do something in a forked child; tell whether it was done in ten seconds."""
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # coverage does not follow
+        signal.alarm(10)
+        try:
+            act()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_child_forked_while_the_maps_are_listed_does_not_hang(folder):
+    directory = GulpDirectory(folder)
+    held = Held(directory.chunk_objs_lookup)
+    directory.chunk_objs_lookup = held
+    thread = threading.Thread(target=lambda: directory.all_meta_dicts)
+    thread.start()
+    assert held.inside.wait(10)
+    try:
+        assert child_ends(lambda: directory.all_meta_dicts)
+    finally:
+        held.go_on.set()
+        thread.join()
+    assert [*directory.all_meta_dicts[0]] == ["item0", "item1"]
+
+
+def test_a_child_forked_while_a_chunk_is_opened_does_not_hang(folder):
+    chunk = GulpDirectory(folder).chunk_objs_lookup[0]
+    data, pipe, aside = Path(chunk.data_file_path), folder / "pipe", folder / "aside"
+    data.rename(aside)
+    os.mkfifo(data)
+
+    def open_it() -> None:
+        with chunk.open("rb"):  # until somebody writes into the pipe
+            pass
+
+    thread = threading.Thread(target=open_it)
+    thread.start()
+    while not chunk._lock.locked():  # as soon as the thread runs
+        time.sleep(0.001)
+    data.rename(pipe)
+    aside.rename(data)
+    try:
+        assert child_ends(open_it)
+    finally:
+        pipe.open("wb").close()
+        thread.join()
+    with chunk.open("rb"):
+        assert len(chunk["item0"][0]) == NUM_FRAMES

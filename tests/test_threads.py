@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import threading
 from itertools import count
@@ -149,3 +150,32 @@ class _Numbers:
         if index >= len(self):
             raise IndexError(index)
         return default_threads()
+
+
+class TimeIsUpError(Exception):
+    """What a program's own handler of signals raises."""
+
+
+def test_what_a_handler_of_signals_raises_comes_out_after_the_helpers_have_left():
+    inside, raised, left = threading.Event(), threading.Event(), []
+
+    def raise_it(*_: object) -> None:
+        raised.set()
+        raise TimeIsUpError
+
+    def work() -> None:
+        if threading.current_thread() is threading.main_thread():
+            inside.wait(10)
+            signal.setitimer(signal.ITIMER_REAL, 0.1)  # when it waits for the helper
+            return
+        inside.set()
+        raised.wait(10)
+        left.append(1)
+
+    before = signal.signal(signal.SIGALRM, raise_it)
+    try:
+        with pytest.raises(TimeIsUpError):
+            work_together(work, 1)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert left == [1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,10 +37,18 @@ class Held:
         self.seen = np.zeros(len(self.columns) // 8 + 1, np.uint8).data
         self.ids_are_right = self.lookup_is_right = not mapped
         self.table: Any = None
+        self._chunk_rows: dict[int, range] | None = None
 
-    @cached_property
+    @property
     def chunk_rows(self) -> dict[int, range]:
-        """Chunk number to rows, in numeric order."""
+        """Chunk number to rows, in numeric order; made once."""
+        # No cached_property: before Python 3.12 it has a lock, which a fork may leave
+        # held in the child.
+        if self._chunk_rows is None:
+            self._chunk_rows = self._count_rows()
+        return self._chunk_rows
+
+    def _count_rows(self) -> dict[int, range]:
         found: dict[int, range] = {}
         start = 0
         for number, num_items in self.content.chunks[:, (0, 4)].tolist():
