@@ -25,8 +25,9 @@ from gulpio2.format.entry import EntryExtras, load_extras, stored_crc32
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
 from gulpio2.reading import FrameRequest, fetch_jpegs, read_arrays, read_list
-from gulpio2.storage.index.entries import FrameSpans, IndexRecord
+from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.mappings import Entries
+from gulpio2.storage.index.spans import FrameSpans
 from gulpio2.threads import default_threads
 
 if TYPE_CHECKING:

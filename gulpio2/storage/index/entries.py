@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections import OrderedDict
-from collections.abc import MutableSequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras
 from gulpio2.format.gmeta import dump_text, validate_entry
 from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
+from gulpio2.storage.index.spans import FrameSpans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, ItemsView, KeysView, Sequence, ValuesView
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns
 
 __all__ = [
-    "FrameSpans",
     "IndexRecord",
     "IndexedEntry",
     "find_entry",
@@ -31,110 +30,6 @@ __all__ = [
 
 # Places in a map that are tried for an entry: its id may stand in metadata as well.
 _MOST_PLACES = 100
-
-
-class FrameSpans(MutableSequence[Any]):
-    """The ``frame_info`` of an item: a list of ``[loc, pad, length]``, made on demand.
-
-    It equals the list that it stands for. Once it is changed it is that list.
-    """
-
-    __slots__ = ("_columns", "_first", "_last", "_own")
-
-    def __init__(self, columns: Columns, row: int) -> None:
-        self._columns = columns
-        self._first, self._last = columns.frame_bounds[row : row + 2].tolist()
-        self._own: list[Any] | None = None
-
-    @property
-    def changed(self) -> bool:
-        """Whether it was, so that the index does not tell the spans any more."""
-        return self._own is not None
-
-    def to_list(self) -> list[Any]:
-        """Give the list itself."""
-        if self._own is not None:
-            return self._own
-        part = slice(self._first, self._last)
-        columns = self._columns
-        return [
-            list(triplet)
-            for triplet in zip(
-                columns.frame_offset[part].tolist(),
-                columns.frame_pad[part].tolist(),
-                columns.frame_length[part].tolist(),
-                strict=True,
-            )
-        ]
-
-    def jpeg_spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
-        """Give offset and length of the JPEG of each of these frames."""
-        columns, first = self._columns, self._first
-        if isinstance(indices, range) and indices.step == 1:
-            part = slice(first + indices.start, first + indices.stop)
-            lengths = (columns.frame_length[part] - columns.frame_pad[part]).tolist()
-            return list(zip(columns.frame_offset[part].tolist(), lengths, strict=True))
-        offset, length, pad = (
-            columns.frame_offset.item,
-            columns.frame_length.item,
-            columns.frame_pad.item,
-        )
-        return [
-            (offset(first + index), length(first + index) - pad(first + index))
-            for index in indices
-        ]
-
-    def __len__(self) -> int:
-        """Count the frames."""
-        return self._last - self._first if self._own is None else len(self._own)
-
-    def __getitem__(self, index: Any) -> Any:
-        """Give a triplet, or a list of them."""
-        if self._own is not None or isinstance(index, slice):
-            return self.to_list()[index]
-        at = range(self._first, self._last)[index]
-        columns = self._columns
-        return [
-            columns.frame_offset.item(at),
-            columns.frame_pad.item(at),
-            columns.frame_length.item(at),
-        ]
-
-    def _mine(self) -> list[Any]:
-        self._own = self.to_list()
-        return self._own
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        """Replace triplets."""
-        self._mine()[index] = value
-
-    def __delitem__(self, index: Any) -> None:
-        """Remove triplets."""
-        del self._mine()[index]
-
-    def insert(self, index: int, value: Any) -> None:
-        """Insert a triplet."""
-        self._mine().insert(index, value)
-
-    def __eq__(self, other: object) -> bool:
-        """Compare with a list."""
-        if isinstance(other, FrameSpans):
-            return self.to_list() == other.to_list()
-        return self.to_list() == other if isinstance(other, list) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # a list has none
-
-    def __add__(self, other: Any) -> list[Any]:
-        """Give a list with more."""
-        return self.to_list() + list(other)
-
-    def __repr__(self) -> str:
-        """Show the list."""
-        return repr(self.to_list())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy as a list."""
-        return list, (self.to_list(),)
 
 
 class _Unmade:

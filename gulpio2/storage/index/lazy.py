@@ -7,7 +7,15 @@ are dictionaries by type, for programs that ask; every way in goes through the m
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
+from collections.abc import (
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    MutableMapping,
+    ValuesView,
+)
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 __all__ = ["LazyDict"]
@@ -20,7 +28,18 @@ _NOBODY: Any = None
 _REQUIRED: Any = object()
 
 
-class _Keys(KeysView[K]):
+class _View:
+    """What views of a dictionary have in common."""
+
+    _mapping: Any
+
+    @property
+    def mapping(self) -> MappingProxyType[Any, Any]:
+        """The dictionary itself, to look at."""
+        return MappingProxyType(self._mapping)
+
+
+class _Keys(_View, KeysView[K]):
     """Keys, also backwards, as those of a dictionary."""
 
     _mapping: LazyDict[K, Any]
@@ -29,7 +48,7 @@ class _Keys(KeysView[K]):
         return reversed(self._mapping)
 
 
-class _Items(ItemsView[K, V]):
+class _Items(_View, ItemsView[K, V]):
     """Pairs, also backwards."""
 
     _mapping: LazyDict[K, V]
@@ -39,7 +58,7 @@ class _Items(ItemsView[K, V]):
             yield key, self._mapping[key]
 
 
-class _Values(ValuesView[V]):
+class _Values(_View, ValuesView[V]):
     """Values, also backwards."""
 
     _mapping: LazyDict[Any, V]
@@ -236,6 +255,13 @@ class LazyDict(OrderedDict[K, V]):
     def copy(self) -> OrderedDict[K, V]:  # type: ignore[override]  # no LazyDict
         """Give an ordinary dictionary with the same values."""
         return OrderedDict((key, self[key]) for key in self)
+
+    @classmethod
+    def fromkeys(  # no LazyDict
+        cls, keys: Iterable[Any], value: Any = None
+    ) -> OrderedDict[Any, Any]:
+        """Give an ordinary dictionary of these keys."""
+        return OrderedDict.fromkeys(keys, value)
 
     def __eq__(self, other: object) -> bool:
         """Compare with any mapping; nothing is kept for it."""

@@ -143,10 +143,37 @@ def test_spans_are_a_list_that_is_made_on_demand(lazy, plain):
     assert repr(spans) == repr(want)
     assert spans + [[1, 2, 3]] == [*want, [1, 2, 3]]  # noqa: RUF005  # what is tested
     assert spans.index(want[2]) == 2
+    assert sum([spans, spans], []) == want * 2  # noqa: RUF017  # as clients do
+    assert (spans * 2, 2 * spans) == (want * 2, want * 2)
+    assert (spans < want[:1], want[:1] < spans, spans <= want, spans >= spans) == (
+        *(False, True),
+        *(True, True),
+    )
+    own = spans.copy()
+    own.pop()
+    assert (type(own), len(spans)) == (list, len(want))
     assert copy.deepcopy(spans) == want
     assert pickle.loads(pickle.dumps(spans)) == want
     with pytest.raises(IndexError):
         spans[4]
+
+
+def test_sorted_spans_are_what_is_read(lazy, plain):
+    want, _ = plain["item 0/4"]
+    lazy.merged_meta_dict["item 0/4"]["frame_info"].sort(reverse=True)
+    frames, _ = lazy["item 0/4"]
+    for frame, expected in zip(frames, want[::-1], strict=True):
+        assert (frame == expected).all()
+
+
+def test_views_of_keys_and_new_dictionaries_are_those_of_a_dictionary(lazy, plain):
+    for one, other in zip(mappings(lazy), mappings(plain), strict=True):
+        for view in ("keys", "values", "items"):
+            looked_at = getattr(one, view)().mapping
+            assert looked_at == one
+            with pytest.raises(TypeError):
+                looked_at["new"] = 1
+        assert one.fromkeys("ab", 3) == other.fromkeys("ab", 3) == {"a": 3, "b": 3}
 
 
 def test_changed_spans_are_what_is_read(lazy, plain):
