@@ -24,7 +24,13 @@ from gulpio2.errors import (
 from gulpio2.format.entry import EntryExtras, load_extras, stored_crc32
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
-from gulpio2.reading import FrameRequest, fetch_jpegs, read_arrays, read_list
+from gulpio2.reading import (
+    FrameRequest,
+    fetch_jpegs,
+    put_array,
+    read_arrays,
+    read_list,
+)
 from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.mappings import Entries
 from gulpio2.storage.index.spans import FrameSpans
@@ -44,7 +50,6 @@ __all__ = [
     "EntryRecord",
     "ItemRecord",
     "StoredItem",
-    "located",
     "read_clips",
     "record_of",
 ]
@@ -197,7 +202,7 @@ class StoredItem:
     def decoded_shape(self, options: DecodeOptions) -> tuple[int, ...]:
         """Shape that the first frame has when it is decoded like this."""
         if not self.num_frames:
-            return (0, 0, 3)
+            return (0, 0, 1 if options.colorspace == "gray" else 3)
         (jpeg,) = fetch_jpegs(self.request([0]))
         try:
             return FrameDecoder(bytes(jpeg), options).shape
@@ -307,23 +312,6 @@ class StoredItem:
         return f"item {self.id_!r}, frame {index}, in {self.data_path} at byte {loc}"
 
 
-def located(
-    requests: Iterable[tuple[Any, FrameSelection]],
-    find: Callable[[Any], StoredItem],
-) -> list[tuple[StoredItem, FrameSelection]]:
-    """Look up the items of a batch.
-
-    Raises
-    ------
-    ValueError
-        There are none: a batch of nothing has no shape.
-    """
-    parts = [(find(id_), selection) for id_, selection in requests]
-    if not parts:
-        raise ValueError("requests is empty; give at least one (id, selection)")
-    return parts
-
-
 def read_clips(
     parts: Sequence[tuple[StoredItem, FrameSelection]],
     out: Any,
@@ -385,17 +373,9 @@ def read_clips(
         array = np.empty((len(chosen), 0, *first.decoded_shape(options)), np.uint8)
     if not batched:
         array = array[0]
-    if out is not None:
-        given = np.asarray(out)
-        # With no frames, a custom decoder gives neither shape nor type.
-        unknown = not indices and first.decoder is not jpeg_bytes_to_img
-        shape = given.shape[: array.ndim] if unknown else given.shape
-        fits = shape == array.shape or (not indices and given.shape == (0,))
-        if not fits or not (unknown or given.dtype == array.dtype):
-            raise FormatError(
-                f"frames of shape {array.shape} and type {array.dtype} do not fit into "
-                f"out, which is {given.shape} {given.dtype}: both must agree"
-            )
-        if indices:
-            out[...] = array
-    return array if out is None else out
+    if out is None:
+        return array
+    # With no frames, a custom decoder gives neither shape nor type.
+    unknown = not indices and first.decoder is not jpeg_bytes_to_img
+    put_array(array, out, unknown=unknown)
+    return out

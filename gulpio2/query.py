@@ -78,7 +78,7 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
         condition = np.zeros(0, bool)
     mask = np.asarray(
         condition.fill_null(False)  # noqa: FBT003  # of pyarrow
-        if hasattr(condition, "fill_null")
+        if str(getattr(condition, "type", None)) == "bool"  # an array of Arrow
         else condition
     )
     if mask.dtype == object and mask.ndim == 1:

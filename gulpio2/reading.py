@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FrameRequest",
     "fetch_jpegs",
+    "put_array",
     "read_arrays",
     "read_list",
     "writable_array",
@@ -236,17 +237,7 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
         and out.flags.carray
     ):
         return out  # the common case, without a step more
-    try:
-        if isinstance(out, np.ndarray):
-            array = out
-        elif hasattr(out, "data_ptr"):  # a tensor gives a view of its memory
-            array = out.numpy()
-        else:
-            array = np.asarray(memoryview(out))
-    except (TypeError, ValueError, RuntimeError) as cause:
-        raise FormatError(
-            f"out is {with_article(type(out).__name__)}: {cause}"
-        ) from cause
+    array = _array_over(out)
     fits = array.shape == shape or array.shape == (int(np.prod(shape)),)
     if (
         not fits
@@ -260,3 +251,58 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
             f"{array.dtype}, {kind}; it must be writable C-contiguous uint8"
         )
     return array.reshape(shape)
+
+
+def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool = False) -> None:
+    """Copy an array of any type into a caller's buffer.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        What came out.
+    out : object
+        As of `writable_array`, and of the array's type; strided memory is taken, too.
+    unknown : bool, optional
+        Neither the type of the array nor its last axes are known, since it is empty.
+
+    Raises
+    ------
+    FormatError
+        It has another shape or type, or is read-only.
+    """
+    given = _array_over(out)
+    shape = given.shape[: array.ndim] if unknown else given.shape
+    fits = shape == array.shape or given.shape == (array.size,)
+    if (
+        not fits
+        or not (unknown or given.dtype == array.dtype)
+        or not given.flags.writeable
+    ):
+        kind = "writable" if given.flags.writeable else "read-only"
+        raise FormatError(
+            f"frames of shape {array.shape} and type {array.dtype} do not fit into "
+            f"out, which is {given.shape} {given.dtype}, {kind}: both must agree"
+        )
+    if array.size:
+        given[...] = array.reshape(given.shape)
+
+
+def _array_over(out: Any) -> npt.NDArray[Any]:
+    """Give the memory of a caller's buffer, whatever is in it, as an array.
+
+    Raises
+    ------
+    FormatError
+        It has none that could be written to from here.
+    """
+    try:
+        if isinstance(out, np.ndarray):
+            return out
+        if hasattr(out, "data_ptr") and hasattr(out, "numpy"):
+            array: npt.NDArray[Any] = out.numpy()  # a tensor gives a view of its memory
+            return array
+        return np.asarray(memoryview(out))
+    except (TypeError, ValueError, RuntimeError) as cause:
+        raise FormatError(
+            f"out is {with_article(type(out).__name__)}: {cause}"
+        ) from cause

@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.decode import decode_options
-from gulpio2.item import located, read_clips
+from gulpio2.item import read_clips
 from gulpio2.request import split_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gulpio2.codecs.decode import Colorspace, Crop
     from gulpio2.format.times import TimeMode
@@ -168,9 +168,11 @@ class ReadingVerbs(ABC):
         ------
         FormatError
             The clips differ in length or shape.
+        TypeError
+            A request is no pair.
         """
         options = decode_options(scale, min_size, crop, colorspace)
-        return read_clips(located(requests, self.item), out, options)
+        return read_clips(_located(requests, self.item), out, options)
 
     def read_jpegs(self, id_: Any, slice_: FrameSelection = None) -> list[bytes]:
         """Read the chosen frames of one item as they are stored, without decoding.
@@ -221,3 +223,33 @@ class ReadingVerbs(ABC):
         """
         item = self.item(id_)
         return item.read_frames(item.frame_indices_at(seconds, mode)), item.meta
+
+
+def _located(
+    requests: Iterable[tuple[Any, FrameSelection]],
+    find: Callable[[Any], StoredItem],
+) -> list[tuple[StoredItem, FrameSelection]]:
+    """Look up the items of a batch.
+
+    Raises
+    ------
+    ValueError
+        There are none: a batch of nothing has no shape.
+    TypeError
+        One of them is no pair.
+    """
+    parts = [(find(id_), selection) for id_, selection in map(_pair, requests)]
+    if not parts:
+        raise ValueError("requests is empty; give at least one (id, selection)")
+    return parts
+
+
+def _pair(request: Any) -> tuple[Any, FrameSelection]:
+    # A text of two characters would be taken apart as well.
+    if isinstance(request, str) or not hasattr(request, "__len__") or len(request) != 2:
+        raise TypeError(
+            f"requests holds {request!r}; each must be a pair of an id and a selection "
+            "of frames, which may be None for all"
+        )
+    id_, selection = request
+    return id_, selection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from gulpio2.testing import make_frames
 from tests.chunks import decoded_frames, make_chunk, make_three_items
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SETTINGS = EncoderSettings()
@@ -52,6 +53,11 @@ def test_a_grey_clip_has_one_channel(chunk):
     clip = chunk.read_clip("7")
     assert clip.shape == (2, 24, 32, 1)
     assert np.array_equal(clip[..., 0], np.stack(chunk["7"][0]))
+
+
+def test_a_clip_of_an_item_without_frames_has_the_channels_that_were_asked_for(chunk):
+    assert chunk.read_clip("empty").shape == (0, 0, 0, 3)
+    assert chunk.read_clip("empty", colorspace="gray").shape == (0, 0, 0, 1)
 
 
 def test_a_clip_is_decoded_into_the_callers_array(chunk, frames):
@@ -185,6 +191,37 @@ def test_a_clip_by_a_decoder_of_ones_own_is_its_results_stacked(tmp_path):
     for kind, selection in ((np.uint8, [0, 1, 2]), (np.float32, [0]), (np.float32, [])):
         with pytest.raises(FormatError, match="do not fit into out"):
             chunk.read_clip("a", selection, out=np.zeros((3, 12, 16), kind))
+
+
+def test_a_decoder_of_ones_own_fills_any_memory_that_a_clip_may_go_into(tmp_path):
+    chunk = make_chunk(
+        tmp_path, {"a": ({}, make_frames(3))}, jpeg_decoder=lambda j: decode_frame(j)
+    )
+    want = np.stack(decoded_frames(3))
+    size, shape = want.size, want.shape
+    strided = np.zeros((6, *shape[1:]), np.uint8)
+    outs: list[tuple[Any, Callable[[Any], Any]]] = [
+        (np.zeros(size, np.uint8), lambda out: out),
+        (bytearray(size), lambda out: np.frombuffer(out, np.uint8)),
+        (memoryview(bytearray(size)).cast("B", list(shape)), np.asarray),
+        (strided[::2], lambda out: out),
+    ]
+    for out, look in outs:
+        assert chunk.read_clip("a", out=out) is out
+        assert np.array_equal(look(out).reshape(shape), want)
+        with pytest.raises(FormatError, match="do not fit into out"):
+            chunk.read_clip("a", [0, 1], out=out)
+    wrong = [want.tolist(), np.broadcast_to(np.uint8(0), shape), bytes(size)]
+    for no in wrong:
+        with pytest.raises(FormatError, match=r"out is a list|read-only"):
+            chunk.read_clip("a", out=no)
+    torch = pytest.importorskip("torch")
+    tensor = torch.zeros(shape, dtype=torch.uint8)
+    assert chunk.read_clip("a", out=tensor) is tensor
+    assert np.array_equal(tensor.numpy(), want)
+    for no in (tensor.to("meta"), tensor.untyped_storage()):
+        with pytest.raises(FormatError, match=r"out is an? "):
+            chunk.read_clip("a", out=no)
 
 
 def test_an_error_of_a_decoder_of_ones_own_comes_through(tmp_path):

@@ -346,6 +346,18 @@ def test_what_is_no_mask_is_refused(mask, error):
         rows(mask)
 
 
+@pytest.mark.parametrize(
+    "numbers", [pa.array([1, None, 0, 1]), pa.chunked_array([["a", None, "b", "c"]])]
+)
+def test_an_arrow_array_of_no_booleans_is_refused_like_any_other(numbers):
+    with pytest.raises(TypeError, match="boolean mask with one value per item"):
+        rows(numbers)
+
+
+def test_an_arrow_array_of_nulls_selects_nothing():
+    assert rows(pa.nulls(4)) == []
+
+
 @pytest.mark.parametrize("mask", [[], np.zeros(0, bool), pa.array([], pa.bool_())])
 def test_an_empty_mask_selects_from_no_items_only(mask):
     assert list(select_rows(TABLE.slice(0, 0), mask)) == []

@@ -215,6 +215,12 @@ def test_a_batch_of_clips_that_differ_is_refused_with_both_named(folder):
         directory.read_clips([])
 
 
+@pytest.mark.parametrize("request_", ["colour", "ab", 3, ("colour", 0, 1), ("colour",)])
+def test_a_request_that_is_no_pair_is_named(folder, request_):
+    with pytest.raises(TypeError, match="must be a pair of an id and a selection"):
+        GulpDirectory(folder).read_clips([request_])
+
+
 def test_a_batch_of_no_frames_is_empty(folder):
     batch = GulpDirectory(folder).read_clips([("colour", []), ("grey", slice(0, 0))])
     assert batch.shape == (2, 0, 120, 160, 3)

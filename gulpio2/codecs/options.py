@@ -63,13 +63,14 @@ class DecodeOptions:
                 "the two, min_size as a number of pixels"
             )
         require_choice("colorspace", self.colorspace, Colorspace)
-        if self.crop is not None:
-            top, left, height, width = self.crop
-            if min(top, left) < 0 or min(height, width) < 1:
-                raise ValueError(
-                    f"crop is {self.crop!r}; it must be (top, left, height, width), "
-                    "height and width at least 1"
-                )
+        crop: Sequence[int] | None = self.crop
+        if crop is not None and (
+            len(crop) != 4 or min(crop[:2]) < 0 or min(crop[2:]) < 1
+        ):
+            raise ValueError(
+                f"crop is {crop!r}; it must be (top, left, height, width), height and "
+                "width at least 1"
+            )
 
     def scale_for(self, header: JpegHeader) -> int:
         """Choose the denominator for a frame of this size."""
@@ -87,7 +88,9 @@ def decode_options(
     Raises
     ------
     TypeError
-        A number of pixels that is no integer.
+        A number of pixels that is no integer, or a crop that is no sequence of them.
+    ValueError
+        As `DecodeOptions`.
     """
     # What equals an integer would find its options, or leave its own to be found.
     if type(scale) is not int:
@@ -97,7 +100,13 @@ def decode_options(
         min_size = _whole(min_size, message)
     if crop is not None:
         message = f"crop is {crop!r}; it must be (top, left, height, width), integers"
-        crop = tuple(_whole(number, message) for number in crop)
+        try:
+            numbers = tuple(crop)
+        except TypeError:
+            raise TypeError(message) from None
+        crop = tuple(_whole(number, message) for number in numbers)
+    if not isinstance(colorspace, str):  # it may have no hash
+        require_choice("colorspace", colorspace, Colorspace)
     return _options(scale, min_size, crop, colorspace)
 
 

@@ -25,7 +25,7 @@ def select_frames(selection: Any, num_frames: int) -> Sequence[int]:
         bounds count from the end, bounds outside are clipped. A single integer is
         that one frame. A sequence, a range or an integer array gives positions in
         any order, repeats kept, negative ones from the end. A boolean array, or a
-        list of bools, must have one value per frame.
+        list of bools, must have one value per frame. Tensors are arrays, too.
     num_frames : int
         Frames of the item.
 
@@ -54,12 +54,18 @@ def select_frames(selection: Any, num_frames: int) -> Sequence[int]:
             return [_position(index, num_frames) for index in selection]
     elif isinstance(selection, (str, bytes, dict, set, frozenset)):
         raise _not_a_selection(selection)
-    elif not isinstance(selection, (bool, np.bool_)):
+    elif not getattr(selection, "shape", None) and not _is_boolean(selection):
         try:
             return [_position(operator.index(selection), num_frames)]
         except TypeError:
             pass
     return _select_array(selection, num_frames)
+
+
+def _is_boolean(selection: Any) -> bool:
+    """Tell whether this is True or False, of Python, numpy or torch."""
+    kind = getattr(selection, "dtype", type(selection))
+    return kind is bool or str(kind).endswith("bool")
 
 
 def _select_range(selection: range, num_frames: int) -> Sequence[int]:
@@ -89,6 +95,8 @@ def _select_array(selection: Any, num_frames: int) -> list[int]:
         return [int(index) for index in np.flatnonzero(array)]
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise _not_a_selection(selection)
+    if isinstance(selection, (list, tuple)) and any(map(_is_boolean, selection)):
+        raise _not_a_selection(selection)  # neither a mask nor positions
     return [_position(index, num_frames) for index in array.tolist()]
 
 

@@ -256,12 +256,23 @@ def test_four_inks_become_colours_with_every_option(shared_images, options):
         ({"colorspace": "bgr"}, "'bgr'; it must be one of source, rgb, gray"),
         ({"crop": (0, -1, 4, 4)}, "top, left, height, width"),
         ({"crop": (0, 0, 0, 4)}, "at least 1"),
+        ({"crop": (0, 4)}, r"crop is \(0, 4\); it must be \(top, left, height, width"),
+        ({"crop": (0, 0, 4, 4, 1)}, "crop is .*; it must be"),
     ],
     ids=str,
 )
 def test_options_that_cannot_be_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         DecodeOptions(**options)
+
+
+def test_what_is_no_crop_and_no_colour_space_is_said_to_be_none():
+    make: Any = decode_options
+    with pytest.raises(TypeError, match=r"crop is 5; it must be \(top, left"):
+        make(1, None, 5, "source")
+    for colorspace in (None, ["gray"]):
+        with pytest.raises(ValueError, match="it must be one of source, rgb, gray"):
+            make(1, None, None, colorspace)
 
 
 def test_the_same_values_are_the_same_options_also_from_a_list():

@@ -152,3 +152,23 @@ def test_a_mask_of_another_length_is_refused(mask):
 def test_what_is_no_selection_is_a_type_error_that_says_what_is_one(chosen):
     with pytest.raises(TypeError, match=r"give an int, a slice, a sequence of ints"):
         select_frames(chosen, 1)
+
+
+def test_a_tensor_is_an_array_also_with_one_value():
+    tensor = pytest.importorskip("torch").tensor
+    assert list(select_frames(tensor([False]), 1)) == []
+    assert list(select_frames(tensor([True]), 1)) == [0]
+    assert list(select_frames(tensor([True, False, True]), 3)) == [0, 2]
+    assert list(select_frames(tensor([2]), 3)) == [2]
+    assert list(select_frames(tensor(2), 3)) == [2]
+    with pytest.raises(FrameIndexError, match="a mask of 1 values cannot select from"):
+        select_frames(tensor([False]), 3)
+    for none in (tensor(True), tensor(False), tensor([[2]])):
+        with pytest.raises(TypeError, match="cannot select frames by"):
+            select_frames(none, 3)
+
+
+@pytest.mark.parametrize("mixed", [[True, 2], (0, False), [np.True_, 1, 0]])
+def test_booleans_among_positions_are_neither(mixed):
+    with pytest.raises(TypeError, match="cannot select frames by"):
+        select_frames(mixed, 3)
