@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["array_of", "array_over", "texts_over"]
 
-# Bytes in one array of strings, whose bounds have 32 bits.
-_MAX_TEXT = 2**31 - 1
-
 
 def array_over(values: npt.NDArray[Any]) -> Any:
     """Make an Arrow array over the memory of a contiguous one of numbers."""
@@ -44,14 +41,13 @@ def array_of(values: list[Any], kind: Any) -> Any:
     """
     pa = require("pyarrow")
     if None not in values:
-        if kind == pa.string():
+        if kind in (pa.string(), pa.large_string()):
             texts = [value.encode("utf-8") for value in values]
-            bounds = np.cumsum([0, *map(len, texts)])
-            if bounds[-1] <= _MAX_TEXT:
-                buffers = (bounds.astype("<i4"), b"".join(texts))
-                return pa.StringArray.from_buffers(
-                    len(texts), *map(pa.py_buffer, buffers)
-                )
+            large = kind == pa.large_string()
+            bounds = np.cumsum([0, *map(len, texts)]).astype("<i8" if large else "<i4")
+            make = pa.LargeStringArray if large else pa.StringArray
+            buffers = (bounds, b"".join(texts))
+            return make.from_buffers(len(texts), *map(pa.py_buffer, buffers))
         elif kind == pa.int64():
             return array_over(np.array(values, "<i8"))
         elif kind == pa.float64():

@@ -2,6 +2,7 @@
 
 A key becomes a column of booleans, 64-bit integers, 64-bit floats, strings, or lists
 of one of these, where all its values are; a column of JSON text where they are not.
+Of more than 256 MB of metadata, strings and lists are Arrow's large ones.
 The exact JSON of every item stays in the index beside them. A key with half of a pair
 of surrogates, which JSON can hold and Arrow cannot, has no column.
 """
@@ -25,6 +26,10 @@ __all__ = ["MAX_COLUMNS", "first_metadata", "typed_columns"]
 MAX_COLUMNS = 256
 # Integers that a 64-bit float holds exactly.
 _EXACT = 2**53
+# Bytes of metadata up to which no column can have more text, or more values in lists,
+# than bounds of 32 bits tell: JSON text that is written anew is not eight times as long
+# (1e15 becomes 1000000000000000.0).
+_MOST_TEXT = 2**28
 _BLOCK = 20_000  # items whose values are Python objects at the same time
 
 
@@ -58,13 +63,17 @@ def typed_columns(columns: Columns) -> dict[str, Any]:
                 values = [meta[key] for meta in metas if key in meta]
                 kinds.setdefault(key, set()).update(_kinds(values))
     types = {key: _type(pa, found) for key, found in kinds.items()}
+    text = pa.string()
+    if len(columns.meta_text) > _MOST_TEXT:
+        types = {key: _large(pa, kind) for key, kind in types.items()}
+        text = pa.large_string()
     parts: dict[str, list[Any]] = {key: [] for key in types}
     for start in starts:
         metas = first_metadata(columns, start, min(start + _BLOCK, len(columns)))
         for key, kind in types.items():
             values = [meta.get(key) for meta in metas]
             if kind is None:
-                parts[key].append(array_of(list(map(_json, values)), pa.string()))
+                parts[key].append(array_of(list(map(_json, values)), text))
             else:
                 parts[key].append(array_of(values, kind))
     return {key: pa.concat_arrays(part) for key, part in parts.items() if part}
@@ -134,3 +143,10 @@ def _type(pa: Any, kinds: set[str]) -> Any:
     if kinds == {"bool"}:
         return pa.bool_()
     return pa.string() if kinds == {"str"} else None
+
+
+def _large(pa: Any, kind: Any) -> Any:
+    """Give the type whose bounds have 64 bits, where a type has bounds."""
+    if kind is not None and pa.types.is_list(kind):
+        return pa.large_list(_large(pa, kind.value_type))
+    return pa.large_string() if kind == pa.string() else kind

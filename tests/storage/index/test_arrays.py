@@ -20,8 +20,13 @@ numbers = st.floats() | st.integers(-(2**53), 2**53)
 
 @pytest.mark.parametrize(
     ("values", "kind"),
-    [(texts, pa.string()), (whole, pa.int64()), (numbers, pa.float64())],
-    ids=["strings", "integers", "floats"],
+    [
+        (texts, pa.string()),
+        (texts, pa.large_string()),
+        (whole, pa.int64()),
+        (numbers, pa.float64()),
+    ],
+    ids=["strings", "large strings", "integers", "floats"],
 )
 @pytest.mark.parametrize("missing", [False, True], ids=["all there", "some missing"])
 def test_values_become_what_arrow_makes_of_them(values, kind, missing):

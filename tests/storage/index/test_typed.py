@@ -155,6 +155,45 @@ def test_items_are_taken_in_parts(monkeypatch):
     assert columns["n"].to_pylist() == list(range(11))
 
 
+def test_more_text_than_32_bits_can_tell_is_in_large_columns(tmp_path, monkeypatch):
+    metas: list[dict[str, Any]] = [
+        {"text": "aü", "list": ["x", "y"], "boxes": [{"x": 1}], "n": 1, "some": None},
+        {"text": "", "list": [], "boxes": 2, "n": 2, "some": "b"},
+    ]
+    monkeypatch.setattr(typed, "_BLOCK", 1)
+    small = columns_of(*metas)
+    monkeypatch.setattr(typed, "_MOST_TEXT", 100)
+    large = columns_of(*metas)
+    assert {key: column.type for key, column in large.items()} == {
+        "text": pa.large_string(),
+        "list": pa.large_list(pa.large_string()),
+        "boxes": pa.large_string(),
+        "n": pa.int64(),
+        "some": pa.large_string(),
+    }
+    for key, column in large.items():
+        column.validate(full=True)
+        assert column.to_pylist() == small[key].to_pylist()
+
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, meta in enumerate(metas):
+            chunk.append(f"i{number}", meta, [])
+    build_index(tmp_path)
+    assert check_index(tmp_path) == []
+    for indexed in (True, False):
+        directory = GulpDirectory(tmp_path, indexed=indexed)
+        assert directory.table.schema.field("text").type == pa.large_string()
+        for text, ids in (
+            ("text == 'aü'", ["i0"]),
+            ("text in ['aü', 'b'] or some in ['b']", ["i0", "i1"]),
+            ("text.contains('ü') and some is None", ["i0"]),
+            ("boxes.contains('x') and n < 2.5", ["i0"]),
+        ):
+            assert directory.query(text).ids == ids
+            assert directory.view(["i1", "i0"]).query(text).ids == ids[::-1]
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
