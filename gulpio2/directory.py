@@ -473,6 +473,8 @@ class GulpDirectory(ReadingVerbs):
         ------
         ItemNotFoundError
             There is no such item.
+        TypeError
+            It is one id, and no list of them.
         """
         return GulpView(self, ids)
 

@@ -146,7 +146,8 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
         are no Python names in backticks. There are ``== != < <= > >=``, chains of
         them, ``in`` and ``not in`` a list, ``is None``, ``is not None``, ``and``,
         ``or``, ``not``, parentheses, and of strings ``name.startswith('x')``,
-        ``.endswith('x')``, ``.contains('x')``. Up to 1,000 comparisons.
+        ``.endswith('x')``, ``.contains('x')``. Up to 1,000 comparisons. What is null
+        meets no comparison and no test, nor the ``not`` of one; it is in no list.
     names : collection of str
         The columns that there are. A mapping to their Arrow types has numbers compared
         as Python does: exactly, whatever the column could hold.

@@ -86,6 +86,8 @@ class GulpView(ReadingVerbs):
     ------
     ItemNotFoundError
         The directory has no such item.
+    TypeError
+        It is one id, and no list of them.
 
     Examples
     --------
@@ -109,6 +111,8 @@ class GulpView(ReadingVerbs):
     _lost: ItemNotFoundError | None = None
 
     def __init__(self, directory: Viewed, ids: Iterable[str]) -> None:
+        if isinstance(ids, str):  # whose letters may be ids as well
+            raise TypeError(f"ids is {ids!r}, which is one; give a list of ids")
         index = directory._item_index
         rows: dict[int, None] = {}
         for id_ in map(str, ids):

@@ -43,6 +43,13 @@ def rows(condition: Any) -> list[int]:
         ("n in [3, 40]", [0, 2]),
         ("n not in (3, 40)", [1, 3]),
         ("label in {'jump'}", [1]),
+        # Null meets no comparison, and is in no list; docs/reading.md says so.
+        ("label != 'jump'", [0, 2]),
+        ("not label == 'jump'", [0, 2]),
+        ("not label.startswith('j')", [0, 2]),
+        ("label not in ['jump']", [0, 2, 3]),
+        ("not label in ['jump']", [0, 2, 3]),
+        ("label not in ['jump'] and label is not None", [0, 2]),
         ("label is None", [3]),
         ("label is not None", [0, 1, 2]),
         ("not n == 3", [1, 2, 3]),

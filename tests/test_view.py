@@ -124,6 +124,16 @@ def test_views_nest_and_keep_the_order(directory):
         inner.query([True] * 12)
 
 
+def test_one_id_is_no_list_of_its_letters(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for id_ in ("1", "0", "10"):
+            chunk.append(id_, {}, [])
+    with pytest.raises(TypeError, match="ids is '10', which is one; give a list"):
+        GulpDirectory(tmp_path).view("10")
+    assert GulpDirectory(tmp_path).view([10]).ids == ["10"]
+
+
 def test_an_unknown_item_makes_no_view(directory):
     with pytest.raises(ItemNotFoundError, match="no item 'nobody'") as caught:
         directory.view(["item1", "nobody"])

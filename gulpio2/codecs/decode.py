@@ -44,6 +44,9 @@ __all__ = [
 
 # What the codec says of the rows that were left.
 _LEFT_OVER = "extraneous bytes before marker"
+# Columns. In a frame of fewer, 3/8 of them may be as many as 1/2, and which of the two
+# the codec takes depends on the rows, so that these are left.
+_NARROW = 8
 
 
 class FrameDecoder:
@@ -150,6 +153,7 @@ class FrameDecoder:
             frame_header
             and frame_header.height_at
             and needed < header.height
+            and (scale == 1 or header.width >= _NARROW)
             and not self._cmyk
         ):
             at = frame_header.height_at
