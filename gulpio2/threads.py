@@ -133,8 +133,11 @@ class _Pool:
         """End every thread; the next call starts new ones."""
         with self._lock:
             threads, self._threads = self._threads, []
+            # Those that other callers start meanwhile have a queue of their own: they
+            # would end in place of these, which would be waited for without end.
+            calls, self._calls = self._calls, SimpleQueue()
             for _ in threads:
-                self._calls.put(None)
+                calls.put(None)
         for thread in threads:
             thread.join()
             _await_exit(thread)

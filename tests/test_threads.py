@@ -113,6 +113,36 @@ def test_a_fork_takes_no_threads_along_and_is_not_warned_of(python):
     subprocess.run([python, "-c", FORK], check=True, timeout=120)
 
 
+FORK_BESIDE_CALLERS = """
+import os, threading
+from gulpio2.threads import work_together
+
+def call():
+    while True:
+        work_together(lambda: None, 2)
+
+for _ in range(4):
+    threading.Thread(target=call, daemon=True).start()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        work_together(lambda: None, 2)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("forked", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_waits_for_no_thread_that_another_caller_keeps_at_work(python):
+    # Threads that are started while others are to end must not end in their place.
+    run = subprocess.run(
+        [python, "-c", FORK_BESIDE_CALLERS], stdout=subprocess.PIPE, timeout=60
+    )
+    assert run.stdout == b"forked\n"
+
+
 def _defaults(queue) -> None:
     queue.put((default_threads(), multiprocessing.current_process().daemon))
 
