@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -252,19 +253,24 @@ def test_a_child_forked_while_a_chunk_is_opened_does_not_hang(folder):
     os.mkfifo(data)
 
     def open_it() -> None:
-        with chunk.open("rb"):  # until somebody writes into the pipe
+        with chunk.open("rb"):  # waits as long as nobody writes into the pipe
             pass
+
+    def open_the_data() -> None:
+        data.rename(pipe)
+        aside.rename(data)
+        open_it()
 
     thread = threading.Thread(target=open_it)
     thread.start()
     while not chunk._lock.locked():  # as soon as the thread runs
         time.sleep(0.001)
-    data.rename(pipe)
-    aside.rename(data)
     try:
-        assert child_ends(open_it)
+        assert child_ends(open_the_data)
     finally:
-        pipe.open("wb").close()
-        thread.join()
+        while thread.is_alive():
+            with suppress(OSError):  # it does not wait at the pipe
+                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+            thread.join(0.01)
     with chunk.open("rb"):
         assert len(chunk["item0"][0]) == NUM_FRAMES
