@@ -105,7 +105,7 @@ def decode_options(
         except TypeError:
             raise TypeError(message) from None
         crop = tuple(_whole(number, message) for number in numbers)
-    if not isinstance(colorspace, str):  # it may have no hash
+    if type(colorspace) is not str:  # it may have no hash
         require_choice("colorspace", colorspace, Colorspace)
     return _options(scale, min_size, crop, colorspace)
 
