@@ -21,7 +21,7 @@ def link_clips(folder: Path, sources: Iterable[Path]) -> Path:
     (folder / "label").mkdir(parents=True)
     for number, source in enumerate(sources):
         link = folder / "label" / f"clip{number:04d}.webm"
-        link.symlink_to(source)
+        link.symlink_to(source.resolve())
     return folder
 
 
