@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pickle
+import resource
 import shutil
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
@@ -425,10 +426,15 @@ def test_nothing_stays_open_after_errors_and_without_the_directory(folder, tmp_p
 def test_no_more_files_are_open_than_the_limit(tmp_path):
     for number in range(70):
         write_chunk(tmp_path, number, f"i{number}")
-    directory = GulpDirectory(tmp_path)
-    for number in range(70):
-        directory[f"i{number}"]
-    assert len(open_files(tmp_path)) == 64
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    try:
+        directory = GulpDirectory(tmp_path)
+        for number in range(70):
+            directory[f"i{number}"]
+        assert len(open_files(tmp_path)) == 64
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_directory_says_what_it_is(folder):

@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
@@ -133,15 +133,25 @@ class Program(DocumentedGroup):
             if error.errno not in _NO_ROOM or error.filename is not None:
                 raise
             note(f"gulp2: error: cannot write the output: {error.strerror}")
-            _drop_output()
+            _drop(sys.stdout)
             status = 1
+        _settle_remarks()
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def _drop_output() -> None:
+def _drop(stream: TextIO) -> None:
     """Let Python not try again, at its end, what could not be written."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _settle_remarks() -> None:
+    """Drop what stderr does not take: Python's own try would change the status."""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            _drop(sys.stderr)
 
 
 def one_line(error: BaseException) -> str:
