@@ -33,13 +33,12 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Files of a pool: a directory of Kinetics-400 has some 2,400 chunks, and to open one
-# again takes some ten microseconds here, and on a network as long as reading a clip.
-# But a process may often have no more than 1,024 open, which its program needs as well.
-_FEWEST, _MOST = 64, 4096
+# Files. A directory of Kinetics-400 has some 2,400 chunks and the usual limit of a
+# process is 1,024 open files, which the training script needs as well.
+DEFAULT_MAX_OPEN = 64
 # Of the files that a process may have open, one in so many is for all pools together;
-# the rest is the program's. That is four full pools.
-_SHARE, _POOLS = 4, 4
+# the rest is the program's. Of the usual 1,024 that is four full pools.
+_SHARE = 4
 # The descriptors up to this one are stdin, stdout and stderr.
 _STANDARD = 2
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
@@ -83,14 +82,6 @@ def _release_idle(more_than: int = 0) -> bool:
         # would wait for ever. One that is at work on the old files goes on with them.
         pool._handles = OrderedDict()
     return True
-
-
-def _usual_number() -> int:
-    """Give the number of files that a pool keeps open where nobody says."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return _MOST
-    return min(max(limit // (_SHARE * _POOLS), _FEWEST), _MOST)
 
 
 def _keep_to_share(newest: int) -> None:
@@ -206,14 +197,6 @@ class _Handle:
 class HandlePool:
     """Descriptors by path, the least recently used closed first.
 
-    Parameters
-    ----------
-    max_open : int, optional
-        Files that it keeps open. Default: a sixteenth of those that the process may
-        have open, at least 64 and 4,096 at most.
-
-    Notes
-    -----
     Positional reads share no file offset, so one descriptor serves all threads, and
     also a forked child.
 
@@ -221,8 +204,8 @@ class HandlePool:
     that is not enough, or nothing can be opened any more, all let go of theirs.
     """
 
-    def __init__(self, max_open: int | None = None) -> None:
-        self.max_open = _usual_number() if max_open is None else max_open
+    def __init__(self, max_open: int = DEFAULT_MAX_OPEN) -> None:
+        self.max_open = max_open
         self._handles: OrderedDict[str, _Handle] = OrderedDict()
         self._lock = threading.Lock()
         with _pools_lock:

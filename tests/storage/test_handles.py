@@ -100,20 +100,6 @@ def test_the_file_that_was_not_read_for_longest_is_closed_first(paths, tmp_path)
     assert open_paths(tmp_path) == [paths[0], paths[1], paths[3]]
 
 
-@pytest.mark.parametrize(
-    ("limit", "number"), [(256, 64), (1024, 64), (16_384, 1024), (10**6, 4096)]
-)
-def test_more_files_stay_open_where_a_process_may_have_more(limit, number):
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if before[1] != resource.RLIM_INFINITY and before[1] < limit:
-        pytest.skip(f"this process may not have {limit} files open")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
-    try:
-        assert HandlePool().max_open == number
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
 def test_nothing_stays_open_when_the_pool_is_dropped(paths, tmp_path):
     pool = HandlePool()
     pool.read_at(paths[0], 0, 1)
