@@ -338,10 +338,20 @@ def test_a_rate_that_is_none_is_wrong_usage(gulp2, gulped, rate):
     assert "is not a frame rate" in gulp2(*words, status=2).stderr
 
 
-@pytest.mark.parametrize("rate", [".5", "29.97", "30000/1001", "12.", " 25 "])
-def test_a_rate_may_be_written_in_several_ways(gulp2, gulped, rate):
-    words = ("extract", gulped, "item0", "--format", "mp4", "--rate", rate)
-    gulp2(*words, "--dry-run")
+@pytest.mark.parametrize(
+    ("rate", "seconds"),
+    [
+        (".5", Fraction(2)),
+        ("29.97", Fraction(100, 2997)),
+        ("30000/1001", Fraction(1001, 30000)),
+        ("12.", Fraction(1, 12)),
+        (" 25 ", Fraction(1, 25)),
+    ],
+)
+def test_a_rate_may_be_written_in_several_ways(gulp2, gulped, rate, seconds):
+    gulp2("extract", gulped, "item0", "--format", "mp4", "--rate", rate)
+    times = decoded("item0.mp4")[1]
+    assert times == pytest.approx([float(n * seconds) for n in range(6)])
 
 
 def test_a_file_that_has_come_meanwhile_is_not_overwritten(tmp_path):

@@ -27,6 +27,31 @@ CODECS = {
 }
 
 
+@pytest.fixture
+def write_as(tmp_path, write_video, pictures):
+    """Write a video of 24 frames with one of the codecs above."""
+
+    def write(codec, **more):
+        name, pix_fmt, options = CODECS[codec]
+        frames = pictures(24, 48, 64)
+        more = {"pix_fmt": pix_fmt, "options": options, **more}
+        return write_video(tmp_path / name, frames, codec=codec, **more)
+
+    return write
+
+
+def damages(path):
+    """Flip bits of a file, behind its beginning, in 25 ways one after the other."""
+    whole = path.read_bytes()
+    rng = random.Random(1)
+    for number in range(25):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 5])):
+            data[rng.randrange(len(data) // 10, len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        yield number
+
+
 def told(path, threads, **options):
     """Give all that is told of a file: times, planes, and the error at the end."""
     frames = []
@@ -59,25 +84,12 @@ def places_of_packets(path):
 
 
 @pytest.mark.parametrize("codec", list(CODECS))
-def test_flipped_bits_are_told_of_alike(tmp_path, write_video, pictures, codec):
-    name, pix_fmt, options = CODECS[codec]
-    path = write_video(
-        tmp_path / name,
-        pictures(24, 48, 64),
-        codec=codec,
-        pix_fmt=pix_fmt,
-        options=options,
-    )
-    whole = path.read_bytes()
+def test_flipped_bits_are_told_of_alike(write_as, codec):
+    path = write_as(codec)
     frames, error = assert_threads_do_not_matter(path)
     assert len(frames) == 24
     assert error is None
-    rng = random.Random(1)
-    for _ in range(25):
-        data = bytearray(whole)
-        for _ in range(rng.choice([1, 5])):
-            data[rng.randrange(len(data) // 10, len(data))] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
+    for _ in damages(path):
         assert_threads_do_not_matter(path)
 
 
@@ -106,37 +118,16 @@ def deferred(path, *, kept):
 @pytest.mark.parametrize("codec", ["libvpx", "libx265", "ffv1", "mpeg2video"])
 @pytest.mark.parametrize("full_range", [False, True])
 def test_damage_that_is_not_noticed_looks_alike_however_many_frames_are_kept(
-    tmp_path, write_video, pictures, codec, full_range
+    write_as, codec, full_range
 ):
-    name, pix_fmt, options = CODECS[codec]
-    path = write_video(
-        tmp_path / name,
-        pictures(24, 48, 64),
-        codec=codec,
-        pix_fmt=pix_fmt,
-        options=options,
-        full_range=full_range,
-    )
-    whole = path.read_bytes()
-    rng = random.Random(1)
-    for _ in range(25):
-        data = bytearray(whole)
-        for _ in range(rng.choice([1, 5])):
-            data[rng.randrange(len(data) // 10, len(data))] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
+    path = write_as(codec, full_range=full_range)
+    for _ in damages(path):
         assert deferred(path, kept=12) == deferred(path, kept=0)
 
 
 @pytest.mark.parametrize("codec", ["prores_ks", "utvideo", "libx264"])
-def test_damage_in_the_last_frames_is_told(tmp_path, write_video, pictures, codec):
-    name, pix_fmt, options = CODECS[codec]
-    path = write_video(
-        tmp_path / name,
-        pictures(24, 48, 64),
-        codec=codec,
-        pix_fmt=pix_fmt,
-        options=options,
-    )
+def test_damage_in_the_last_frames_is_told(write_as, codec):
+    path = write_as(codec)
     data = bytearray(path.read_bytes())
     for start, size in places_of_packets(path)[-2:]:
         data[start : start + size // 2] = b"\xff" * (size // 2)

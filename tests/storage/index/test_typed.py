@@ -125,18 +125,23 @@ def test_a_key_that_stands_aside_takes_no_name_of_another(tmp_path, keys):
     assert check_index(tmp_path) == []
 
 
+def index_items(folder, metas):
+    """Write an item without frames for each metadata, and a sound index."""
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, meta in enumerate(metas):
+            chunk.append(f"i{number}", meta, [])
+    build_index(folder)
+    assert check_index(folder) == []
+
+
 def test_a_key_that_is_no_text_has_no_column(tmp_path):
     metas: list[dict[str, Any]] = [
         {"\udcff.wav": 1, "a": 2},
         {"b\ud800": {"c\udcff": 3}, "a": 4},
     ]
     assert list(columns_of(*metas)) == ["a"]
-    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
-    with chunk.open("wb"):
-        for number, meta in enumerate(metas):
-            chunk.append(f"i{number}", meta, [])
-    build_index(tmp_path)
-    assert check_index(tmp_path) == []
+    index_items(tmp_path, metas)
     directory = GulpDirectory(tmp_path, indexed=True)
     assert [directory.item(f"i{number}").meta for number in range(2)] == metas
     assert directory.query("a == 4").ids == ["i1"]
@@ -175,12 +180,7 @@ def test_more_text_than_32_bits_can_tell_is_in_large_columns(tmp_path, monkeypat
         column.validate(full=True)
         assert column.to_pylist() == small[key].to_pylist()
 
-    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
-    with chunk.open("wb"):
-        for number, meta in enumerate(metas):
-            chunk.append(f"i{number}", meta, [])
-    build_index(tmp_path)
-    assert check_index(tmp_path) == []
+    index_items(tmp_path, metas)
     for indexed in (True, False):
         directory = GulpDirectory(tmp_path, indexed=indexed)
         assert directory.table.schema.field("text").type == pa.large_string()
