@@ -305,7 +305,7 @@ def _runs_of(kind: str, facts: Facts) -> Callable[[float], dict[str, float]]:
     """Give what loads, or decodes, for so many seconds."""
     if kind != CODEC:
         return partial(_load, iter(LOADERS[kind](facts)))
-    from gulpio2.torch.measure import decode_for
+    from gulpio2.torch.limit import decode_for
 
     jpegs = _jpegs(facts)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.blocks import FrameRequest, Job, plan_blocks, verify_crc32
-from gulpio2.codecs.decode import decoder_for
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.codecs.options import AS_STORED
+from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, with_article
 from gulpio2.format.plan import first_empty, plan_reads
 

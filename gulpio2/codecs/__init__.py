@@ -6,6 +6,8 @@
 * `encoding`: frames encoded in their order, by several threads.
 * `options`: what to make of each frame: its size, a part of it, its colours.
 * `decode`: frames like a first one, into memory that is there.
+* `recent`: the decoders that were used last.
+* `scratch`: memory for a frame that is looked at once.
 """
 
 __all__: list[str] = []

@@ -7,8 +7,6 @@ that header again.
 
 from __future__ import annotations
 
-import math
-import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +22,7 @@ from gulpio2.codecs.options import (
     decode_options,
 )
 from gulpio2.codecs.pixels import cmyk_to_rgb
+from gulpio2.codecs.scratch import scratch_frame
 from gulpio2.errors import CorruptFrameError
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ __all__ = [
     "DecodeOptions",
     "FrameDecoder",
     "decode_options",
-    "decoder_for",
 ]
 
 # What the codec says of the rows that were left.
@@ -219,6 +217,58 @@ class FrameDecoder:
             else:
                 self._decode_other(block, start, view[start:stop], out)
 
+    def plain_jpegs(
+        self, block: bytes | bytearray, spans: Iterable[tuple[int, int]], base: int
+    ) -> list[memoryview] | None:
+        """Give the bytes of frames, for `decode_plain`.
+
+        Parameters
+        ----------
+        block : bytes
+            Holds their JPEGs.
+        spans : iterable of (int, int)
+            Offset and length of each.
+        base : int
+            Offset of the block.
+
+        Returns
+        -------
+        list of memoryview or None
+            None where one takes more than a call of the codec, or may.
+        """
+        if not self._is_plain:
+            return None
+        view, prefix, jpegs = memoryview(block), self._prefix, []
+        for offset, length in spans:
+            start = offset - base
+            if not block.startswith(prefix, start):
+                return None
+            jpegs.append(view[start : start + length])
+        return jpegs
+
+    def decode_plain(
+        self, frames: Iterable[tuple[memoryview, npt.NDArray[np.uint8]]]
+    ) -> None:
+        """Decode frames of which this decoder gave the bytes, see `plain_jpegs`.
+
+        Parameters
+        ----------
+        frames : iterable of (memoryview, numpy.ndarray)
+            The JPEG, and where the pixels are to be, as in `decode_each`.
+
+        Raises
+        ------
+        CorruptFrameError
+            A damaged or cut JPEG.
+        """
+        decode, mode = _decode_jpeg, self._mode
+        height, width = self._min_size
+        try:
+            for data, out in frames:
+                decode(data, mode, True, True, height, width, 1, out)  # noqa: FBT003  # as in `decode_each`
+        except ValueError as cause:
+            raise _damaged(cause) from cause
+
     def decode_here(
         self,
         block: bytes | bytearray,
@@ -303,7 +353,7 @@ class FrameDecoder:
         if self._cmyk:
             full = self._decode_cmyk(data)
         else:
-            full = _scratch(self._full)
+            full = scratch_frame(self._full)
             if self._short_prefix:
                 rest = memoryview(block)[start + len(self._prefix) : start + len(data)]
                 data = memoryview(b"".join((self._short_prefix, rest)))
@@ -328,58 +378,9 @@ class FrameDecoder:
         FrameDecoder(jpeg, self._options).decode(jpeg, 0, len(jpeg), out)
 
 
-# The decoder last used with each of the last options: most clips of a dataset begin
-# with the same header, and making a decoder costs as much as reading two frames. By
-# the identity of the options, which takes a tenth of their hash, and with them, so that
-# no others can come to have it.
-_RECENT: dict[int, tuple[DecodeOptions, FrameDecoder]] = {}
-_MAX_RECENT = 16
-
-
-def decoder_for(
-    block: bytes | bytearray, start: int, stop: int, options: DecodeOptions
-) -> FrameDecoder:
-    """Give a decoder for frames that look like the one in ``block[start:stop]``.
-
-    Raises
-    ------
-    CorruptFrameError, ValueError
-        As `FrameDecoder`.
-    """
-    recent = _RECENT.get(id(options))
-    if recent is not None and recent[1].fits(block, start):
-        return recent[1]
-    decoder = FrameDecoder(bytes(block[start:stop]), options)
-    if len(_RECENT) >= _MAX_RECENT:
-        _RECENT.clear()
-    _RECENT[id(options)] = options, decoder
-    return decoder
-
-
-class _Scratch(threading.local):
-    """One frame per thread, kept from call to call."""
-
-    def __init__(self) -> None:
-        self.memory: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
-        self.frame = self.memory
-
-
-_SCRATCH = _Scratch()
-
-
 def _damaged(cause: ValueError) -> CorruptFrameError:
     return CorruptFrameError(f"a damaged or cut JPEG: {cause}")
 
 
 # Found once, not for each frame.
 _decode_jpeg = simplejpeg.decode_jpeg
-
-
-def _scratch(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    """Give this thread's memory for a frame; what was in it is gone."""
-    if _SCRATCH.frame.shape != shape:
-        size = math.prod(shape)
-        if _SCRATCH.memory.size < size:
-            _SCRATCH.memory = np.empty(size, np.uint8)
-        _SCRATCH.frame = _SCRATCH.memory[:size].reshape(shape)
-    return _SCRATCH.frame

@@ -7,9 +7,9 @@ Torch itself is needed where tensors are made, and for nothing else here.
 - `gulpio2.torch.clips`: `GulpClipDataset` and `GulpImageDataset`, their frames.
 - `gulpio2.torch.wrappers`, `mixture`: datasets made of datasets.
 - `gulpio2.torch.loader`: `GulpLoader`, batches decoded by threads of this process;
-  `views` for its frames, `batch` and `profile` for what it gives, `measure` for its
-  speed, and `plain`, `plan`, `stored`, `ahead`, `pixels`, `filling`, `ring`,
-  `prefetch`, `turns` for what it is made of.
+  `views` for its frames, `batch` and `profile` for what it gives, `measure` and
+  `limit` for its speed, and `plain`, `plan`, `stored`, `ahead`, `pixels`, `filling`,
+  `ring`, `prefetch`, `turns` for what it is made of.
 - `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;
   `shared` for the memory of its batches, `damaged` for its damaged samples.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.

@@ -17,10 +17,13 @@ from gulpio2.torch.wrappers import find_sample
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gulpio2.codecs.decode import FrameDecoder
     from gulpio2.order import Draw
     from gulpio2.torch.plan import Plan
+    from gulpio2.torch.prefetch import Job
     from gulpio2.torch.profile import Clock
     from gulpio2.torch.ring import Place
+    from gulpio2.torch.stored import ReadyClip, StoredClip
     from gulpio2.torch.views import FrameView
 
 __all__ = ["NUM_SUBSTITUTES", "OnCorrupt", "SampleMaker"]
@@ -32,6 +35,11 @@ _logger = logging.getLogger(__name__)
 # Other samples tried in the place of a damaged one. So many in a row means that more
 # is wrong than a few items.
 NUM_SUBSTITUTES = 100
+
+
+# Samples that are planned before they are read. Of a few in a row the second takes half
+# the time of the first; during more of them the other threads wait for the interpreter.
+_NUM_PLANNED = 2
 
 
 class SampleMaker:
@@ -66,6 +74,7 @@ class SampleMaker:
         self._pixels = PixelMaker(view, colorspace)
         self._random_view = view is not None
         self._ahead = ReadAhead()
+        self._shape: tuple[int, ...] = ()
 
     def sample_shape(self, draws: Iterable[Draw]) -> tuple[int, ...]:
         """Give the shape that a sample has in a batch; reads a frame, where needed.
@@ -86,7 +95,8 @@ class SampleMaker:
             leaf, place = find_sample(self.dataset, place_of(draw))
             try:
                 plan = self._plan(leaf, place)
-                return (*plan.shape, *self._pixels.frame_shape(plan))
+                self._shape = (*plan.shape, *self._pixels.frame_shape(plan))
+                return self._shape
             except (CorruptFrameError, StorageError) as error:
                 if self.on_corrupt == "raise" or not is_damage(error):
                     raise
@@ -115,13 +125,25 @@ class SampleMaker:
         list of Plan or None
             None where something is wrong with a sample, which `make` then says.
         """
-        plans, goes_on = [], True
-        for draw in draws:
-            plan = self._try_to_plan(draw)
-            if goes_on and plan is not None and plan.located is not None:
-                goes_on = self._ahead.read(plan.located, clock)
-            plans.append(plan)
+        plans: list[Plan | None] = []
+        decoder, reads_on = self._pixels.last, True
+        for first in range(0, len(draws), _NUM_PLANNED):
+            part = [*map(self._try_to_plan, draws[first : first + _NUM_PLANNED])]
+            plans += part
+            for plan in part:
+                if reads_on and plan is not None and plan.located is not None:
+                    reads_on = self._ahead.read(plan.located, clock)
+                    if decoder is not None and self._is_only_decoded(plan, decoder):
+                        plan.located.prepare(decoder)
         return plans
+
+    def _is_only_decoded(self, plan: Plan, decoder: FrameDecoder) -> bool:
+        """Tell whether this decoder gives a sample's frames as they are in a batch."""
+        return (
+            (*plan.shape, *decoder.shape) == self._shape
+            and not plan.again
+            and not plan.empty
+        )
 
     def _try_to_plan(self, draw: Draw) -> Plan | None:
         try:
@@ -132,26 +154,75 @@ class SampleMaker:
     def _plan(self, leaf: Any, place: Any) -> Plan:
         return plan_sample(leaf, place, random_view=self._random_view)
 
-    def make(
-        self, draw: Draw, plan: Plan | None, place: Place, clock: Clock
-    ) -> Sample | None:
-        """Make a sample.
+    def make(self, job: Job, rows: Iterable[int], clock: Clock) -> None:
+        """Make some samples of a batch.
 
         Parameters
         ----------
-        draw : Draw
-            Which one; everything random about it comes from its seed.
-        plan : Plan or None
-            What `plan` gave for it.
-        place : Place
-            Where in the batch, of the shape that `sample_shape` gives.
+        job : Job
+            The batch; it has the samples afterwards, or what making one raised.
+        rows : iterable of int
+            Which ones.
         clock : Clock
             Of this thread; the time that each part takes is added to it.
 
-        Returns
-        -------
-        Sample or None
-            None where it is left out (``on_corrupt="skip"``).
+        Notes
+        -----
+        After a decode nothing of this code is in the processor's caches. Where there is
+        only to decode, what comes before and after is done for all samples at once.
+        """
+        alone = self._make_ready(job, rows, clock)
+        for row in alone:
+            # A plan ends here, where it is in the processor's caches, and not with the
+            # batch.
+            plan, job.plans[row] = job.plans[row], None
+            try:
+                job.samples[row] = self._make(
+                    job.draws[row], plan, job.slot.places[row], clock
+                )
+            except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
+                job.errors[row] = error
+
+    def _make_ready(self, job: Job, rows: Iterable[int], clock: Clock) -> list[int]:
+        """Make those for which there is only to decode, and give the others."""
+        start = perf_counter()
+        plans, places = job.plans, job.slot.places
+        alone: list[int] = []
+        chosen: list[tuple[int, Plan, StoredClip, ReadyClip]] = []
+        for row in rows:
+            plan = plans[row]
+            clip = plan and plan.located
+            if plan and clip and clip.ready:
+                chosen.append((row, plan, clip, clip.ready))
+            else:
+                alone.append(row)
+        decoding = perf_counter()
+        damaged: list[int] = []
+        for row, _, _, (decoder, jpegs) in chosen:
+            try:
+                decoder.decode_plain(zip(jpegs, places[row].rows, strict=True))
+            except CorruptFrameError:
+                damaged.append(row)
+        decoded = perf_counter()
+        for row, plan, clip, (_, jpegs) in chosen:
+            plans[row] = None
+            clip.drop()
+            if row in damaged:
+                continue  # planned and read anew, which tells which frame it is
+            try:
+                job.samples[row] = _sample_of(plan)
+            except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
+                job.errors[row] = error
+            clock.samples += 1
+            clock.frames += len(jpegs)
+        clock.decode += decoded - decoding
+        clock.busy += perf_counter() - start
+        return alone + damaged
+
+    def _make(
+        self, draw: Draw, plan: Plan | None, place: Place, clock: Clock
+    ) -> Sample | None:
+        """Make one sample; None where it is left out (``on_corrupt="skip"``).
 
         Raises
         ------
@@ -231,4 +302,8 @@ class SampleMaker:
         for row, earlier in plan.again:
             rows[row][...] = rows[earlier]
         clock.frames += len(plan.rows)
-        return Sample(plan.info, plan.leaf.target_of(plan.info), plan.chosen)
+        return _sample_of(plan)
+
+
+def _sample_of(plan: Plan) -> Sample:
+    return Sample(plan.info, plan.leaf.target_of(plan.info), plan.chosen)

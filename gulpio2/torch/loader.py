@@ -67,7 +67,7 @@ class GulpLoader:
         evenly is padded with its own first samples. True: what does not make a full
         batch on every rank is left out.
     threads : int, optional
-        Threads that decode, each a sample at a time. 0: none, and nothing is done
+        Threads that decode, each a few samples at a time. 0: none, and nothing is done
         ahead. Default: one per core, 8 at most.
     prefetch : int, default 2
         Batches that are made ahead of the one that was given out last.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -13,25 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.codecs.decode import DecodeOptions, decoder_for
-from gulpio2.errors import CorruptFrameError, FormatError
+from gulpio2.errors import FormatError
 from gulpio2.order import RepeatedOrder
 from gulpio2.sampling import sample_window
 from gulpio2.torch.clips import GulpClipDataset
+from gulpio2.torch.limit import decode_for
 from gulpio2.torch.loader import GulpLoader
 from gulpio2.torch.seeding import place_of
 from gulpio2.torch.views import RandomResizedCrop
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gulpio2.directory import GulpDirectory
     from gulpio2.torch.profile import LoaderProfile
 
 __all__ = [
     "LoaderMeasurement",
-    "decode_for",
     "jpegs_of_loader",
     "loader_to_measure",
     "measure_loader",
@@ -40,8 +35,6 @@ __all__ = [
 # Frames that the codec alone is measured with: enough to be a fair sample of sizes, and
 # like a loader's not in the processor's caches.
 _NUM_CODEC_FRAMES = 1024
-# Frames of memory that it decodes into, in turn: a batch does not fit into the caches.
-_NUM_MEMORY_FRAMES = 64
 # Samples of an epoch, at least: else its end would be measured, not its middle.
 _EPOCH_SAMPLES = 100_000
 
@@ -211,108 +204,3 @@ def jpegs_of_loader(loader: GulpLoader) -> list[tuple[str, bytes]]:
         if len(jpegs) >= _NUM_CODEC_FRAMES:
             break
     return jpegs
-
-
-def decode_for(
-    jpegs: Sequence[bytes],
-    seconds: float,
-    num_threads: int,
-    *,
-    places: Sequence[str] | None = None,
-) -> float:
-    """Measure the codec: decode JPEGs from memory into memory that is used again.
-
-    Parameters
-    ----------
-    jpegs : sequence of bytes
-        Gone through by each thread, from a place of its own on.
-    seconds : float
-        How long.
-    num_threads : int
-        How many threads do so.
-    places : sequence of str, optional
-        Where each JPEG is from, to name it by in an error. Default: its number.
-
-    Returns
-    -------
-    float
-        Frames per second of all threads.
-
-    Raises
-    ------
-    CorruptFrameError
-        One of them cannot be decoded.
-    """
-    if places is None:
-        places = [f"JPEG {number}" for number in range(len(jpegs))]
-    options = DecodeOptions(colorspace="rgb")
-    decoders = []
-    # Here, where an error has somewhere to go; threads may share them.
-    for place, jpeg in zip(places, jpegs, strict=True):
-        try:
-            decoders.append(decoder_for(jpeg, 0, len(jpeg), options))
-        except CorruptFrameError as cause:
-            raise _at_place(place, cause) from cause
-    shapes = {decoder.shape for decoder in decoders}
-    counts = [0] * num_threads
-    begin = threading.Barrier(num_threads + 1)
-    ended = [0.0] * num_threads
-    errors: list[BaseException] = []
-
-    def decode(number: int) -> None:
-        memory = {  # full, and not zeros, which are mapped as they are written to
-            shape: np.full((_NUM_MEMORY_FRAMES, *shape), 1, np.uint8)
-            for shape in shapes
-        }
-        work = [
-            (
-                decoder,
-                jpeg,
-                ((0, len(jpeg), memory[decoder.shape][place % _NUM_MEMORY_FRAMES]),),
-            )
-            for place, (decoder, jpeg) in enumerate(zip(decoders, jpegs, strict=True))
-        ]
-        # Each thread begins elsewhere: else one would read what another has just read.
-        first = len(work) * number // num_threads
-        begin.wait()
-        stop = perf_counter() + seconds
-        at = first
-        try:
-            for at in itertools.cycle((*range(first, len(work)), *range(first))):
-                decoder, jpeg, frames = work[at]
-                decoder.decode_each(jpeg, frames)
-                counts[number] += 1
-                if perf_counter() > stop:
-                    break
-        except CorruptFrameError as cause:
-            raise _at_place(places[at], cause) from cause
-        ended[number] = perf_counter()
-
-    def run(number: int) -> None:
-        try:
-            decode(number)
-        except threading.BrokenBarrierError:
-            return  # another thread, or the caller, says why
-        except BaseException as error:  # noqa: BLE001  # raised by the caller's thread
-            errors.append(error)
-            begin.abort()
-
-    threads = [
-        threading.Thread(target=run, args=(number,)) for number in range(num_threads)
-    ]
-    for thread in threads:
-        thread.start()
-    with suppress(threading.BrokenBarrierError):  # the reason is among the errors
-        begin.wait()
-    start = perf_counter()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return sum(counts) / (max(ended) - start)
-
-
-def _at_place(place: str, cause: CorruptFrameError) -> CorruptFrameError:
-    return CorruptFrameError(
-        f"{place}: {cause}. Run `gulp2 check --deep` on the directory"
-    )

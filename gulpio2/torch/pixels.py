@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.codecs.decode import DecodeOptions, FrameDecoder, decoder_for
-from gulpio2.codecs.jpeg import read_header
+from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.source import read_frames
@@ -70,11 +70,12 @@ class PixelMaker:
         if jpegs is None:
             height, width = read_frames(reader, id_, [frame]).shape[1:3]
             return (height, width, self._channels)
+        jpeg, _ = next(jpegs)
         try:
-            header = read_header(next(jpegs)[0])
+            self.last = decoder_for(jpeg, 0, len(jpeg), self._options)
         except CorruptFrameError as cause:
             raise _at_frame(cause, plan, frame) from cause
-        return (header.height, header.width, self._channels)
+        return self.last.shape
 
     def fill(self, plan: Plan, targets: Sequence[Rows], clock: Clock) -> None:
         """Read the frames of a sample into their places.

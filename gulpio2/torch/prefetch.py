@@ -1,8 +1,8 @@
 """Threads that fill batches ahead of who consumes them, in order.
 
-The threads take samples one by one, those of the next batch first, so a batch is ready
-as early as it can be, however many threads there are. They never run further ahead
-than there is memory for. The samples of some batches are planned together, by the
+The threads take a few samples at a time, those of the next batch first, so a batch is
+ready as early as it can be, however many threads there are. They never run further
+ahead than there is memory for. The samples of some batches are planned together, by the
 thread that is half through the batch before them.
 """
 
@@ -26,12 +26,19 @@ if TYPE_CHECKING:
     from gulpio2.torch.plan import Plan, Sample
     from gulpio2.torch.ring import Slot
 
-__all__ = ["Job", "Prefetcher"]
+__all__ = ["Job", "Prefetcher", "share_of_thread"]
 
 
 # Samples that are planned at once, so that the code for it is fetched into the caches
 # of the processor for all of them.
 _NUM_PLANNED = 32
+
+
+# Bytes of decoded frames that a thread takes at once, at most: those of two clips of 16
+# frames of 340x256, some eight milliseconds.
+_SHARE_BYTES = 1 << 23
+# Shares for each thread that there are at least in all the memory.
+_MIN_SHARES = 4
 
 
 class Job:
@@ -93,6 +100,7 @@ class Prefetcher:
         self._maker = maker
         maker.begin()
         self._free = deque(slots)
+        self._share = share_of_thread(slots, num_threads)
         self._jobs: deque[Job] = deque()
         self._open: Job | None = None
         self._planned: deque[Job] = deque()
@@ -180,7 +188,7 @@ class Prefetcher:
             self._to_do.notify_all()
 
     def stop(self) -> None:
-        """End the threads, once each is done with its sample."""
+        """End the threads, once each is done with its samples."""
         if os.getpid() != self._process:
             return
         with self._lock:
@@ -219,33 +227,30 @@ class Prefetcher:
         while (taken := self._take(clock)) is not None:
             self._make(*taken, clock)
 
-    def _make(self, job: Job, row: int, clock: Clock) -> None:
-        """Make one sample."""
-        if 2 * row >= len(job.draws) and not self._planned:
+    def _make(self, job: Job, rows: range, clock: Clock) -> None:
+        """Make some samples."""
+        if 2 * rows.stop > len(job.draws) and not self._planned:
             self._plan_ahead(clock)
-        # It ends here, where it is in the processor's caches, and not with the batch.
-        plan, job.plans[row] = job.plans[row], None
         try:
             job.slot.wait_until_copied()
-            job.samples[row] = self._maker.make(
-                job.draws[row], plan, job.slot.places[row], clock
-            )
+            self._maker.make(job, rows, clock)
         except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
-            job.errors[row] = error
+            job.errors[rows.start] = error
         with self._lock:
-            job.num_left -= 1
+            job.num_left -= len(rows)
             if job.num_left == 0:
                 self._tell_consumer()
 
-    def _take(self, clock: Clock) -> tuple[Job, int] | None:
-        """Take the next sample, waiting for memory where there is none."""
+    def _take(self, clock: Clock) -> tuple[Job, range] | None:
+        """Take the next samples, waiting for memory where there is none."""
         while True:
             with self._lock:
                 while not self._stopped:
                     job = self._open
                     if job is not None and job.next_row < len(job.draws):
-                        job.next_row += 1
-                        return job, job.next_row - 1
+                        first = job.next_row
+                        job.next_row = min(first + self._share, len(job.draws))
+                        return job, range(first, job.next_row)
                     if self._planned and self._free:
                         self._open = self._planned.popleft()
                         self._open.slot = self._free.popleft()
@@ -288,6 +293,22 @@ class Prefetcher:
             self._exhausted = left > 0
             self._to_do.notify_all()
             self._tell_consumer()
+
+
+def share_of_thread(slots: Sequence[Slot], num_threads: int) -> int:
+    """Choose how many samples a thread takes at once.
+
+    Parameters
+    ----------
+    slots : sequence of Slot
+        The memory of the batches.
+    num_threads : int
+        Threads that take from them.
+    """
+    array = slots[0].array
+    small = _SHARE_BYTES * len(array) // max(1, array.nbytes)
+    enough = len(array) * len(slots) // (_MIN_SHARES * max(1, num_threads))
+    return max(1, min(small, enough))
 
 
 # Those whose threads run, and so hold them. At exit they are stopped while that can

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +17,12 @@ from gulpio2.view import GulpView
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gulpio2.codecs.decode import FrameDecoder
     from gulpio2.item import StoredItem
     from gulpio2.torch.ahead import ReadAhead
     from gulpio2.torch.profile import Clock
 
-__all__ = ["Places", "StoredClip", "locate_clip", "read_each"]
+__all__ = ["Places", "ReadyClip", "StoredClip", "locate_clip", "read_each"]
 
 # What reads as this package's directories do.
 _OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
@@ -39,6 +41,15 @@ class Places(NamedTuple):
     """Offset in the data file and length of the JPEG, of each frame."""
 
 
+class ReadyClip(NamedTuple):
+    """A clip of which every frame is decoded by one call of the codec."""
+
+    decoder: FrameDecoder
+    """What does so."""
+    jpegs: list[memoryview]
+    """The bytes of each frame, by its row in the sample."""
+
+
 @dataclass(slots=True, eq=False)
 class StoredClip:
     """Where the stored bytes of some frames of an item are."""
@@ -51,6 +62,8 @@ class StoredClip:
     """What was read of it already, from the first on."""
     ahead: ReadAhead | None = None
     """Whose memory they lie in."""
+    ready: ReadyClip | None = None
+    """What is left to do, where there is only to decode."""
 
     def read_next(self, memory: bytearray, clock: Clock) -> None:
         """Read ahead the first block that is not there."""
@@ -73,8 +86,29 @@ class StoredClip:
         clock.num_bytes += places.length
         return block
 
+    def prepare(self, decoder: FrameDecoder) -> None:
+        """Find the JPEGs in what was read ahead, where this decoder takes them all.
+
+        It is done where they were just read: they are in the processor's caches. Where
+        they lie is forgotten then, as that is a tuple for each frame, and so many wake
+        Python's collector of garbage.
+        """
+        if len(self.blocks) < len(self.reads):
+            return
+        found: list[tuple[int, memoryview]] = []
+        for block, places in zip(self.blocks, self.reads, strict=True):
+            jpegs = decoder.plain_jpegs(block, places.spans, places.offset)
+            if jpegs is None:
+                return
+            found += zip(places.rows, jpegs, strict=True)
+        if len(self.reads) > 1:  # else they are in order
+            found.sort(key=itemgetter(0))
+        self.ready = ReadyClip(decoder, [jpeg for _, jpeg in found])
+        self.reads = []
+
     def drop(self) -> None:
         """Forget what was read ahead, and give back its memory."""
+        self.ready = None
         blocks, self.blocks = self.blocks, []
         for block in blocks:
             if self.ahead is not None and isinstance(block, bytearray):

@@ -16,9 +16,9 @@ from gulpio2.codecs.decode import (
     DecodeOptions,
     FrameDecoder,
     decode_options,
-    decoder_for,
 )
 from gulpio2.codecs.jpeg import decode_frame
+from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError
 from gulpio2.testing import make_frames
 
