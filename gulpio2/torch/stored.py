@@ -89,9 +89,9 @@ class StoredClip:
     def prepare(self, decoder: FrameDecoder) -> None:
         """Find the JPEGs in what was read ahead, where this decoder takes them all.
 
-        It is done where they were just read: they are in the processor's caches. Where
-        they lie is forgotten then, as that is a tuple for each frame, and so many wake
-        Python's collector of garbage.
+        To be called when they were just read: they are in the processor's caches. Where
+        they lie is forgotten then, which is a tuple for each frame that Python's
+        collector of garbage would go through.
         """
         if len(self.blocks) < len(self.reads):
             return
