@@ -25,7 +25,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, load_manifest
 from gulpio2.item import StoredItem
-from gulpio2.query import select_rows
+from gulpio2.query import IN_ARROW, select_rows
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_if_there, require_known_version
 from gulpio2.storage.handles import HandlePool
@@ -459,7 +459,10 @@ class GulpDirectory(ReadingVerbs):
         ValueError
             The condition cannot be understood, or does not fit the columns.
         """
-        return view_of_rows(self, select_rows(without_frames(self.table), condition))
+        table = self.table
+        with IN_ARROW.through():
+            rows = select_rows(without_frames(table), condition)
+        return view_of_rows(self, rows)
 
     def view(self, ids: Iterable[Any]) -> GulpView:
         """Give some items, in this order, as a view that reads like a directory.

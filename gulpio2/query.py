@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2._optional import require
+from gulpio2.passage import Passage
 from gulpio2.storage.index.exact import compare_exactly, exact_values, is_number_type
 from gulpio2.storage.index.fitting import as_written, explain_misfit, meets, not_taken
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["parse_condition", "select_rows"]
+__all__ = ["IN_ARROW", "parse_condition", "select_rows"]
+
+IN_ARROW = Passage()
 
 # A name that Python would not take, in backticks; or a string, in which they are text.
 _QUOTED = re.compile(
@@ -66,6 +69,11 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     TypeError
         It is none of these.
     """
+    with IN_ARROW.through():
+        return _select_rows(table, condition)
+
+
+def _select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     compute = require("pyarrow.compute")
     if isinstance(condition, str):
         types = dict(zip(table.schema.names, table.schema.types, strict=True))

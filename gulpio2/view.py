@@ -10,7 +10,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.errors import ItemNotFoundError
-from gulpio2.query import select_rows
+from gulpio2.query import IN_ARROW, select_rows
 from gulpio2.storage.index.table import without_frames
 from gulpio2.verbs import ReadingVerbs
 
@@ -254,7 +254,8 @@ class GulpView(ReadingVerbs):
         self._require_whole()
         table = without_frames(self.directory._item_index.table())
         self._settle()
-        chosen = self._rows[select_rows(table.take(self._rows), condition)]
+        with IN_ARROW.through():
+            chosen = self._rows[select_rows(table.take(self._rows), condition)]
         return view_of_rows(self.directory, chosen)
 
     # --- frames ------------------------------------------------------------------

@@ -37,6 +37,7 @@ LAYERS = (
         "item",
         "verbs",
         "chunk",
+        "passage",
         "query",
         "view",
         "directory",

@@ -1,0 +1,84 @@
+"""Calls of a library that must not be under way at a fork, or as the process ends.
+
+Arrow's locks are not made anew in a forked child: one that another thread had at that
+moment is never let go of there. And a daemon thread that is cut off inside of Arrow as
+the process ends may have a lock for which Arrow's own threads, which end then, wait.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Passage"]
+
+# Seconds for which a fork, or the end, waits at most: a disk may never answer.
+_PATIENCE = 10.0
+
+
+class Passage:
+    """Where calls go through, for which a fork and the end of the process wait.
+
+    Notes
+    -----
+    What a thread calls while it is inside is not waited for by its own fork.
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+        atexit.register(self._close)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._hold,
+                after_in_parent=self._open,
+                after_in_child=self._begin,
+            )
+
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: dict[int, int] = {}  # thread to its calls
+        self._holder: int | None = None
+
+    @contextmanager
+    def through(self) -> Iterator[None]:
+        """Make calls, once no fork is under way."""
+        own = threading.get_ident()
+        with self._changed:
+            # Whoever is inside already must come out, and who holds it may go in.
+            while self._holder not in (None, own) and own not in self._inside:
+                self._changed.wait()
+            self._inside[own] = self._inside.get(own, 0) + 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside[own] -= 1
+                if not self._inside[own]:
+                    del self._inside[own]
+                    self._changed.notify_all()
+
+    def _hold(self) -> None:
+        """Let no other thread in, and wait for those that are inside."""
+        own, deadline = threading.get_ident(), monotonic() + _PATIENCE
+        with self._changed:
+            while self._holder not in (None, own) and monotonic() < deadline:
+                self._changed.wait(_PATIENCE)  # two forks at once
+            self._holder = own
+            while self._inside.keys() - {own} and (left := deadline - monotonic()) > 0:
+                self._changed.wait(left)
+
+    def _open(self) -> None:
+        with self._changed:
+            self._holder = None
+            self._changed.notify_all()
+
+    def _close(self) -> None:
+        """Let nobody in any more but the thread that ends the process."""
+        self._hold()

@@ -1,0 +1,103 @@
+"""Forks and ends of a process, while other threads ask a directory with conditions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from gulpio2.passage import Passage
+from gulpio2.testing import make_gulp_directory
+
+
+def fork_and_wait(in_child) -> int:
+    """Fork, and give what comes out in the child; 255 where that raises."""
+    child = os.fork()
+    if not child:
+        status = 255
+        try:
+            status = in_child()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_waits_for_the_calls_of_others_and_lets_them_in_again():
+    passage, entered, order = Passage(), threading.Event(), []
+
+    def call():
+        with passage.through(), passage.through():
+            entered.set()
+            time.sleep(0.3)
+            order.append("out")
+
+    def enter() -> int:
+        with passage.through():
+            return 7
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert entered.wait(10)
+    status = fork_and_wait(enter)
+    order.append("forked")
+    thread.join()
+    assert (status, order) == (7, ["out", "forked"])
+    again = threading.Thread(target=enter)
+    again.start()
+    again.join(10)
+    assert not again.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_thread_inside_may_fork():
+    passage = Passage()
+
+    def enter() -> int:
+        with passage.through():
+            return 7
+
+    start = time.monotonic()
+    with passage.through():
+        assert fork_and_wait(enter) == 7
+    assert time.monotonic() - start < 5
+
+
+PROGRAM = """
+import faulthandler, os, sys, threading, time
+from gulpio2 import GulpDirectory
+
+directory = GulpDirectory(sys.argv[1])
+asked = threading.Semaphore(0)
+
+def ask():
+    while True:
+        assert len(directory.query("num_frames >= 2")) == 3
+        asked.release()
+
+for _ in range(3):
+    threading.Thread(target=ask, daemon=True).start()
+for _ in range(20):
+    assert asked.acquire(timeout=30)
+if sys.argv[2] == "fork":
+    child = os.fork()
+    if not child:
+        faulthandler.dump_traceback_later(20, exit=True)
+        os._exit(0 if len(directory.query("num_frames >= 2")) == 3 else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.parametrize("how", ["end", "fork"])
+def test_a_process_ends_and_forks_while_threads_ask(tmp_path, how):
+    path = tmp_path / "gulped"
+    make_gulp_directory(path, num_items=3, num_frames=4)
+    # Before they waited, eleven of twelve forks hung, and two of twelve ends.
+    for _ in range(4):
+        command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(path), how]
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
