@@ -54,14 +54,17 @@ class Passage:
             # Whoever is inside already must come out, and who holds it may go in.
             while self._holder not in (None, own) and own not in self._inside:
                 self._changed.wait()
-            self._inside[own] = self._inside.get(own, 0) + 1
+            inside = (
+                self._inside
+            )  # in a child that is forked meanwhile there is another
+            inside[own] = inside.get(own, 0) + 1
         try:
             yield
         finally:
             with self._changed:
-                self._inside[own] -= 1
-                if not self._inside[own]:
-                    del self._inside[own]
+                inside[own] -= 1
+                if not inside[own]:
+                    del inside[own]
                     self._changed.notify_all()
 
     def _hold(self) -> None:

@@ -66,6 +66,16 @@ def test_a_thread_inside_may_fork():
         assert fork_and_wait(enter) == 7
     assert time.monotonic() - start < 5
 
+    def fork_inside() -> int:
+        with passage.through():
+            child = os.fork()
+        # The child comes out of what it has not gone into.
+        if not child:
+            os._exit(enter())
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert fork_and_wait(fork_inside) == 7
+
 
 PROGRAM = """
 import faulthandler, os, sys, threading, time
