@@ -28,7 +28,7 @@ class Passage:
 
     Notes
     -----
-    What a thread calls while it is inside is not waited for by its own fork.
+    A thread that forks while it is inside does not wait for itself.
     """
 
     def __init__(self) -> None:
@@ -54,9 +54,7 @@ class Passage:
             # Whoever is inside already must come out, and who holds it may go in.
             while self._holder not in (None, own) and own not in self._inside:
                 self._changed.wait()
-            inside = (
-                self._inside
-            )  # in a child that is forked meanwhile there is another
+            inside = self._inside  # a child that is forked meanwhile has another
             inside[own] = inside.get(own, 0) + 1
         try:
             yield

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IN_ARROW", "parse_condition", "select_rows"]
 
+# Who selects rows does so inside, with what else of Arrow that takes.
 IN_ARROW = Passage()
 
 # A name that Python would not take, in backticks; or a string, in which they are text.
@@ -69,11 +70,6 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     TypeError
         It is none of these.
     """
-    with IN_ARROW.through():
-        return _select_rows(table, condition)
-
-
-def _select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     compute = require("pyarrow.compute")
     if isinstance(condition, str):
         types = dict(zip(table.schema.names, table.schema.types, strict=True))
