@@ -85,6 +85,7 @@ def make_clips(folder: Path, *, number: int = NUM_CLIPS) -> Clips:
     number : int
         How many clips.
     """
+    folder = folder.absolute()  # for programs that run elsewhere
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -253,7 +254,9 @@ def main() -> None:
     """Make the clips, and say what they are."""
     clips = make_clips(Path(sys.argv[1]))
     for path in (clips.videos, clips.gulped, clips.original, clips.jpegs):
-        files = [] if path is None else [p for p in path.rglob("*") if p.is_file()]
+        if path is None:
+            continue  # 0.0.4's, of which was said why
+        files = [p for p in path.rglob("*") if p.is_file()]
         size = sum(file.stat().st_size for file in files)
         sys.stdout.write(f"{path}: {len(files)} files, {size / 1e6:.1f} MB\n")
 

@@ -57,13 +57,13 @@ class YuvFrame:
 
     def __post_init__(self) -> None:
         """Check the shapes; the bad one is in the message."""
-        height, width = self.y.shape
-        allowed = {
-            (height, width),
-            (height, (width + 1) // 2),
+        (height, width), shape = self.y.shape, self.u.shape
+        allowed = (
             ((height + 1) // 2, (width + 1) // 2),
-        }
-        if self.u.shape not in allowed or self.u.shape != self.v.shape:
+            (height, (width + 1) // 2),
+            (height, width),
+        )
+        if shape not in allowed or shape != self.v.shape:
             raise ValueError(
                 f"planes of shapes {self.y.shape}, {self.u.shape}, {self.v.shape} "
                 "are not 4:4:4, 4:2:2 or 4:2:0"

@@ -310,12 +310,13 @@ def _encode_planes(frame: YuvFrame, settings: EncoderSettings) -> bytes:
     """Encode planes; chroma is resampled only where another subsampling is asked."""
     height, width = frame.y.shape
     u, v = frame.u, frame.v
-    if settings.subsampling not in ("source", frame.subsampling):
+    wanted = settings.subsampling
+    if wanted != "source" and wanted != frame.subsampling:
         shape = {
             "444": (height, width),
             "422": (height, (width + 1) // 2),
             "420": ((height + 1) // 2, (width + 1) // 2),
-        }[settings.subsampling]
+        }[wanted]
         u, v = resample_plane(u, shape), resample_plane(v, shape)
     y = _with_margin(frame.y, (2 * u.shape[0], 2 * u.shape[1]))
     return bytes(simplejpeg.encode_jpeg_yuv_planes(y, u, v, quality=settings.quality))

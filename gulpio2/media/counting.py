@@ -47,7 +47,7 @@ class LostBeginning:
     --------
     >>> lost = LostBeginning()
     >>> lost.see_packet(0)
-    >>> lost.see_frame(2)
+    >>> lost.see_first_frame(2)
     >>> lost.see_packet(1)
     >>> lost.count
     2
@@ -57,23 +57,21 @@ class LostBeginning:
         self.count = 0
         self._first: int | None = None
         self._waiting: list[int] = []
-        self._unknown = False
+        self._is_unknown = False
 
     def see_packet(self, pts: int | None) -> None:
         """Take a packet that is to be shown, before it is decoded."""
-        if pts is None or self._unknown:
+        if pts is None or self._is_unknown:
             return
         if self._first is None:
             self._waiting.append(pts)
         elif pts < self._first:
             self.count += 1
 
-    def see_frame(self, pts: int | None) -> None:
-        """Take a decoded frame; those behind the first one are passed over."""
-        if self._first is not None or self._unknown:
-            return
+    def see_first_frame(self, pts: int | None) -> None:
+        """Take the first frame that was decoded."""
         if pts is None:
-            self._unknown = True
+            self._is_unknown = True
             return
         self._first = pts
         self.count = sum(waiting < pts for waiting in self._waiting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 import os
 from fractions import Fraction
@@ -181,32 +182,37 @@ class OpenVideo:
 
     def _sound_frames(self, dropped: Collection[int]) -> Iterator[Any]:
         """Decode all frames, and raise where one of them is damaged or missing."""
-        most = self._max_pixels
+        most, is_counted = self._max_pixels, self.threads > 1
         for frame in self._decoded(dropped):
             if frame.is_corrupt:
                 raise self._error("the decoder marks it as damaged")
             if frame.width * frame.height > most:
                 raise self._error(self._too_large(frame.width, frame.height))
+            if not self._num_frames:
+                self._lost.see_first_frame(frame.pts)
             self._num_frames += 1
-            self._lost.see_frame(frame.pts)
-            self._due.see_frame(frame.pts)
+            if is_counted:
+                self._due.see_frame(frame.pts)
             yield frame
         self._check_end()
 
     def _decoded(self, dropped: Collection[int]) -> Iterator[Any]:
         codec = self.stream.codec_context
         joined = self._format not in _JOINED_MIDWAY
-        # An error may be lost at the end: there all frames are counted.
-        for packet, is_last in with_last(self.packets(), self.threads - 1):
+        is_counted = self.threads > 1
+        never = itertools.repeat(False)  # noqa: FBT003  # without a keyword
+        packets: Iterator[tuple[Any, bool]] = zip(self.packets(), never, strict=False)
+        if is_counted:  # an error may be lost at the end: there all are counted
+            packets = with_last(self.packets(), self.threads - 1)
+        for packet, is_last in packets:
             joined = joined or packet.is_keyframe
-            is_dropped = packet.pts in dropped
+            pts = packet.pts
+            is_dropped = pts in dropped
             if not packet.is_discard and not is_dropped:
-                self._lost.see_packet(packet.pts)
+                self._lost.see_packet(pts)
             may_skip = is_dropped and not is_last
-            if may_skip:
-                self._due.leave_out(packet.pts)
-            else:
-                self._due.see_packet()
+            if is_counted:
+                self._due.see_packet(pts, is_left_out=may_skip)
             if dropped:
                 codec.skip_frame = "NONREF" if may_skip else "DEFAULT"
             try:
@@ -226,22 +232,18 @@ class OpenVideo:
 
     def packets(self) -> Iterator[Any]:
         """Read the packets of the stream that hold something."""
-        packets = self._container.demux(self.stream)
-        while True:
-            try:
-                packet = next(packets, None)
-            except av.FFmpegError as cause:
-                raise self._error(cause.strerror or str(cause)) from cause
-            if packet is None:
-                return
-            if packet.size == 0:  # repeats a frame, or is PyAV's mark of the end
-                self._num_packets += packet.dts is not None
-                continue
-            if packet.is_corrupt:
-                joint = _JOINT if self._format == "mpegts" else ""
-                raise self._error(f"a packet is damaged or cut off{joint}")
-            self._num_packets += 1
-            yield packet
+        try:
+            for packet in self._container.demux(self.stream):
+                if packet.size == 0:  # repeats a frame, or is PyAV's mark of the end
+                    self._num_packets += packet.dts is not None
+                    continue
+                if packet.is_corrupt:
+                    joint = _JOINT if self._format == "mpegts" else ""
+                    raise self._error(f"a packet is damaged or cut off{joint}")
+                self._num_packets += 1
+                yield packet
+        except av.FFmpegError as cause:
+            raise self._error(cause.strerror or str(cause)) from cause
 
     def _check_end(self) -> None:
         """Compare what was read with what the container promised."""

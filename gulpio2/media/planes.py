@@ -25,6 +25,9 @@ __all__ = [
 # What can be read without conversion: separate planes in this machine's byte order.
 _PLANAR = re.compile(r"yuv[aj]?(420|422|444)p((9|10|12|14|16)le)?")
 _DEPTHS = (8, 9, 10, 12, 14, 16)
+# Made once: this is done for every frame, after a decode, which is when everything that
+# Python does takes twice its time.
+_BYTE, _DEEP = np.dtype(np.uint8), np.dtype(np.uint16)
 # Flags of swscale (libswscale/swscale.h); PyAV names the first two, and takes numbers.
 _SWS_BILINEAR = 0x2
 _SWS_EXACT = 0x40000 | 0x80000  # accurate rounding, the same on every processor
@@ -127,14 +130,14 @@ def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
         ``(height, width)``, read-only: the decoder still predicts from them. They
         keep the frame's memory alive.
     """
-    dtype, size = (np.uint16, 2) if deep else (np.uint8, 1)
+    dtype, size = (_DEEP, 2) if deep else (_BYTE, 1)
     views: list[Plane] = []
     for plane in frame.planes[:count]:
         line_size = plane.line_size
         shape = (plane.height, plane.width)
         if line_size > 0:
             rows: Plane = np.ndarray(shape, dtype, plane, 0, (line_size, size))
-            rows.flags.writeable = False
+            rows.setflags(write=False)
         else:  # stored from the bottom up; OpenCV takes no such strides
             values = np.frombuffer(plane, dtype).reshape(-1, -line_size // size)
             rows = np.ascontiguousarray(values[::-1, : shape[1]])

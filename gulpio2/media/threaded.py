@@ -168,8 +168,8 @@ class DueFrames:
     Examples
     --------
     >>> due = DueFrames()
-    >>> due.see_packet()
-    >>> due.leave_out(1)
+    >>> due.see_packet(0, is_left_out=False)
+    >>> due.see_packet(1, is_left_out=True)
     >>> due.see_frame(1)
     >>> due.missing
     1
@@ -179,13 +179,12 @@ class DueFrames:
         self.missing = 0
         self._left_out: set[int] = set()
 
-    def see_packet(self) -> None:
-        """Take a packet that is decoded."""
-        self.missing += 1
-
-    def leave_out(self, pts: int) -> None:
-        """Take a packet that the decoder may pass over."""
-        self._left_out.add(pts)
+    def see_packet(self, pts: int, *, is_left_out: bool) -> None:
+        """Take a packet that is decoded, or that the decoder may pass over."""
+        if is_left_out:
+            self._left_out.add(pts)
+        else:
+            self.missing += 1
 
     def see_frame(self, pts: int | None) -> None:
         """Take a frame."""
