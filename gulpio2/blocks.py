@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.plan import cover_neighbours, first_empty, plan_reads
+from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.threads import ask_for_help, work_together
 
@@ -171,7 +171,7 @@ def plan_blocks(
         return [Block(request, *whole, range(len(spans)), first)]
     blocks: list[Block] = []
     planned = 0
-    reads = plan_reads(spans)
+    reads = plan_apart(spans)
     for offset, length, members in reads:
         planned += len(members)
         if skip:

@@ -15,6 +15,7 @@ __all__ = [
     "calculate_chunk_slices",
     "cover_neighbours",
     "first_empty",
+    "plan_apart",
     "plan_reads",
 ]
 
@@ -68,6 +69,16 @@ def plan_reads(
     """
     if (whole := cover_neighbours(spans, max_gap, max_read)) is not None:
         return [Read(*whole, range(len(spans)))]
+    return plan_apart(spans, max_gap=max_gap, max_read=max_read)
+
+
+def plan_apart(
+    spans: Sequence[tuple[int, int]],
+    *,
+    max_gap: int = DEFAULT_MAX_GAP,
+    max_read: int = DEFAULT_MAX_READ,
+) -> list[Read]:
+    """Do what `plan_reads` does, where it is known that one read will not do."""
     if (reads := _in_order(spans, max_gap, max_read)) is not None:
         return reads
     order = sorted(range(len(spans)), key=lambda index: spans[index])

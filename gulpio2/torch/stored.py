@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import CorruptFrameError
-from gulpio2.format.plan import cover_neighbours, first_empty, plan_reads
+from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def locate_clip(
     if (whole := cover_neighbours(spans)) is not None:
         return StoredClip(item, [Places(*whole, rows, spans)])
     reads, found = [], 0
-    for offset, length, members in plan_reads(spans):
+    for offset, length, members in plan_apart(spans):
         own_rows = [rows[member] for member in members]
         own_spans = [spans[member] for member in members]
         reads.append(Places(offset, length, own_rows, own_spans))

@@ -12,7 +12,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.codecs.decode import FrameDecoder
 from gulpio2.errors import CorruptFrameError
-from gulpio2.format.plan import plan_reads
+from gulpio2.format.plan import plan_apart
 from gulpio2.sampling import ClipIndices, sample_window
 from gulpio2.torch import GulpClipDataset, GulpImageDataset, GulpLoader, ahead, stored
 from gulpio2.torch.prefetch import share_of_thread
@@ -57,7 +57,7 @@ def reads(request, monkeypatch):
     """Let the frames of a clip come with one read, or with one each."""
     if request.param != "one read":
         monkeypatch.setattr(stored, "cover_neighbours", lambda _: None)
-        monkeypatch.setattr(stored, "plan_reads", partial(plan_reads, max_gap=0))
+        monkeypatch.setattr(stored, "plan_apart", partial(plan_apart, max_gap=0))
 
 
 def cut(path: Path, number: int, frame: int) -> None:
