@@ -293,6 +293,10 @@ class Prefetcher:
             self._exhausted = left > 0
             self._to_do.notify_all()
             self._tell_consumer()
+        # Without threads it is the consumer who plans: an interrupt of the program is
+        # not to wait until what was planned is used up.
+        if not (self._threads or failure is None or isinstance(failure, Exception)):
+            raise failure
 
 
 def share_of_thread(slots: Sequence[Slot], num_threads: int) -> int:

@@ -482,6 +482,24 @@ def test_an_error_comes_in_its_turn(make_directory):
     assert not [name for name in names if name.startswith("gulpio2-loader")]
 
 
+def test_an_interrupt_is_not_held_up_by_what_is_planned(make_directory):
+    calls = []
+
+    def sampler(num_frames, rng=None):
+        calls.append(num_frames)
+        if len(calls) == 9:  # Ctrl-C comes to where the program is
+            raise KeyboardInterrupt
+        return window(num_frames, rng=rng)
+
+    dataset = GulpClipDataset(make_directory(counts=(8,) * 24), sampler)
+    loader = numpy_loader(dataset, batch_size=2, threads=0)
+    seen: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        seen.extend(len(batch) for batch in loader)
+    assert seen == []
+    assert sum(len(batch) for batch in loader) == 24
+
+
 # ---------------------------------------------------------------- profile
 def test_the_profile_says_where_the_time_went(clips):
     loader = numpy_loader(clips, batch_size=2)
