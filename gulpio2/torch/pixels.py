@@ -16,6 +16,7 @@ from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.source import read_frames
 from gulpio2.torch.stored import read_each
+from gulpio2.torch.views import choose_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -158,7 +159,7 @@ class PixelMaker:
             self.last = whole
             return whole, False
         header = whole.header
-        region = self.view.choose(header.height, header.width, rng)
+        region = choose_region(self.view, header.height, header.width, rng)
         scale = _scale_for(region.height, region.width, shape)
         crop = None
         if (region.height, region.width) != (header.height, header.width):
@@ -193,7 +194,10 @@ class PixelMaker:
             for frame, target in zip(frames, targets, strict=True):
                 target[...] = frame
         else:
-            region = self.view.choose(height, width, rng)
+            try:
+                region = choose_region(self.view, height, width, rng)
+            except FormatError as cause:
+                raise FormatError(f"{where}: {cause}") from cause
             bottom, right = region.top + region.height, region.left + region.width
             for frame, target in zip(frames, targets, strict=True):
                 part = frame[region.top : bottom, region.left : right]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gulpio2.errors import FormatError
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["CenterCrop", "FrameView", "RandomResizedCrop", "Region"]
+__all__ = ["CenterCrop", "FrameView", "RandomResizedCrop", "Region", "choose_region"]
 
 # Tries of a random region before the largest one is taken, as in torchvision.
 _NUM_TRIES = 10
@@ -166,6 +168,54 @@ class RandomResizedCrop:
             height, width, min(height, width / ratio), min(width, height * ratio)
         )
         return Region(region.top, region.left, region.height, region.width, mirrored)
+
+
+def choose_region(
+    view: FrameView, height: int, width: int, rng: np.random.Generator | None
+) -> Region:
+    """Have a view choose, and refuse what is no region of the frame.
+
+    Parameters
+    ----------
+    view : FrameView
+        Perhaps one of somebody's own.
+    height, width, rng
+        As in `FrameView.choose`.
+
+    Returns
+    -------
+    Region
+        Of ints, where the view has taken them from a generator too.
+
+    Raises
+    ------
+    TypeError
+        It is none, or not of whole numbers.
+    FormatError
+        It reaches out of the frame, or is empty.
+    """
+    chosen: Any = view.choose(height, width, rng)
+    try:
+        region = Region(
+            operator.index(chosen.top),
+            operator.index(chosen.left),
+            operator.index(chosen.height),
+            operator.index(chosen.width),
+            bool(chosen.mirrored),
+        )
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"the view {view!r} chose {chosen!r}, expected a Region of whole numbers"
+        ) from None
+    if not (
+        0 <= region.top < region.top + region.height <= height
+        and 0 <= region.left < region.left + region.width <= width
+    ):
+        raise FormatError(
+            f"the view {view!r} chose {chosen!r}, which is no part of a frame of "
+            f"{height} rows and {width} columns"
+        )
+    return region
 
 
 def _pair(size: int | tuple[int, int]) -> tuple[int, int]:

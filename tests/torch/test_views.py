@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from gulpio2.torch import CenterCrop, RandomResizedCrop, Region
+from gulpio2 import GulpDirectory
+from gulpio2.errors import FormatError
+from gulpio2.sampling import sample_window
+from gulpio2.testing import make_gulp_directory
+from gulpio2.torch import (
+    CenterCrop,
+    GulpClipDataset,
+    GulpLoader,
+    RandomResizedCrop,
+    Region,
+)
 
 
 def rng(seed=0):
@@ -75,3 +87,67 @@ def test_the_same_generator_gives_the_same_region():
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+class Own:
+    """A view of somebody's own, which chooses what it was made with."""
+
+    shape = 8, 8
+
+    def __init__(self, chosen):
+        self.chosen = chosen
+
+    def choose(self, height, width, rng):
+        return self.chosen
+
+
+class OnlyDecodes:
+    """A reader that has no more than the protocol asks for."""
+
+    def __init__(self, path):
+        self.directory = GulpDirectory(path)
+        self.merged_meta_dict = self.directory.merged_meta_dict
+
+    def read_clip(self, id_, slice_=None):
+        return self.directory.read_clip(id_, slice_)
+
+
+@pytest.fixture(params=[GulpDirectory, OnlyDecodes], ids=["stored", "decoded"])
+def clips_of(request, tmp_path):
+    """Load the clips of a directory of frames of 24x32, as a view shows them."""
+    make_gulp_directory(tmp_path / "gulp", num_items=2, num_frames=4)
+    window = partial(sample_window, clip_length=2)
+    dataset = GulpClipDataset(request.param(tmp_path / "gulp"), window)
+
+    def load(view):
+        loader = GulpLoader(dataset, batch_size=2, view=view, output="numpy")
+        (clips,) = (batch.clips.copy() for batch in loader)
+        return clips
+
+    return load
+
+
+def test_a_view_may_take_its_numbers_from_a_generator(clips_of):
+    numbers = rng().integers(2, 12, size=4)
+    wanted = clips_of(Own(Region(*numbers.tolist())))
+    found = clips_of(Own(Region(*numbers)))
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [(0, 0, 25, 32), (0, 1, 24, 32), (-2, 0, 5, 5), (0, -2, 5, 5), (3, 3, 0, 5)],
+)
+def test_a_region_that_is_no_part_of_the_frame_is_refused(clips_of, place):
+    said = (
+        r"^item 'item\d'.*: the view .* chose Region\(.*\), which is no part of a "
+        r"frame of 24 rows and 32 columns$"
+    )
+    with pytest.raises(FormatError, match=said):
+        clips_of(Own(Region(*place)))
+
+
+@pytest.mark.parametrize("chosen", [(0, 0, 8, 8), None, Region(0, 0, 8.0, 8)])  # type: ignore[arg-type]  # the fault
+def test_what_is_no_region_is_refused(clips_of, chosen):
+    with pytest.raises(TypeError, match="expected a Region of whole numbers"):
+        clips_of(Own(chosen))
