@@ -57,7 +57,8 @@ class Batch:
         self.num_substituted = sum([sample.substituted for _, sample in made])
         self._made = made
         self._as_tensors = job.slot.gives_tensors
-        self._sample_shape = job.slot.places[0].shape
+        # A single frame has no axis of its own in the clips, but one index.
+        self._sample_shape = job.slot.places[0].shape or (1,)
 
     @cached_property
     def infos(self) -> list[dict[str, Any]]:

@@ -14,7 +14,13 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.sampling import sample_window
-from gulpio2.torch import CenterCrop, ConcatDataset, GulpClipDataset, GulpLoader
+from gulpio2.torch import (
+    CenterCrop,
+    ConcatDataset,
+    GulpClipDataset,
+    GulpImageDataset,
+    GulpLoader,
+)
 from gulpio2.torch.ahead import ReadAhead
 from tests.torch.troubles import damage
 
@@ -110,6 +116,16 @@ def test_a_batch_of_which_all_is_damaged_is_empty(make_directory):
         assert batch.frame_indices.shape == batch.valid.shape == (len(batch), 4)
     assert shapes == [(0, 4, 8, 12, 3), (2, 4, 8, 12, 3)]
     assert loader.num_skipped == 2
+
+
+def test_an_empty_batch_of_single_frames_goes_with_the_others(make_directory):
+    path = make_directory(counts=(8,) * 4)
+    damage(path, (0, 1))
+    batches = list(load(GulpImageDataset(path, frame=3), "skip", shuffle=False))
+    assert [len(batch) for batch in batches] == [0, 2]
+    joined = np.concatenate([batch.frame_indices for batch in batches])
+    assert joined.tolist() == [[3], [3]]
+    assert np.concatenate([batch.valid for batch in batches]).all()
 
 
 @pytest.mark.parametrize("threads", [0, 1, 4])
