@@ -11,13 +11,14 @@ import operator
 import re
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.passage import Passage
-from gulpio2.storage.index.exact import compare_exactly, exact_values, is_number_type
+from gulpio2.storage.index.exact import compare_exactly, is_among, is_number_type
 from gulpio2.storage.index.fitting import as_written, explain_misfit, meets, not_taken
 
 if TYPE_CHECKING:
@@ -279,13 +280,8 @@ class _Translator:
             values = self._constant(right)
             if not isinstance(values, list):
                 raise self._refused(right, "a list (or name.contains('x'))")
-            found = self._value(left)
-            kind = self._number_type(left)
-            if kind is not None and {int, float} >= set(map(type, values)):
-                values = exact_values(values, kind)
-            # Arrow has an empty list be one of nulls, which fits no strings.
-            nothing = self._compute.scalar(False)  # noqa: FBT003  # of pyarrow
-            found = self._taken(right, found.isin, values) if len(values) else nothing
+            among = partial(is_among, self._value(left), self._type(left))
+            found = self._taken(right, among, values)
             return found if isinstance(sign, ast.In) else ~found
         if isinstance(sign, (ast.Is, ast.IsNot)):
             if not (isinstance(right, ast.Constant) and right.value is None):
@@ -304,11 +300,15 @@ class _Translator:
                     return compare_exactly(self._value(column), turned, number, kind)
         return compare(self._value(left), self._value(right))
 
-    def _number_type(self, node: ast.expr) -> Any:
-        """Give the type of a column of numbers; None of anything else."""
+    def _type(self, node: ast.expr) -> Any:
+        """Give the type of a column; None of anything else, or if it is not known."""
         if not isinstance(node, ast.Name):
             return None
-        kind = self._types.get(self._quoted.get(node.id, node.id))
+        return self._types.get(self._quoted.get(node.id, node.id))
+
+    def _number_type(self, node: ast.expr) -> Any:
+        """Give the type of a column of numbers; None of anything else."""
+        kind = self._type(node)
         return kind if kind is not None and is_number_type(kind) else None
 
     def _string_test(self, node: ast.Call) -> Any:

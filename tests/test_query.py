@@ -133,6 +133,26 @@ def test_anything_else_is_refused_with_what_is_wrong(text, message):
             "that holds a string",
         ),
         (
+            "n not in ['3', '4']",
+            "in n not in ['3', '4'], n is a column of type int64 and ['3', '4'] is a "
+            "list that holds a string",
+        ),
+        (
+            "n in [True]",
+            "in n in [True], n is a column of type int64 and [True] is a list that "
+            "holds a boolean",
+        ),
+        (
+            "ok in [0.5]",
+            "in ok in [0.5], ok is a column of type bool and [0.5] is a list that "
+            "holds a number",
+        ),
+        (
+            "ok in ['1']",
+            "in ok in ['1'], ok is a column of type bool and ['1'] is a list that "
+            "holds a string",
+        ),
+        (
             "label == [-1]",
             "in label == [-1], label is a column of type string and [-1] is a list "
             "that holds a number",

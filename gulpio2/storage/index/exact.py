@@ -14,7 +14,7 @@ from gulpio2._optional import require
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["compare_exactly", "exact_values", "is_number_type"]
+__all__ = ["compare_exactly", "exact_values", "is_among", "is_number_type"]
 
 
 def is_number_type(kind: Any) -> bool:
@@ -58,6 +58,43 @@ def compare_exactly(
         never = (column < zero) & (column > zero)
         return ~never if compare is operator.ne else never
     return compare(column, compute.scalar(pa.scalar(bound, kind)))
+
+
+def is_among(column: Any, kind: Any, values: list[Any]) -> Any:
+    """Tell whether a column's value is one of a list.
+
+    Parameters
+    ----------
+    column : pyarrow.compute.Expression
+        The column, or a constant.
+    kind : pyarrow.DataType or None
+        The column's, where it is known.
+    values : list of bool, int, float or str
+        Of a column of numbers, of any size.
+
+    Returns
+    -------
+    pyarrow.compute.Expression
+        False where the column is null. One that does not fit the column, where a value
+        is none that it could be compared with.
+    """
+    compute = require("pyarrow.compute")
+    others = [] if kind is None else [v for v in values if not _is_like(kind, v)]
+    if kind is not None and is_number_type(kind) and not others:
+        values = exact_values(values, kind)
+    # Arrow has an empty list be one of nulls, which fits no strings.
+    among = column.isin(values) if len(values) else compute.scalar(False)  # noqa: FBT003  # of pyarrow
+    # In a list Arrow would make '1' a number, and 0.5 a boolean.
+    return column == compute.scalar(others[0]) if others else among
+
+
+def _is_like(kind: Any, value: Any) -> bool:
+    """Tell whether a constant is such as a column of this type may hold."""
+    if is_number_type(kind):
+        return type(value) in (int, float)
+    if require("pyarrow").types.is_boolean(kind):
+        return isinstance(value, bool)
+    return True  # Arrow makes nothing into a string
 
 
 def exact_values(numbers: list[Any], kind: Any) -> Any:
