@@ -26,7 +26,7 @@
         AdapterContractError (ValueError)  an adapter gave something it must not give
         IngestSettingError (ValueError, AssertionError)  a run that cannot be
       StorageError (OSError)           the storage refused
-        StorageNotFoundError (FileNotFoundError)  a folder to write to is missing
+        StorageNotFoundError (FileNotFoundError)  a file or folder is missing
         StorageExistsError (FileExistsError)  something else has the name
         StorageDeniedError (PermissionError)  the system does not permit it
         StorageNotFolderError (NotADirectoryError)  a part of the path is a file
@@ -256,7 +256,7 @@ class StorageError(GulpError, OSError):
 
 
 class StorageNotFoundError(StorageError, FileNotFoundError):
-    """A folder that is to be written to, or a file in it, is not there."""
+    """A file that is to be read, or a folder to be written to, is not there."""
 
 
 class StorageExistsError(StorageError, FileExistsError):

@@ -218,7 +218,7 @@ class HandlePool:
         ------
         ReadRangeError
             The file ends before.
-        FileNotFoundError
+        StorageNotFoundError
             It is not there.
         StorageError
             The system refuses to open or read it.
@@ -246,7 +246,7 @@ class HandlePool:
 
         Raises
         ------
-        ReadRangeError, FileNotFoundError, StorageError
+        ReadRangeError, StorageNotFoundError, StorageError
             As `read_at`.
 
         Notes
@@ -304,8 +304,12 @@ def read_once(path: str, offset: int, length: int) -> bytes:
 def _open(path: str) -> _Handle:
     try:
         return _Handle(path)
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as cause:
+        raise StorageError(
+            cause.errno,
+            f"cannot open {path}: {cause.strerror}. Put the file back, or open its "
+            "directory again, if it has changed",
+        ) from cause
     except OSError as cause:
         raise refused(cause, "open", path) from cause
 

@@ -120,8 +120,13 @@ def test_a_read_past_the_end_is_named_and_leaves_nothing_wrong(paths):
 
 
 def test_a_missing_file_is_a_file_not_found(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        HandlePool().read_at(str(tmp_path / "missing"), 0, 1)
+    path, pool = tmp_path / "missing", HandlePool()
+    told = rf"cannot open {path}: No such file .*Put the file back"
+    with pytest.raises(FileNotFoundError, match=told) as caught:
+        pool.read_at(str(path), 0, 1)
+    assert isinstance(caught.value, StorageError)
+    with pytest.raises(StorageError, match=told):
+        pool.read_into(str(path), 0, 1, bytearray(1))
 
 
 def test_what_cannot_be_read_is_a_storage_error_that_names_it(tmp_path):
