@@ -46,7 +46,7 @@ from gulpio2.storage.index.opening import (
 from gulpio2.storage.index.table import without_frames
 from gulpio2.storage.local import open_store
 from gulpio2.verbs import ReadingVerbs
-from gulpio2.view import GulpView, as_frame, view_of_rows
+from gulpio2.view import GulpView, as_frame, load_arrow, view_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -429,6 +429,7 @@ class GulpDirectory(ReadingVerbs):
         Of a mapped index the columns are its pages, and nothing is copied; ``frames``
         is as the file has it, which readers check item by item and this does not.
         """
+        load_arrow()
         return self._item_index.table()
 
     @property

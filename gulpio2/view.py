@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gulpio2.item import StoredItem
     from gulpio2.storage.index.index import Index
 
-__all__ = ["GulpView", "as_frame", "view_of_rows"]
+__all__ = ["GulpView", "as_frame", "load_arrow", "view_of_rows"]
 
 
 class Viewed(Protocol):
@@ -234,6 +234,7 @@ class GulpView(ReadingVerbs):
     def table(self) -> Any:
         """A ``pyarrow.Table``, a row per item; see `GulpDirectory.table`."""
         self._require_whole()
+        load_arrow()
         table = self.directory._item_index.table()
         self._settle()
         return table.take(self._rows)
@@ -252,6 +253,7 @@ class GulpView(ReadingVerbs):
             See `GulpDirectory.query`; a mask has a value per item of the view.
         """
         self._require_whole()
+        load_arrow()
         table = without_frames(self.directory._item_index.table())
         self._settle()
         with IN_ARROW.through():
@@ -320,6 +322,16 @@ def view_of_rows(directory: Viewed, rows: npt.NDArray[np.int64]) -> GulpView:
     view = GulpView.__new__(GulpView)
     view._set(directory, rows)
     return view
+
+
+def load_arrow() -> None:
+    """Import what a query needs, with forks waiting.
+
+    A child that is forked meanwhile would wait for ever where it imports that, too.
+    """
+    with IN_ARROW.through():
+        for name in ("pyarrow", "pyarrow.compute", "pyarrow.dataset", "pyarrow.ipc"):
+            require(name)
 
 
 def as_frame(table: Any) -> Any:

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from gulpio2.passage import Passage
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_gulp_directory
 
 
@@ -111,3 +112,37 @@ def test_a_process_ends_and_forks_while_threads_ask(tmp_path, how):
         command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(path), how]
         done = subprocess.run(command, capture_output=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
+
+
+FIRST_QUERY = """
+import faulthandler, os, sys, threading
+from gulpio2 import GulpDirectory
+
+directory = GulpDirectory(sys.argv[1], indexed=sys.argv[2] == "indexed")
+assert "pyarrow" not in sys.modules
+
+def ask():
+    assert len(directory.query("num_frames >= 2")) == 3
+
+thread = threading.Thread(target=ask)
+thread.start()
+while "pyarrow" not in sys.modules:  # it is being imported
+    pass
+child = os.fork()
+if not child:
+    faulthandler.dump_traceback_later(20, exit=True)
+    ask()
+    os._exit(0)
+thread.join()
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.parametrize("how", ["indexed", "plain"])
+def test_a_process_forks_while_a_thread_asks_for_the_first_time(tmp_path, how):
+    path = tmp_path / "gulped"
+    make_gulp_directory(path, num_items=3, num_frames=4)
+    build_index(path)
+    command = [sys.executable, "-W", "ignore", "-c", FIRST_QUERY, str(path), how]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr.decode()
