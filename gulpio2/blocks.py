@@ -316,8 +316,8 @@ class Job:
     def _drain(self, block: Block) -> None:
         """Decode frames of a block until all are taken."""
         place = next(block.shares, None)
-        if place is None:
-            block.done = True
+        if place is None or not self._goes_on(block.first + place):
+            block.done = True  # and what nobody wants is not read
             return
         taken = [place]
         try:

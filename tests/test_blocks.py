@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -162,6 +163,28 @@ def test_a_job_that_cannot_be_prepared_ends(threads, monkeypatch):
     for wanted in (request, far):
         with pytest.raises(FormatError, match="out does not fit"):
             Job(plan_blocks(wanted, 0, {}, threads)).run(threads, prepare)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_job_that_fails_reads_nothing_more(threads, monkeypatch):
+    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    request = request_of(*((k * 100_000, 10) for k in range(40)), data=bytes(4_000_000))
+    read_into, reads, begun = request.read_into, [], threading.Event()
+
+    def counted(offset: int, length: int, memory: bytearray) -> bytes | bytearray:
+        assert read_into is not None
+        reads.append(offset)
+        begun.set()
+        return read_into(offset, length, memory)
+
+    def prepare(block: Block) -> tuple[Decode, range]:
+        assert threads == 1 or begun.wait(10)
+        raise FormatError("out does not fit")
+
+    wanted = plan_blocks(dataclasses.replace(request, read_into=counted), 0, {}, 1)
+    with pytest.raises(FormatError, match="out does not fit"):
+        Job(wanted).run(threads, prepare)
+    assert len(reads) < threads  # each of the others reads one ahead
 
 
 def test_a_checksum_that_differs_is_told_with_both():
