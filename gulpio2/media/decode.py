@@ -14,12 +14,12 @@ import av
 from av.stream import Discard
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media import threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.counting import LostBeginning, promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.streams import choose_stream
-from gulpio2.media.threaded import DueFrames, held_back, set_threads, with_last
 from gulpio2.media.wholeness import find_damage
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class OpenVideo:
         self._num_frames = 0
         self._num_packets = 0
         self._lost = LostBeginning()
-        self._due = DueFrames()
+        self._due = threaded.DueFrames()
         self._promised = promised_packets(
             path, container, stream, max_pixels=max_pixels
         )
@@ -176,7 +176,7 @@ class OpenVideo:
         clock = Clock(self.time_base, rate=self._rate)
         tell, frames = clock.tell, self._sound_frames(dropped)
         if self.threads > 1:
-            frames = held_back(frames)
+            frames = threaded.held_back(frames)
         for frame in frames:
             yield frame, tell(frame.pts, frame.dts, frame.duration or 0)
 
@@ -203,7 +203,7 @@ class OpenVideo:
         never = itertools.repeat(False)  # noqa: FBT003  # without a keyword
         packets: Iterator[tuple[Any, bool]] = zip(self.packets(), never, strict=False)
         if is_counted:  # an error may be lost at the end: there all are counted
-            packets = with_last(self.packets(), self.threads - 1)
+            packets = threaded.with_last(self.packets(), self.threads - 1)
         for packet, is_last in packets:
             joined = joined or packet.is_keyframe
             pts = packet.pts
@@ -360,7 +360,7 @@ def open_video(
         if chosen.codec.canonical_name in _STOPPED_BY_DAMAGE:
             options = {**options, "err_detect": "explode"}
         codec.options = options
-        threads = set_threads(codec, threads)
+        threads = threaded.set_threads(codec, threads)
         container.flags &= ~_GENERATE_PTS
         for other in container.streams:
             if other is not chosen:
@@ -374,7 +374,8 @@ def open_video(
             threads=threads,
         )
         video.check_size()
-        yield video
+        with threaded.awaited(codec, threads):
+            yield video
 
 
 @functools.cache

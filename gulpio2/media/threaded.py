@@ -11,6 +11,7 @@ from one thread. What is told of a file, and what is stored, never depends on th
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 from collections import deque
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DueFrames",
+    "awaited",
     "held_back",
     "notices_damage",
     "set_threads",
@@ -127,6 +129,28 @@ def set_threads(codec: Any, threads: int) -> int:
     codec.thread_type = "FRAME"
     codec.options = {**codec.options, "err_detect": _STRICT}
     return threads or _MOST
+
+
+@contextlib.contextmanager
+def awaited(codec: Any, threads: int) -> Iterator[None]:
+    """Wait at the end of the block for what a decoder's threads have begun.
+
+    PyAV does so too when it frees a decoder, but holds the interpreter's lock then.
+    Where a program has the messages of FFmpeg logged, a thread that has one to tell
+    waits for that lock, and both for ever.
+
+    Parameters
+    ----------
+    codec : av.VideoCodecContext
+        Used in the block.
+    threads : int
+        How many it may have.
+    """
+    try:
+        yield
+    finally:
+        if threads > 1:
+            codec.flush_buffers()
 
 
 def with_last(packets: Iterable[Any], number: int) -> Iterator[tuple[Any, bool]]:

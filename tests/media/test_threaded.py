@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import zlib
 
 import av
@@ -195,3 +197,28 @@ def test_frames_are_held_back_for_those_that_are_decoded_before_them():
 
     assert taken(64) == threaded._REORDERED + 1
     assert taken(3840) == 6
+
+
+def test_threads_that_log_their_errors_are_waited_for(tmp_path, write_video, pictures):
+    options = {"codec": "mpeg4", "options": {"g": "12", "qscale": "1"}}
+    path = write_video(tmp_path / "a.mp4", pictures(40, 240, 320), **options)
+    data = bytearray(path.read_bytes())
+    rng = random.Random(2)
+    for at in rng.sample(range(len(data) // 20, 9 * len(data) // 10), 2000):
+        data[at] ^= 0xFF
+    path.write_bytes(data)
+    script = f"""
+import av
+from gulpio2.errors import GulpError
+from gulpio2.media.video import VideoFrames
+
+av.logging.set_level(av.logging.PANIC)
+for _ in range(20):
+    try:
+        list(VideoFrames({str(path)!r}, threads=4).stored())
+    except GulpError:
+        continue
+    raise AssertionError("nothing is wrong with the video")
+"""
+    # A process of its own: one that waits for ever can only be killed.
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
