@@ -23,6 +23,7 @@ from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
 from gulpio2.cli.parameter_types import ByteSize, OutputFolder
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
+from gulpio2.ingest.jobs import MAX_WORKERS
 from gulpio2.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ _logger = logging.getLogger(__name__)
 
 # Items of a dry run that are listed.
 _FIRST = 5
-# All of them are started at once; the numbers of four times as many fill a pipe, and
-# the run would wait for ever.
-_MOST_WORKERS = 4096
 
 EXAMPLES = {
     "video-folder": ["videos gulped", "videos gulped --frame-size 256 --num-workers 4"],
@@ -203,7 +201,7 @@ def _common_options(function: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--num-workers",
-            type=click.IntRange(1, _MOST_WORKERS),
+            type=click.IntRange(1, MAX_WORKERS),
             metavar="N",
             default=usable_cores,
             show_default="number of CPUs",

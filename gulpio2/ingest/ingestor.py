@@ -29,7 +29,7 @@ from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.facts import ask, ask_for_facts, count_items
-from gulpio2.ingest.jobs import Job, OnDuplicate, Task, TaskResult
+from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
@@ -85,7 +85,7 @@ class GulpIngestor:
     videos_per_chunk : int or str
         Items to a chunk.
     num_workers : int or str
-        Worker processes; 1 does the work in this process.
+        Worker processes, 4,096 at most; 1 does the work in this process.
     executor : concurrent.futures.Executor, optional
         Does the work instead of processes of this machine; it must see the same
         output folder.
@@ -120,7 +120,7 @@ class GulpIngestor:
     Raises
     ------
     IngestSettingError
-        No workers, or a setting that does not exist.
+        No workers or too many, or a setting that does not exist.
 
     Examples
     --------
@@ -162,6 +162,11 @@ class GulpIngestor:
         if self.num_workers < 1:
             raise IngestSettingError(
                 f"num_workers is {num_workers!r}; at least one is needed"
+            )
+        if executor is None and self.num_workers > MAX_WORKERS:
+            raise IngestSettingError(
+                f"num_workers is {num_workers!r}; {MAX_WORKERS} are the most. One for "
+                "each core is enough"
             )
         require_choice(
             "on_duplicate", on_duplicate, OnDuplicate, error=IngestSettingError

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from gulpio2.ingest.task_journal import Part
     from gulpio2.types import Adapter
 
-__all__ = ["Job", "OnDuplicate", "Task", "TaskResult"]
+__all__ = ["MAX_WORKERS", "Job", "OnDuplicate", "Task", "TaskResult"]
+
+# Worker processes of one machine. All of them are started at once; the numbers of four
+# times as many fill a pipe, and the run would wait for ever.
+MAX_WORKERS = 4096
 
 OnDuplicate = Literal["raise", "skip", "report"]
 

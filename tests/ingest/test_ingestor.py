@@ -435,6 +435,7 @@ def test_refused_ids_are_named_with_both_sources_before_anything_is_written(tmp_
     ("arguments", "options", "message"),
     [
         ((2, 0), {}, "num_workers is 0"),
+        ((2, 20_000), {}, "num_workers is 20000; 4096 are the most"),
         ((0, 1), {}, "a chunk must hold at least 1 item"),
         ((None, 1), {}, "videos_per_chunk is None; it must be a whole number"),
         ((2, "two"), {}, "num_workers is 'two'; it must be a whole number"),
