@@ -6,7 +6,8 @@ Before a run
     * `shard`: a share of a run, for one of several machines.
     * `planning`: what to store, in which chunks. `completeness`: whether all is there.
     * `estimate`: a quick look at the space. `survey`, `surveyed`: that of a dry run;
-      `sampled`: which items it looks at; `oddities`: what is unusual about them.
+      `sampled`: which items it looks at; `looks`: what it has seen of them;
+      `oddities`: what is unusual about them.
 
 The run
     * `ingestor`: `GulpIngestor`. `chunk_bar`: the bar that it shows when called.

@@ -47,7 +47,7 @@ def sample_positions(
     return [int(rng.integers(*pair)) for pair in itertools.pairwise(borders)]
 
 
-def outsized_places(adapter: Adapter, positions: Sequence[int]) -> dict[int, int]:
+def outsized_places(adapter: Adapter, positions: Sequence[int]) -> list[dict[int, int]]:
     """Find the few items whose sources are much larger than the middle one.
 
     A few long videos among many short ones may hold half of all frames, and a sample
@@ -62,11 +62,12 @@ def outsized_places(adapter: Adapter, positions: Sequence[int]) -> dict[int, int
 
     Returns
     -------
-    dict
-        Bytes of the source by place in `positions`.
+    list of dict
+        Bytes of the source by place in `positions`: one for each size within a factor
+        of two.
     """
     if len(positions) > _MOST:
-        return {}
+        return []
     sizes = {}
     for place, position in enumerate(positions):
         source = source_of(adapter, position)
@@ -77,8 +78,15 @@ def outsized_places(adapter: Adapter, positions: Sequence[int]) -> dict[int, int
         if size:
             sizes[place] = size
     if not sizes:
-        return {}
-    border = _FAR_LARGER * statistics.median(sizes.values())
-    found = {place: size for place, size in sizes.items() if size > border}
-    held = sum(found.values()) / sum(sizes.values())
-    return found if held >= _WORTH_IT and len(found) <= _FEW * len(sizes) else {}
+        return []
+    in_order = sorted(sizes.values())
+    border = max(
+        _FAR_LARGER * statistics.median(in_order),
+        in_order[math.floor((1 - _FEW) * len(in_order))],
+    )
+    found: dict[int, dict[int, int]] = {}
+    for place, size in sizes.items():
+        if size > border:
+            found.setdefault(int(math.log2(size / border)), {})[place] = size
+    held = sum(map(sum, map(dict.values, found.values())))
+    return [*found.values()] if held >= _WORTH_IT * sum(in_order) else []

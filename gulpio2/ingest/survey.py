@@ -7,7 +7,6 @@ quick look before every long run is `gulpio2.ingest.estimate`.
 from __future__ import annotations
 
 import json
-import math
 import statistics
 import time
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from gulpio2.errors import AdapterContractError, SourceReadError
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
+from gulpio2.ingest.looks import LEAST_LOOKS, Look, Seen, error_of
 from gulpio2.ingest.oddities import note_odd_lengths, note_oddities
 from gulpio2.ingest.sampled import outsized_places, sample_positions
 from gulpio2.ingest.surveyed import Oddity, Survey, Variant
@@ -54,51 +54,14 @@ _EXAMPLES = 3  # that are named of each kind of oddity
 # Where the items differ much, the sample grows to this many times its size, or until
 # the standard error of the size is so small.
 _AT_MOST, _GOOD_ERROR = 5, 0.04
-# Items that are looked at of those with far larger sources, at least.
-_LEAST_OUTSIZED = 2
+# The same of all, where some are far larger and each of these says more, or so many
+# seconds at least.
+_BETTER_ERROR, _LEAST_SECONDS = 0.02, 5.0
 # Kinds of oddities that cost an item.
 _FAILS = frozenset({"unreadable", "no video stream", "no frames", "id taken"})
 # What else is tried: two qualities, the first that are others, and two sizes.
 _QUALITIES = (75, 60, 90)
 _SHORT_EDGES = (224, 128)
-
-
-@dataclass(slots=True)
-class _Look:
-    """What was seen of one item."""
-
-    frames: int = 0
-    num_bytes: float = 0.0
-    variance: float = 0.0
-    """Of `num_bytes`, since not all frames were encoded."""
-    seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What was seen of items that are alike enough to be judged by some of them."""
-
-    num_items: int
-    count: int = 0
-    """Items that were looked at."""
-    share: float = 0.0
-    """Of the whole, that they are."""
-    looks: dict[str, _Look] = field(default_factory=dict)
-    odd: dict[str, list[str]] = field(default_factory=dict)
-    source_bytes: list[int] = field(default_factory=list)
-
-    def total(self, what: str) -> float:
-        """Estimate a sum over all items."""
-        seen: float = sum(getattr(look, what) for look in self.looks.values())
-        return seen / (self.share or 1)
-
-    def error(self) -> float:
-        """Give the relative standard error of the bytes."""
-        return _standard_error(self.looks.values(), self.count, self.num_items)
-
-    def lengths(self) -> dict[str, int]:
-        """Give the frames of each item."""
-        return {name: look.frames for name, look in self.looks.items()}
 
 
 @dataclass(slots=True)
@@ -184,11 +147,12 @@ def survey(
         *(_Samples(encoder, short_edge) for short_edge in _SHORT_EDGES),
     ]
     outsized = outsized_places(adapter, wanted)
-    usual = [place for place in range(len(wanted)) if place not in outsized]
-    seen, far = _Seen(len(usual)), _Seen(len(outsized))
+    apart = {place for sizes in outsized for place in sizes}
+    usual = [place for place in range(len(wanted)) if place not in apart]
+    seen, *far = parts = [Seen(len(usual)), *(Seen(len(sizes)) for sizes in outsized)]
     met = {*stored}
 
-    def look(place: int, at: _Seen) -> None:
+    def look(place: int, at: Seen) -> None:
         at.count += 1
         found = _look_or_note(adapter, wanted[place], samples, at.odd)
         if found is not None:
@@ -211,28 +175,32 @@ def survey(
             break
         look(usual[index], seen)
     took = time.monotonic() - began
-    for place in map(int, rng.permutation(sorted(outsized))):
-        # As long as for all others, for they may be as much work.
-        if far.count >= _LEAST_OUTSIZED and time.monotonic() - began > 2 * took:
-            break
-        look(place, far)
-        far.source_bytes.append(outsized[place])
-    far.share = sum(far.source_bytes) / max(sum(outsized.values()), 1)
     seen.share = seen.count / max(len(usual), 1)
-    for part in (seen, far):
-        lengths = {**seen.lengths(), **far.lengths()}
+    waiting = [
+        (part, sizes, [*rng.permutation(sorted(sizes))])
+        for part, sizes in zip(far, outsized, strict=True)
+    ]
+    while waiting := [these for these in waiting if these[2]]:
+        part, sizes, places = max(waiting, key=lambda these: these[0].uncertainty())
+        # As long as for all others, for they may be as much work.
+        is_late = time.monotonic() - began > max(2 * took, _LEAST_SECONDS)
+        if part.count >= LEAST_LOOKS and (is_late or error_of(parts) <= _BETTER_ERROR):
+            break
+        place = int(places.pop())
+        look(place, part)
+        part.source_bytes.append(sizes[place])
+        part.share = sum(part.source_bytes) / sum(sizes.values())
+    for part in parts:
+        lengths = {name: n for each in parts for name, n in each.lengths().items()}
         note_odd_lengths(lengths, part.odd, of=part.looks)
-    total = seen.total("num_bytes") + far.total("num_bytes")
+    total = sum(part.total("num_bytes") for part in parts)
     return Survey(
         items=len(wanted),
-        sampled=seen.count + far.count,
-        frames=round(seen.total("frames") + far.total("frames")),
+        sampled=sum(part.count for part in parts),
+        frames=round(sum(part.total("frames") for part in parts)),
         num_bytes=round(total),
-        error=math.hypot(
-            *(part.total("num_bytes") * part.error() for part in (seen, far))
-        )
-        / (total or 1),
-        seconds=seen.total("seconds") + far.total("seconds"),
+        error=error_of(parts),
+        seconds=sum(part.total("seconds") for part in parts),
         variants=tuple(
             Variant(
                 quality=sample.settings.quality,
@@ -243,11 +211,11 @@ def survey(
             for sample in samples
             if sample.short_edge is None or sample.is_other
         ),
-        oddities=tuple(_oddities(seen, far)),
+        oddities=tuple(_oddities(*parts)),
     )
 
 
-def _oddities(*parts: _Seen) -> Iterator[Oddity]:
+def _oddities(*parts: Seen) -> Iterator[Oddity]:
     for kind in sorted({kind for part in parts for kind in part.odd}):
         notes = [note for part in parts for note in part.odd.get(kind, ())]
         expected = sum(
@@ -268,7 +236,7 @@ def _look_or_note(
     position: int,
     samples: list[_Samples],
     odd: dict[str, list[str]],
-) -> tuple[str, _Look] | None:
+) -> tuple[str, Look] | None:
     """Look at the item at a position, or note why it cannot be stored."""
     for item in list(place_items(adapter, position, position + 1))[:1]:
         try:
@@ -293,10 +261,10 @@ def _look_at(
     odd: dict[str, list[str]],
     *,
     phase: float,
-) -> _Look:
+) -> Look:
     """Decode an item and encode some of its frames."""
     base, *others = samples
-    look = _Look()
+    look = Look()
     encoded = 0
     beginning: list[int] = []
     sizes: list[int] = []
@@ -379,17 +347,3 @@ def _kind_of(error: Exception) -> str:
     if isinstance(error, SourceReadError) and "no video stream" in str(error):
         return "no video stream"
     return "unreadable"
-
-
-def _standard_error(looks: Collection[_Look], sampled: int, num_items: int) -> float:
-    """Give the relative standard error of the total, for items and frames not seen."""
-    values = [look.num_bytes for look in looks]
-    values += [0.0] * (sampled - len(looks))
-    if not sum(values):
-        return 0.0
-    # Of the mean of an item: items differ, and so do the frames in each.
-    variance = sum(look.variance for look in looks) / (sampled * num_items)
-    if 1 < sampled < num_items:
-        left = 1 - sampled / num_items
-        variance += statistics.variance(values) / sampled * left
-    return math.sqrt(variance) / statistics.fmean(values)

@@ -7,9 +7,10 @@ from functools import partial
 import av
 import numpy as np
 import pytest
+from PIL import Image
 
 from gulpio2 import GulpIngestor
-from gulpio2.adapters import AbstractDatasetAdapter
+from gulpio2.adapters import AbstractDatasetAdapter, ImageFolderAdapter
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.ingest.sampled import sample_positions
 from gulpio2.ingest.survey import survey
@@ -95,6 +96,24 @@ def test_the_size_is_right_where_a_few_items_are_very_long(tmp_path, num_long):
     assert abs(found.frames / (4 * 200 + 246 * num_long) - 1) < 0.1
     (oddity,) = found.oddities
     assert (oddity.kind, oddity.expected) == ("odd length", num_long)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_size_is_right_where_images_are_of_all_sizes(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    folder = tmp_path / "images" / "any"
+    folder.mkdir(parents=True)
+    for number, edge in enumerate(np.exp(rng.normal(4, 0.8, 300)).astype(int) + 1):
+        coarse = rng.integers(0, 256, (edge // rng.integers(1, 12) + 1,) * 2 + (3,))
+        image = Image.fromarray(coarse.astype(np.uint8)).resize((edge, edge))
+        image.save(folder / f"{number}.{('png', 'jpg')[number % 2]}")
+    adapter = ImageFolderAdapter(
+        tmp_path / "images", tmp_path / "out", [".png", ".jpg"]
+    )
+    found = survey(adapter, EncoderSettings())
+    GulpIngestor(adapter, tmp_path / "out", 100, 1).run()
+    assert abs(found.num_bytes / stored_bytes(tmp_path / "out") - 1) < 0.1
+    assert found.error < 0.05
 
 
 def test_what_an_adapter_says_of_its_sources_need_be_no_path(tmp_path):
