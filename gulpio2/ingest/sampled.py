@@ -21,8 +21,8 @@ __all__ = ["outsized_places", "sample_positions"]
 
 # Bytes of a source in those of the middle one, from which on it is looked at apart.
 _FAR_LARGER = 4
-# Part of all bytes that such items have to hold, and of all items that they may be:
-# with more of either the sample as a whole meets enough of them.
+# Part of all bytes that such items have to hold, and of all items that the largest,
+# which are looked at apart, are at most: of more the sample as a whole meets enough.
 _WORTH_IT, _FEW = 0.01, 0.2
 # Items at most whose files are asked for their size. The sample of more is large.
 _MOST = 10_000
@@ -48,7 +48,7 @@ def sample_positions(
 
 
 def outsized_places(adapter: Adapter, positions: Sequence[int]) -> list[dict[int, int]]:
-    """Find the few items whose sources are much larger than the middle one.
+    """Find the items whose sources are much larger than the middle one, by their size.
 
     A few long videos among many short ones may hold half of all frames, and a sample
     that met none of them would know of none.

@@ -54,8 +54,8 @@ _EXAMPLES = 3  # that are named of each kind of oddity
 # Where the items differ much, the sample grows to this many times its size, or until
 # the standard error of the size is so small.
 _AT_MOST, _GOOD_ERROR = 5, 0.04
-# The same of all, where some are far larger and each of these says more, or so many
-# seconds at least.
+# Of those that are far larger each says more: they are looked at until the standard
+# error of the whole is so small, or for so many seconds at least.
 _BETTER_ERROR, _LEAST_SECONDS = 0.02, 5.0
 # Kinds of oddities that cost an item.
 _FAILS = frozenset({"unreadable", "no video stream", "no frames", "id taken"})
@@ -136,8 +136,9 @@ def survey(
     Every item of the sample is decoded as a whole, and a quarter of its frames
     is encoded, or all of a few, so that it takes about as long as a hundredth of the
     run. Where items differ much in size, up to five times as many are looked at. Of up
-    to 10,000 items whose files the adapter tells, those that are far larger are a
-    sample of their own, on which no more time is spent than on the other.
+    to 10,000 items whose files the adapter tells, those that are far larger are
+    sampled by their size, most where most is uncertain; that takes no longer than the
+    others did, or than five seconds.
     """
     wanted = range(len(adapter)) if positions is None else positions
     others = [other for other in _QUALITIES if other != encoder.quality][:2]
