@@ -25,7 +25,8 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, load_manifest
 from gulpio2.item import StoredItem
-from gulpio2.query import IN_ARROW, select_rows
+from gulpio2.passage import IN_ARROW, load_arrow
+from gulpio2.query import select_rows
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_if_there, require_known_version
 from gulpio2.storage.handles import HandlePool
@@ -46,7 +47,7 @@ from gulpio2.storage.index.opening import (
 from gulpio2.storage.index.table import without_frames
 from gulpio2.storage.local import open_store
 from gulpio2.verbs import ReadingVerbs
-from gulpio2.view import GulpView, as_frame, load_arrow, view_of_rows
+from gulpio2.view import GulpView, as_frame, view_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from gulpio2._optional import require
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Passage"]
+__all__ = ["IN_ARROW", "Passage", "load_arrow"]
 
 # Seconds for which a fork, or the end, waits at most: a disk may never answer.
 _PATIENCE = 10.0
@@ -83,3 +85,17 @@ class Passage:
     def _close(self) -> None:
         """Let nobody in any more but the thread that ends the process."""
         self._hold()
+
+
+# Who selects rows does so inside, with what else of Arrow that takes.
+IN_ARROW = Passage()
+
+
+def load_arrow() -> None:
+    """Import what a query needs, with forks waiting.
+
+    A child that is forked meanwhile would wait for ever where it imports that, too.
+    """
+    with IN_ARROW.through():
+        for name in ("pyarrow", "pyarrow.compute", "pyarrow.dataset", "pyarrow.ipc"):
+            require(name)

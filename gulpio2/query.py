@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2._optional import require
-from gulpio2.passage import Passage
 from gulpio2.storage.index.exact import compare_exactly, is_among, is_number_type
 from gulpio2.storage.index.fitting import as_written, explain_misfit, meets, not_taken
 
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["IN_ARROW", "parse_condition", "select_rows"]
-
-# Who selects rows does so inside, with what else of Arrow that takes.
-IN_ARROW = Passage()
+__all__ = ["parse_condition", "select_rows"]
 
 # A name that Python would not take, in backticks; or a string, in which they are text.
 _QUOTED = re.compile(

@@ -10,7 +10,8 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.errors import ItemNotFoundError
-from gulpio2.query import IN_ARROW, select_rows
+from gulpio2.passage import IN_ARROW, load_arrow
+from gulpio2.query import select_rows
 from gulpio2.storage.index.table import without_frames
 from gulpio2.verbs import ReadingVerbs
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gulpio2.item import StoredItem
     from gulpio2.storage.index.index import Index
 
-__all__ = ["GulpView", "as_frame", "load_arrow", "view_of_rows"]
+__all__ = ["GulpView", "as_frame", "view_of_rows"]
 
 
 class Viewed(Protocol):
@@ -322,16 +323,6 @@ def view_of_rows(directory: Viewed, rows: npt.NDArray[np.int64]) -> GulpView:
     view = GulpView.__new__(GulpView)
     view._set(directory, rows)
     return view
-
-
-def load_arrow() -> None:
-    """Import what a query needs, with forks waiting.
-
-    A child that is forked meanwhile would wait for ever where it imports that, too.
-    """
-    with IN_ARROW.through():
-        for name in ("pyarrow", "pyarrow.compute", "pyarrow.dataset", "pyarrow.ipc"):
-            require(name)
 
 
 def as_frame(table: Any) -> Any:
