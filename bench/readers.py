@@ -102,6 +102,8 @@ class Reader:
 class Ours(Reader):
     """GulpIO2 as it is here."""
 
+    wanted = staticmethod(selection)
+
     def prepare(self) -> None:
         """Open the directory once for each number of threads."""
         from gulpio2 import GulpDirectory
@@ -110,10 +112,6 @@ class Ours(Reader):
             threads: GulpDirectory(self.facts["gulped"], threads=threads)
             for threads in (None, *range(1, 9))
         }
-
-    def wanted(self, indices: list[int]) -> Any:
-        """Say a window as a slice, as one does."""
-        return selection(indices)
 
     def reading(self, task: Task) -> Callable[[int, Any], int]:
         """Give what reads a clip."""
@@ -304,16 +302,13 @@ class Original(Reader):
     """GulpIO2 0.0.4, in its own environment: a list of arrays, in one thread."""
 
     key = "original"
+    wanted = staticmethod(selection)
 
     def prepare(self) -> None:
         """Open the directory."""
         from gulpio2 import GulpDirectory
 
         self.directory = GulpDirectory(self.facts[self.key])
-
-    def wanted(self, indices: list[int]) -> Any:
-        """Say a window as a slice, as one does."""
-        return selection(indices)
 
     def reading(self, task: Task) -> Callable[[int, Any], int]:
         """Give what reads a clip."""
