@@ -80,6 +80,7 @@ def frames_at(
     mode: TimeMode = "nearest",
     tolerance_seconds: float | None = None,
     border: Border = "clamp",
+    rng: np.random.Generator | None = None,
 ) -> ClipIndices:
     """Find the frames at the wanted times.
 
@@ -98,6 +99,8 @@ def frames_at(
     border : {"clamp", "loop", "mask", "repeat"}, default "clamp"
         What stands in where there is no valid frame, see `BORDERS`. For ``"loop"``
         the frames go on at their median distance beyond the ends.
+    rng : numpy.random.Generator, optional
+        Taken and not used, so that all samplers are called alike.
 
     Returns
     -------
@@ -118,13 +121,7 @@ def frames_at(
     wanted = np.asarray(seconds, np.float64)
     if not np.isfinite(wanted).all():
         raise ValueError(f"seconds is {seconds!r}, expected finite times")
-    return _frames_at(
-        _Timeline.of(times),
-        wanted,
-        mode,
-        tolerance_seconds,
-        border,
-    )
+    return _frames_at(_Timeline.of(times), wanted, mode, tolerance_seconds, border)
 
 
 def sample_segments_by_time(

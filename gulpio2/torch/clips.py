@@ -28,16 +28,19 @@ Transform: TypeAlias = Callable[[Any], Any] | None
 ClipSampler: TypeAlias = Callable[..., ClipIndices]
 
 
-_SAMPLERS = (
+_BY_INDEX = (
     "dense_windows",
-    "dense_windows_by_time",
     "sample_segments",
-    "sample_segments_by_time",
     "sample_window",
-    "sample_window_by_time",
     "spaced_windows",
-    "spaced_windows_by_time",
     "window_around",
+)
+_BY_TIME = (
+    "dense_windows_by_time",
+    "frames_at",
+    "sample_segments_by_time",
+    "sample_window_by_time",
+    "spaced_windows_by_time",
     "window_around_time",
 )
 
@@ -341,8 +344,8 @@ def _sampler_of(config: Mapping[str, Any]) -> ClipSampler:
     """Bind the arguments of a config to the function of `gulpio2.sampling` it names."""
     arguments = dict(config)
     name = arguments.pop("type", None)
-    if name not in _SAMPLERS:
-        raise KeyError(f"sampler type is {name!r}, expected one of {list(_SAMPLERS)}")
+    if name not in (known := sorted([*_BY_INDEX, *_BY_TIME])):
+        raise KeyError(f"sampler type is {name!r}, expected one of {known}")
     return functools.partial(getattr(sampling, name), **arguments)
 
 
@@ -361,7 +364,7 @@ def _name_of(sampler: ClipSampler, *, timed: bool) -> str | None:
     """Name the function of `gulpio2.sampling` that it is, by times or by index."""
     while isinstance(sampler, functools.partial):
         sampler = sampler.func
-    names = (name for name in _SAMPLERS if name.endswith("_time") == timed)
+    names = _BY_TIME if timed else _BY_INDEX
     return next((name for name in names if sampler is getattr(sampling, name)), None)
 
 

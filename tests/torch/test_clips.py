@@ -10,6 +10,7 @@ import pytest
 from gulpio2.errors import FrameTimeError
 from gulpio2.sampling import (
     dense_windows,
+    frames_at,
     sample_segments,
     sample_window,
     sample_window_by_time,
@@ -108,6 +109,23 @@ def test_frames_are_chosen_by_seconds(ticks, frames, make_directory, frame_numbe
     folder = make_directory(counts=[len(ticks)], ticks=ticks)
     dataset = GulpClipDataset(folder, sampler, sample_by="seconds")
     assert frame_numbers(dataset[0]) == frames
+
+
+@pytest.mark.parametrize("in_a_config", [False, True])
+def test_frames_at_is_a_sampler_as_the_others(
+    in_a_config, make_directory, frame_numbers
+):
+    folder = make_directory(counts=[5], ticks=[0, 100, 200, 300, 1000])
+    seconds = [0.0, 0.29, 9.0]
+    sampler = (
+        {"type": "frames_at", "seconds": seconds}
+        if in_a_config
+        else partial(frames_at, seconds=seconds)
+    )
+    dataset = GulpClipDataset(folder, sampler, sample_by="seconds")
+    assert frame_numbers(dataset[0]) == [0, 3, 4]
+    with pytest.raises(ValueError, match="frames_at wants the times of the frames"):
+        GulpClipDataset(folder, sampler)[0]
 
 
 def test_masked_places_by_seconds_stay_masked(make_directory):
