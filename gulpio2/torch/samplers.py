@@ -344,7 +344,7 @@ def rank_and_count(asker: object, *, may_be_given: bool = True) -> tuple[int, in
     if distributed is not None and distributed.is_initialized():
         return int(distributed.get_rank()), int(distributed.get_world_size())
     launched = os.environ.get("WORLD_SIZE", "")
-    if distributed is not None and launched.isdecimal() and int(launched) > 1:
+    if launched.isdecimal() and int(launched) > 1:  # also before torch is there
         name = type(asker).__name__
         _logger.warning(
             "%s was made before torch.distributed was initialised, and WORLD_SIZE is "

@@ -505,6 +505,32 @@ distributed.destroy_process_group()
 
 
 # ---------------------------------------------------------------- without torch
+def test_ranks_are_warned_of_before_torch_is_loaded(python, tmp_path):
+    program = """
+import sys
+from functools import partial
+from gulpio2.sampling import sample_window
+from gulpio2.testing import make_gulp_directory
+from gulpio2.torch import GulpClipDataset, GulpLoader
+make_gulp_directory("out", num_items=4)
+clips = GulpClipDataset("out", partial(sample_window, clip_length=2))
+GulpLoader(clips, batch_size=1, output="numpy")
+GulpLoader(clips, batch_size=1, output="numpy", rank=1, num_ranks=2)
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run(
+        [python, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = [line for line in done.stderr.splitlines() if "WORLD_SIZE" in line]
+    assert len(told) == 1
+    assert "every rank gets all samples" in told[0]
+
+
 def test_everything_but_tensors_works_without_torch(python, tmp_path):
     program = """
 import sys
