@@ -261,6 +261,27 @@ class GulpView(ReadingVerbs):
             chosen = self._rows[select_rows(table.take(self._rows), condition)]
         return view_of_rows(self.directory, chosen)
 
+    def view(self, ids: Iterable[Any]) -> GulpView:
+        """Give some of this view's items, in this order, as another one.
+
+        Parameters
+        ----------
+        ids : iterable of str or int
+            Which.
+
+        Raises
+        ------
+        ItemNotFoundError
+            The view has no such item.
+        TypeError
+            It is one id, and no list of them.
+        """
+        part = GulpView(self.directory, ids)
+        for id_ in part.ids:
+            if id_ not in self:
+                raise self._not_found(id_)
+        return part
+
     # --- frames ------------------------------------------------------------------
 
     def item(self, id_: Any) -> StoredItem:
@@ -272,12 +293,14 @@ class GulpView(ReadingVerbs):
             The view has no item of this id.
         """
         if id_ not in self:
-            raise ItemNotFoundError(
-                f"no item {str(id_)!r} in a view of {len(self)} items of "
-                f"{self.output_dir}",
-                str(id_),
-            )
+            raise self._not_found(id_)
         return self.directory.item(id_)
+
+    def _not_found(self, id_: Any) -> ItemNotFoundError:
+        return ItemNotFoundError(
+            f"no item {str(id_)!r} in a view of {len(self)} items of {self.output_dir}",
+            str(id_),
+        )
 
     # --- lifetime ----------------------------------------------------------------
 

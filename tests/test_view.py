@@ -124,6 +124,19 @@ def test_views_nest_and_keep_the_order(directory):
         inner.query([True] * 12)
 
 
+def test_a_view_gives_a_view_of_its_own_items_alone(directory):
+    view = directory.query("number < 9")
+    part = view.view(["item5", "item2", "item5"])
+    assert part.ids == ["item5", "item2"]
+    assert part.query("number > 2").view(["item5"]).ids == ["item5"]
+    assert view.view(iter(())).ids == []
+    for gone in ("item10", "nobody"):
+        with pytest.raises(ItemNotFoundError, match=f"no item '{gone}' in"):
+            view.view(["item1", gone])
+    with pytest.raises(TypeError, match="which is one; give a list of ids"):
+        view.view("item1")
+
+
 def test_one_id_is_no_list_of_its_letters(tmp_path):
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
     with chunk.open("wb"):
