@@ -2,23 +2,40 @@
 
 It multiplies colours by their transparency and turns the image; both are told by one
 number in the file each, so both are prevented there. It gives the first of several
-pages, and the values of Lab as if they were others: such files are refused.
+pages, black for a compression that it does not know, and some values as if they were
+others: such files are refused.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gulpio2.errors import AdapterContractError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["as_stored"]
 
 _SHORT = 3
+# Bytes of a value, by its kind; all kinds but these two have no place in these tags.
+_LENGTHS = {_SHORT: 2, 16: 8}
+_LONG = 4
 # Tags of TIFF 6.0.
-_SUBFILE, _PHOTOMETRIC, _ORIENTATION, _EXTRA = 254, 262, 274, 338
+_SUBFILE, _BITS, _COMPRESSION = 254, 258, 259
+_PHOTOMETRIC, _ORIENTATION, _SAMPLES, _PLANES, _EXTRA = 262, 274, 277, 284, 338
 _REDUCED_OR_MASK = 0b101
+_WHITE_IS_ZERO = 0
 _LAB = frozenset({8, 9, 10})
+_SEPARATE = 2
 _UNASSOCIATED, _ASSOCIATED = 2, 1
+# Those that libtiff has a decoder for, or an error if it was built without.
+_KNOWN_COMPRESSIONS = frozenset(
+    {
+        1, 2, 3, 4, 5, 6, 7, 8, 32766, 32771, 32773, 32809, 32909, 32946, 34661, 34676,
+        34677, 34887, 34925, 50000, 50001,
+    }
+)  # fmt: skip
 _MOST_PAGES = 10_000
 
 
@@ -26,7 +43,63 @@ class _Entry(NamedTuple):
     num_values: int
     kind: int
     place: int
-    """Of the value, where it has room in the entry."""
+    """Of the first value."""
+
+
+_Entries = dict[int, _Entry]
+
+
+class _Tiff:
+    """The numbers of a TIFF, or of a BigTIFF, whose places have eight bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.order: Literal["little", "big"] = "little" if data[:1] == b"I" else "big"
+        big = 43 in (data[2], data[3])
+        # Bytes of a place, and of the number of entries.
+        self._place, self._count = (8, 8) if big else (4, 2)
+
+    def number(self, place: int, length: int) -> int:
+        """Read a number; bytes behind the end are 0."""
+        part = self._data[place : place + length]
+        return int.from_bytes(part, self.order)
+
+    def pages(self) -> Iterator[_Entries]:
+        """Yield the entries of each page."""
+        length = 4 + 2 * self._place
+        start = self.number(self._place, self._place)
+        seen: set[int] = set()
+        while (
+            8 <= start < len(self._data)
+            and start not in seen
+            and len(seen) < _MOST_PAGES
+        ):
+            seen.add(start)
+            first = start + self._count
+            end = first + length * self.number(start, self._count)
+            yield dict(
+                self._entry(at)
+                for at in range(first, min(end, len(self._data)), length)
+            )
+            start = self.number(end, self._place)
+
+    def _entry(self, at: int) -> tuple[int, _Entry]:
+        kind = self.number(at + 2, 2)
+        num_values = self.number(at + 4, self._place)
+        place = at + 4 + self._place
+        if num_values * _LENGTHS.get(kind, _LONG) > self._place:
+            place = self.number(place, self._place)
+        return self.number(at, 2), _Entry(num_values, kind, place)
+
+    def value(self, entry: _Entry | None, default: int = 0) -> int:
+        """Give the first value of an entry."""
+        if entry is None or entry.num_values < 1:
+            return default
+        return self.number(entry.place, _LENGTHS.get(entry.kind, _LONG))
+
+
+def _is_tiff(data: bytes) -> bool:
+    return data[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
 def as_stored(data: bytes) -> bytes:
@@ -45,37 +118,17 @@ def as_stored(data: bytes) -> bytes:
     Raises
     ------
     AdapterContractError
-        It has several pages, or Lab colours.
+        It has several pages, Lab colours, a compression that nothing here decodes, or
+        more than 8 bits either as planes of their own or with 0 for white.
     """
-    if data[:4] not in (b"II*\0", b"MM\0*"):
+    if not _is_tiff(data):
         return data
-    little = data[:1] == b"I"
-
-    def number(place: int, length: int) -> int:
-        return int.from_bytes(
-            data[place : place + length], "little" if little else "big"
-        )
-
-    def value(entry: _Entry | None) -> int:
-        if entry is None or entry.num_values < 1:
-            return 0
-        return number(entry.place, 2 if entry.kind == _SHORT else 4)
-
-    first: dict[int, _Entry] | None = None
+    tiff = _Tiff(data)
+    first: _Entries | None = None
     num_pages = 0
-    start = number(4, 4)
-    seen: set[int] = set()
-    while 8 <= start < len(data) and start not in seen and len(seen) < _MOST_PAGES:
-        seen.add(start)
-        num_entries = number(start, 2)
-        end = start + 2 + 12 * num_entries
-        entries = {
-            number(at, 2): _Entry(number(at + 4, 4), number(at + 2, 2), at + 8)
-            for at in range(start + 2, min(end, len(data)), 12)
-        }
+    for entries in tiff.pages():
         first = entries if first is None else first
-        num_pages += not value(entries.get(_SUBFILE)) & _REDUCED_OR_MASK
-        start = number(end, 4)
+        num_pages += not tiff.value(entries.get(_SUBFILE)) & _REDUCED_OR_MASK
     if num_pages > 1:
         raise AdapterContractError(
             f"it is a TIFF of {num_pages} pages, and a frame is one; write each into a "
@@ -83,18 +136,43 @@ def as_stored(data: bytes) -> bytes:
         )
     if first is None:
         return data
-    if value(first.get(_PHOTOMETRIC)) in _LAB:
-        raise AdapterContractError("it is a TIFF of Lab colours; convert it to RGB")
+    _refuse_misread(tiff, first)
     changed = bytearray(data)
     for tag, wrong, right in (
         (_EXTRA, {_UNASSOCIATED}, _ASSOCIATED),
         (_ORIENTATION, set(range(2, 9)), 1),
     ):
         entry = first.get(tag)
-        if entry is not None and entry.kind == _SHORT and value(entry) in wrong:
-            if entry.num_values > 2:  # the values are elsewhere
-                continue
-            changed[entry.place : entry.place + 2] = right.to_bytes(
-                2, "little" if little else "big"
-            )
+        if entry is None or entry.kind != _SHORT or tiff.value(entry) not in wrong:
+            continue
+        if entry.place + 2 <= len(changed):
+            changed[entry.place : entry.place + 2] = right.to_bytes(2, tiff.order)
     return bytes(changed)
+
+
+def _refuse_misread(tiff: _Tiff, page: _Entries) -> None:
+    """Refuse what OpenCV reads without a word, and as something else."""
+    if tiff.value(page.get(_PHOTOMETRIC)) in _LAB:
+        raise AdapterContractError("it is a TIFF of Lab colours; convert it to RGB")
+    compression = tiff.value(page.get(_COMPRESSION), 1)
+    if compression not in _KNOWN_COMPRESSIONS:
+        raise AdapterContractError(
+            f"it is a TIFF with the compression {compression}, which cannot be decoded "
+            "here; write it with another one, as LZW or Deflate"
+        )
+    bits = tiff.value(page.get(_BITS), 1)
+    if bits <= 8:
+        return
+    if tiff.value(page.get(_PHOTOMETRIC), 1) == _WHITE_IS_ZERO:
+        raise AdapterContractError(
+            f"it is a TIFF of {bits} bits in which 0 is white, and would be read as "
+            "its negative; convert it to one in which 0 is black"
+        )
+    if (
+        tiff.value(page.get(_PLANES), 1) == _SEPARATE
+        and tiff.value(page.get(_SAMPLES), 1) > 1
+    ):
+        raise AdapterContractError(
+            f"it is a TIFF of {bits} bits with a plane for each colour, which would be "
+            "mixed up; write it with the colours of a pixel together, or with 8 bits"
+        )

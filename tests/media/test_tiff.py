@@ -93,6 +93,86 @@ def test_lab_is_refused(tmp_path):
         read_image(path)
 
 
+def write_tiff(path, entries, pixels, *, big=False):
+    """Write a TIFF of one strip; entries are tag to value, or to several of 16 bits."""
+    order, place = ("<", "Q") if big else ("<", "I")
+    room = struct.calcsize(place)
+    start = 16 if big else 8
+    entries = {256: pixels.shape[1], 257: pixels.shape[0], 259: 1, 278: pixels.shape[0],
+               273: 0, 279: pixels.nbytes, **entries}  # fmt: skip
+    behind = start + (8 if big else 2) + (4 + 2 * room) * len(entries) + room
+    parts, rest = [], b""
+    for tag, value in sorted(entries.items()):
+        several = value if isinstance(value, tuple) else (value,)
+        packed = struct.pack(f"{order}{len(several)}H", *several)
+        if tag == 273:
+            packed = struct.pack(f"{order}H", behind + 8)
+        if len(packed) > room:
+            rest = packed
+            packed = struct.pack(f"{order}{place}", behind)
+        parts.append(struct.pack(f"{order}HH{place}", tag, 3, len(several)))
+        parts.append(packed.ljust(room, b"\0"))
+    head = b"II" + (
+        struct.pack("<HHHQQ", 43, 8, 0, start, len(entries))
+        if big
+        else struct.pack("<HIH", 42, start, len(entries))
+    )
+    data = head + b"".join(parts) + bytes(room) + rest.ljust(8, b"\0")
+    path.write_bytes(data + pixels.tobytes())
+    return path
+
+
+RGBA = {258: (8, 8, 8, 8), 262: 2, 277: 4, 338: 2}
+
+
+@pytest.mark.parametrize("big", [False, True], ids=["tiff", "bigtiff"])
+@pytest.mark.parametrize("turned", [1, 6])
+def test_a_bigtiff_is_read_as_a_tiff_is(tmp_path, big, turned):
+    pixels = np.arange(128, dtype=np.uint8).reshape(4, 8, 4)
+    path = write_tiff(tmp_path / "a.tif", {**RGBA, 274: turned}, pixels, big=big)
+    assert np.array_equal(read_image(path), pixels[..., :3])
+
+
+def test_several_pages_of_a_bigtiff_are_refused(tmp_path):
+    pixels = np.arange(128, dtype=np.uint8).reshape(4, 8, 4)
+    path = write_tiff(tmp_path / "a.tif", RGBA, pixels, big=True)
+    data = path.read_bytes()
+    end = 24 + 20 * int.from_bytes(data[16:24], "little")
+    # The same page again, at the end.
+    following = len(data).to_bytes(8, "little")
+    path.write_bytes(data[:end] + following + data[end + 8 :] + data[16:end] + bytes(8))
+    with pytest.raises(SourceReadError, match=r"a\.tif.*2 pages"):
+        read_image(path)
+
+
+def test_a_compression_that_nothing_decodes_is_no_black_image(tmp_path):
+    pixels = np.arange(96, dtype=np.uint8).reshape(4, 8, 3)
+    entries = {258: (8, 8, 8), 259: 34712, 262: 2, 277: 3}  # JPEG 2000
+    path = write_tiff(tmp_path / "a.tif", entries, pixels)
+    with pytest.raises(SourceReadError, match=r"a\.tif.*compression 34712"):
+        read_image(path)
+
+
+def test_sixteen_bits_are_no_negative(tmp_path):
+    pixels = np.arange(0, 64000, 2000, dtype=np.uint16).reshape(4, 8)
+    grey = {258: 16, 277: 1}
+    black_is_zero = write_tiff(tmp_path / "a.tif", {**grey, 262: 1}, pixels)
+    assert np.array_equal(read_image(black_is_zero), np.rint(pixels / 257))
+    white_is_zero = write_tiff(tmp_path / "b.tif", {**grey, 262: 0}, pixels)
+    with pytest.raises(SourceReadError, match=r"b\.tif.*0 is white.*negative"):
+        read_image(white_is_zero)
+
+
+def test_sixteen_bits_of_colours_that_lie_apart_are_not_mixed_up(tmp_path):
+    pixels = np.arange(0, 48000, 500, dtype=np.uint16).reshape(4, 8, 3)
+    entries = {258: (16, 16, 16), 262: 2, 277: 3}
+    together = write_tiff(tmp_path / "a.tif", {**entries, 284: 1}, pixels)
+    assert np.array_equal(read_image(together), np.rint(pixels / 257))
+    apart = write_tiff(tmp_path / "b.tif", {**entries, 284: 2}, pixels)
+    with pytest.raises(SourceReadError, match=r"b\.tif.*plane for each colour"):
+        read_image(apart)
+
+
 def test_any_bytes_are_taken(drawn):
     file = io.BytesIO()
     drawn.save(file, "TIFF")
