@@ -15,8 +15,9 @@ Video
 
 Images
     * `images`: `ImageFrames`, image files as frames.
-    * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding;
-      `netpbm` reads PGM, PPM and PAM, `tiff` prepares TIFF for OpenCV.
+    * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding,
+      `declared` how large others say they are; `netpbm` reads PGM, PPM and PAM, `tiff`
+      prepares TIFF for OpenCV.
     * `resize`: sizes by the short edge.
 
 Files

@@ -17,6 +17,7 @@ from gulpio2.codecs.jpeg import MAX_PIXELS
 from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
+from gulpio2.media.declared import declared_size
 from gulpio2.media.jpeg_outline import outline_jpeg
 from gulpio2.media.netpbm import decode_netpbm
 from gulpio2.media.tiff import as_stored
@@ -112,7 +113,6 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
         A JPEG that is cut off, or an image above `MAX_PIXELS`.
     """
     outline = None
-    size = (0, 0)
     if data[:2] == SOI:
         try:
             outline = outline_jpeg(data)
@@ -122,8 +122,8 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
                 "copy of it, or leave it out."
             ) from cause
         size = (outline.width, outline.height)
-    elif data[:8] == _PNG:
-        size = (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
+    else:
+        size = declared_size(data)
     if size[0] * size[1] > MAX_PIXELS:
         raise SourceReadError(
             f"Image {os.fspath(path)!r} has {size[0]}x{size[1]} pixels, above the "

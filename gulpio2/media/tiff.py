@@ -15,14 +15,14 @@ from gulpio2.errors import AdapterContractError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["as_stored"]
+__all__ = ["as_stored", "size_of_tiff"]
 
 _SHORT = 3
 # Bytes of a value, by its kind; all kinds but these two have no place in these tags.
 _LENGTHS = {_SHORT: 2, 16: 8}
 _LONG = 4
 # Tags of TIFF 6.0.
-_SUBFILE, _BITS, _COMPRESSION = 254, 258, 259
+_SUBFILE, _WIDTH, _HEIGHT, _BITS, _COMPRESSION = 254, 256, 257, 258, 259
 _PHOTOMETRIC, _ORIENTATION, _SAMPLES, _PLANES, _EXTRA = 262, 274, 277, 284, 338
 _REDUCED_OR_MASK = 0b101
 _WHITE_IS_ZERO = 0
@@ -100,6 +100,15 @@ class _Tiff:
 
 def _is_tiff(data: bytes) -> bool:
     return data[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def size_of_tiff(data: bytes) -> tuple[int, int] | None:
+    """Give the width and the height of a TIFF, of its first page; None for others."""
+    if not _is_tiff(data):
+        return None
+    tiff = _Tiff(data)
+    first = next(tiff.pages(), {})
+    return tiff.value(first.get(_WIDTH)), tiff.value(first.get(_HEIGHT))
 
 
 def as_stored(data: bytes) -> bytes:

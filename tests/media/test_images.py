@@ -235,21 +235,31 @@ def test_a_folder_is_no_image(tmp_path):
         stored(tmp_path)
 
 
-@pytest.mark.parametrize("format_", ["PNG", "JPEG"])
+@pytest.mark.parametrize("format_", ["PNG", "JPEG", "GIF", "BMP"])
 def test_a_header_cannot_make_it_set_aside_gigabytes(tmp_path, drawn, format_):
     file = io.BytesIO()
     drawn.save(file, format_)
     data = bytearray(file.getvalue())
-    if format_ == "PNG":
-        data[16:24] = struct.pack(">II", 60000, 60000)
-    else:
-        place = data.index(b"\xff\xc0") + 5
-        data[place : place + 4] = struct.pack(">HH", 60000, 60000)
+    place, numbers = {
+        "PNG": (16, ">II"),
+        "JPEG": (data.find(b"\xff\xc0") + 5, ">HH"),
+        "GIF": (6, "<HH"),
+        "BMP": (18, "<II"),
+    }[format_]
+    struct.pack_into(numbers, data, place, 60000, 60000)
     path = tmp_path / "huge"
     path.write_bytes(data)
     for use in (stored, array):
         with pytest.raises(SourceReadError, match="60000x60000 pixels"):
             use(path)
+
+
+def test_an_image_that_packs_well_is_refused_for_its_size_too(tmp_path):
+    path = tmp_path / "huge.tif"
+    Image.new("1", (12000, 12000)).save(path, compression="group4")
+    assert path.stat().st_size < 20_000
+    with pytest.raises(SourceReadError, match="12000x12000 pixels, above the limit"):
+        stored(path, frame_size=64)
 
 
 def test_the_files_before_a_bad_one_come_first(tmp_path, drawn):

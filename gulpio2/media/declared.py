@@ -1,0 +1,95 @@
+"""How large an image file says that it is, before memory is set aside for it.
+
+A JPEG is looked at by `gulpio2.media.jpeg_outline`; PGM, PPM and PAM by
+`gulpio2.media.netpbm`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gulpio2.media.tiff import size_of_tiff
+
+__all__ = ["declared_size"]
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_BITMAP = re.compile(rb"P[14](?:\s|#[^\n]*\n)+(\d{1,9})(?:\s|#[^\n]*\n)+(\d{1,9})\s")
+# Start of a codestream of JPEG 2000, and of the marker with its sizes, SIZ.
+_CODESTREAM = b"\xff\x4f\xff\x51"
+_JP2 = b"\0\0\0\x0cjP  "
+# The header of a BMP of OS/2 has shorter numbers.
+_SHORT_HEADER = 12
+
+
+def declared_size(data: bytes) -> tuple[int, int]:
+    """Give the width and the height that an image file declares.
+
+    Parameters
+    ----------
+    data : bytes
+        Any file.
+
+    Returns
+    -------
+    width, height : int
+        Pixels; 0 where it is none of PNG, GIF, BMP, WebP, TIFF, PBM, JPEG 2000 and
+        AVIF.
+
+    Examples
+    --------
+    >>> declared_size(b"GIF89a" + bytes([64, 1, 240, 0])), declared_size(b"")
+    ((320, 240), (0, 0))
+    """
+    if data[:8] == _PNG:
+        return _big(data, 16), _big(data, 20)
+    if data[:4] == b"GIF8":
+        return _little(data, 6, 2), _little(data, 8, 2)
+    if data[:2] == b"BM":
+        return _size_of_bmp(data)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return _size_of_webp(data)
+    if (size := size_of_tiff(data)) is not None:
+        return size
+    if bitmap := _BITMAP.match(data):
+        return int(bitmap[1]), int(bitmap[2])
+    if data[:4] == _CODESTREAM or data[:8] == _JP2:
+        # Behind the marker: its length and profile, the far corner, the near one.
+        sizes = data.partition(_CODESTREAM)[2][:20]
+        right, bottom, left, top = (_big(sizes, 4 + 4 * i) for i in range(4))
+        return max(right - left, 0), max(bottom - top, 0)
+    if data[4:8] == b"ftyp":
+        return _size_of_avif(data)
+    return 0, 0
+
+
+def _little(data: bytes, place: int, length: int) -> int:
+    return int.from_bytes(data[place : place + length], "little")
+
+
+def _big(data: bytes, place: int) -> int:
+    return int.from_bytes(data[place : place + 4], "big")
+
+
+def _size_of_bmp(data: bytes) -> tuple[int, int]:
+    if _little(data, 14, 4) == _SHORT_HEADER:
+        return _little(data, 18, 2), _little(data, 20, 2)
+    height = int.from_bytes(data[22:26], "little", signed=True)
+    return _little(data, 18, 4), abs(height)  # below 0: from the top down
+
+
+def _size_of_webp(data: bytes) -> tuple[int, int]:
+    """Read RFC 9649, sections 2.5 to 2.7."""
+    kind = data[12:16]
+    if kind == b"VP8X":
+        return _little(data, 24, 3) + 1, _little(data, 27, 3) + 1
+    if kind == b"VP8L":
+        bits = _little(data, 21, 4)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    return _little(data, 26, 2) & 0x3FFF, _little(data, 28, 2) & 0x3FFF
+
+
+def _size_of_avif(data: bytes) -> tuple[int, int]:
+    """Give the largest of the sizes that it names: its parts have sizes as well."""
+    places = (found.end() + 4 for found in re.finditer(b"ispe", data))
+    sizes = [(_big(data, place), _big(data, place + 4)) for place in places]
+    return max(sizes, key=lambda size: size[0] * size[1], default=(0, 0))

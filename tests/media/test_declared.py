@@ -1,0 +1,73 @@
+"""What image files say of their size."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gulpio2.media.declared import declared_size
+
+SIZE = (70, 30)
+
+
+@pytest.mark.parametrize(
+    ("format_", "mode", "options"),
+    [
+        ("PNG", "RGB", {}),
+        ("GIF", "P", {}),
+        ("BMP", "RGB", {}),
+        ("WEBP", "RGB", {}),
+        ("WEBP", "RGB", {"lossless": True}),
+        ("WEBP", "RGBA", {"quality": 50}),
+        ("TIFF", "RGB", {}),
+        ("PPM", "1", {}),
+        ("JPEG2000", "RGB", {}),
+        ("JPEG2000", "RGB", {"no_jp2": True}),
+    ],
+)
+def test_the_size_is_that_of_the_image(format_, mode, options):
+    pixels = np.random.default_rng(0).integers(0, 256, (*SIZE[::-1], 4), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(file, format_, **options)
+    assert declared_size(file.getvalue()) == SIZE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(
+            b"BM" + bytes(12) + struct.pack("<IiiHH", 40, 70, -30, 1, 24),
+            id="bmp, down",
+        ),
+        pytest.param(
+            b"BM" + bytes(12) + struct.pack("<IHHHH", 12, 70, 30, 1, 24), id="bmp, os/2"
+        ),
+        pytest.param(
+            b"\0\0\0\x14ftypavif"
+            + b"".join(
+                b"\0\0\0\x14ispe" + struct.pack(">III", 0, *size)
+                for size in ((8, 8), SIZE, (16, 30))
+            ),
+            id="avif",
+        ),
+        pytest.param(b"P4 # a\n70\n# b\n30\n", id="pbm"),
+        pytest.param(
+            b"\xff\x4f\xff\x51" + struct.pack(">HH4I", 47, 0, 75, 33, 5, 3), id="j2k"
+        ),
+    ],
+)
+def test_rarer_forms_are_known(data):
+    assert declared_size(data) == SIZE
+
+
+@pytest.mark.parametrize(
+    "start",
+    [b"", b"text", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM", b"RIFF1234WEBPVP8L", b"P4 9",
+     b"II*\0", b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  ", b"1234ftypispe"],
+)  # fmt: skip
+def test_a_cut_one_has_none_or_little(start):
+    assert max(declared_size(start)) <= 1
