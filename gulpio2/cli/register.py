@@ -205,7 +205,9 @@ def _add_argument(parameter: Parameter) -> str:
         if _is_variadic(parameter):
             parts.append('nargs="*"')
         elif not positional:
-            parts.append(f"default={_quoted(default)}")
+            # An adapter may do without the folder, and a program may not.
+            needed = name == OUTPUT and default is None
+            parts.append("required=True" if needed else f"default={_quoted(default)}")
     if parameter.help:
         parts.append(f"help={_literal(parameter.help.replace('%', '%%'), 8)}")
     return _call_add(*parts)

@@ -182,6 +182,15 @@ def test_wrong_usage_and_failures_end_nonzero(register):
     assert start(path, "1", "out").returncode == 1
 
 
+def test_a_program_needs_the_folder_that_its_adapter_can_do_without(register):
+    path = register("first, output_folder=None")
+    result = start(path, "1")
+    assert result.returncode == 2
+    assert "required: --output_folder" in result.stderr
+    seen = {"first": "1", "output_folder": "out"}
+    assert seen_by(path, "1", "--output_folder", "out") == seen
+
+
 def test_a_file_that_is_not_ours_is_not_replaced(register, tmp_path):
     (tmp_path / "their_adapter").write_text("mine")
     with pytest.raises(SystemExit, match="their_adapter is there already"):
