@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import stat
 import textwrap
@@ -281,6 +282,8 @@ def _quoted(value: Any) -> str:
     if isinstance(value, (list, tuple, set, frozenset)):
         values = sorted(value) if isinstance(value, (set, frozenset)) else value
         return f"[{', '.join(_quoted(element) for element in values)}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'  # there is no word of Python for these
     if not isinstance(value, str) or '"' in value:
         return repr(value)
     # Python prefers double quotes for a text that holds a single one.

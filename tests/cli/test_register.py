@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import os
 import stat
 import subprocess
@@ -127,6 +128,8 @@ def test_the_program_is_named_after_the_class(name, expected):
          {"first": "1", "rest": ["2", "3"], "last": 0}),
         ("first, place=PLACE, *, key=2", ["1", "out", "--key", "5"],
          {"first": "1", "key": 5}),
+        ("longest=float('inf'), bounds=(0.5, float('-inf'))", ["out"],
+         {"longest": math.inf, "bounds": [0.5, -math.inf]}),
         ("", ["out"], {}),
         ("output_folder, num_workers=2, videos_per_chunk=7",
          ["out", "--videos_per_chunk", "3"],
