@@ -38,6 +38,8 @@ __all__ = [
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_GREY_AND_ALPHA = 4
+# A JPEG that begins with the segment of JFIF, its name, and the revision of most files.
+_WITH_JFIF, _JFIF, _REVISION = b"\xff\xd8\xff\xe0", b"JFIF\0", b"\x01\x01"
 # What the codec reduces by while it decodes; the result is to be so many times as large
 # as the picture that is wanted, so that what it does worse than an area filter is lost.
 _REDUCTIONS = (4, 2)
@@ -57,6 +59,12 @@ _PIECE = 1 << 20
 def read_file(path: StrPath) -> bytes:
     """Read the bytes of an image file.
 
+    Returns
+    -------
+    bytes
+        Those of the file, but for the revision of JFIF where that is none: the codec
+        warns of it, and readers take all that it warns of for damage.
+
     Raises
     ------
     ImageNotFoundError
@@ -66,7 +74,7 @@ def read_file(path: StrPath) -> bytes:
     """
     name = os.fspath(path)
     try:
-        return _read_regular(name)
+        data = _read_regular(name)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as cause:
         raise ImageNotFoundError(
             f"Image {name!r} does not exist, or is a folder. Check the list of files."
@@ -76,6 +84,9 @@ def read_file(path: StrPath) -> bytes:
             f"Image {name!r} cannot be read: {cause.strerror or cause}. "
             "Mend that, or leave it out."
         ) from cause
+    if data[6:11] == _JFIF and data[11:12] != _REVISION[:1] and data[:4] == _WITH_JFIF:
+        return data[:11] + _REVISION + data[13:]
+    return data
 
 
 def _read_regular(name: str) -> bytes:

@@ -89,8 +89,9 @@ class ImageFrames(FramesByIndex):
         StoredFrame
             The bytes of a JPEG as they are in the file, where it needs no resizing and
             is one that every decoder reads: grey, YCbCr or RGB, 8 bits, baseline or
-            progressive. What follows the end of the image in the file is left out.
-            Everything else, CMYK too, as an array.
+            progressive. What follows the end of the image in the file is left out, and
+            a revision of JFIF that there is not becomes 1.01. Everything else, CMYK
+            too, as an array.
 
         Raises
         ------

@@ -85,6 +85,19 @@ def test_what_follows_the_end_of_the_image_is_left_out(tmp_path, drawn, behind):
     assert np.array_equal(array(path), simplejpeg.decode_jpeg(data))
 
 
+@pytest.mark.parametrize("revision", [b"\0\0", b"\x02\x01"])
+def test_a_jpeg_whose_revision_is_unknown_can_be_stored_and_read(
+    tmp_path, drawn, revision
+):
+    path = save(tmp_path / "a.jpg", drawn)
+    data = path.read_bytes()
+    assert data[6:13] == b"JFIF\0\x01\x01"
+    path.write_bytes(data[:11] + revision + data[13:])
+    assert stored(path) == data
+    assert stored(path, frame_size=30).shape == (30, 40, 3)
+    assert array(path).shape == (60, 80, 3)
+
+
 def test_a_cmyk_jpeg_becomes_rgb(tmp_path, drawn, psnr):
     path = save(tmp_path / "a.jpg", drawn.convert("CMYK"), quality=98)
     pixels = stored(path)
