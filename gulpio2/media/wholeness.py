@@ -10,6 +10,7 @@ so a few reads of their structure tell what decoding does not.
 * AVI: the RIFF chunks at the top.
 * Ogg: all pages.
 * GIF: all blocks up to the trailer.
+* Y4M: all frames, which are of one size.
 
 Other containers (MPEG-TS, FLV, ASF, raw streams) do not say how long they are; there, a
 cut is noticed only where it goes through a frame and the decoder minds.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -66,6 +68,12 @@ _IN_CLUSTER = frozenset(
 )
 _OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
 _LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
+# How Y4M names its pixels, and by how much the width and the height of chroma are
+# smaller. FFmpeg passes over a last frame that is cut.
+_Y4M = re.compile(rb"(420|422|411|444|mono)(?:jpeg|mpeg2|paldv|(alpha)|p?(9|1[0246]))?")
+_Y4M_CHROMA = {b"420": (2, 2), b"422": (2, 1), b"411": (4, 1), b"444": (1, 1)}
+_Y4M_FRAME = b"FRAME"
+_LONGEST_LINE = 256  # bytes: FFmpeg takes up to 128
 
 
 class Damage(NamedTuple):
@@ -115,6 +123,8 @@ def find_damage(path: StrPath) -> Damage | None:
             return _check_ogg(file, size)
         if start[:4] == b"GIF8":
             return _check_gif(path)
+        if start[:10] == b"YUV4MPEG2 ":
+            return _check_y4m(file, size)
     return None
 
 
@@ -278,3 +288,35 @@ def _check_gif(path: StrPath) -> Damage | None:
 def _skip_colours(file: IO[bytes], flags: bytes) -> None:
     if flags and flags[0] & 0x80:
         file.seek(3 << ((flags[0] & 7) + 1), os.SEEK_CUR)
+
+
+def _check_y4m(file: IO[bytes], size: int) -> Damage | None:
+    line, newline, _ = _read_at(file, 0, _LONGEST_LINE).partition(b"\n")
+    length = _y4m_frame_length(line) if newline else 0
+    position = len(line) + 1
+    while length and position < size:
+        line, newline, _ = _read_at(file, position, _LONGEST_LINE).partition(b"\n")
+        if line[:5] != _Y4M_FRAME[: len(line)]:
+            return None  # what follows the last frame
+        end = position + len(line) + 1 + length
+        if not newline or end > size:
+            return _cut("its last frame", end, size)
+        position = end
+    return None
+
+
+def _y4m_frame_length(header: bytes) -> int:
+    """Count the bytes of a frame; 0 where the header does not say it."""
+    words = {word[:1]: word[1:] for word in header.split()[1:] if word[:1] != b"X"}
+    # Some programs name the pixels in a comment of their own only.
+    default = b"" if b" XYSCSS" in header else b"420"
+    pixels = _Y4M.fullmatch(words.get(b"C", default))
+    width, height = words.get(b"W", b""), words.get(b"H", b"")
+    if pixels is None or not (width.isdigit() and height.isdigit()):
+        return 0
+    w, h = int(width), int(height)
+    samples = w * h * (2 if pixels[2] else 1)
+    if pixels[1] in _Y4M_CHROMA:
+        across, down = _Y4M_CHROMA[pixels[1]]
+        samples += 2 * -(-w // across) * -(-h // down)
+    return samples * (2 if pixels[3] else 1)

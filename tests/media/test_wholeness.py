@@ -20,6 +20,7 @@ CONTAINERS = {
     "live webm": ("libvpx", "clip.webm", {"live": "1"}),
     "avi": ("mpeg4", "clip.avi", {}),
     "gif": ("gif", "clip.gif", {}),
+    "y4m": ("wrapped_avframe", "clip.y4m", {}),
 }
 
 
@@ -225,6 +226,37 @@ def test_a_gif_with_an_unknown_block_is_damaged(tmp_path):
     assert "damaged at byte 13" in damage.message
 
 
+Y4MS = [
+    pytest.param(b"C420jpeg", 15 + 2 * 6, id="420"),
+    pytest.param(b"C422p10 XYSCSS=422P10", 2 * (15 + 2 * 10), id="422, 10 bits"),
+    pytest.param(b"C411", 15 + 2 * 5, id="411"),
+    pytest.param(b"C444alpha", 4 * 15, id="alpha"),
+    pytest.param(b"Cmono16", 2 * 15, id="grey, 16 bits"),
+    pytest.param(b"Ip A1:1", 15 + 2 * 6, id="not named"),
+]
+
+
+@pytest.mark.parametrize(("words", "length"), Y4MS)
+def test_the_frames_of_a_y4m_are_counted(tmp_path, words, length):
+    path = tmp_path / "a.y4m"
+    data = b"YUV4MPEG2 W3 H5 F25:1 " + words + b"\n"
+    data += b"FRAME\n" + bytes(length) + b"FRAME Ip\n" + bytes(length)
+    path.write_bytes(data)
+    assert find_damage(path) is None
+    for cut in (1, length, length + 5):
+        path.write_bytes(data[:-cut])
+        damage = find_damage(path)
+        assert damage is not None
+        assert "its last frame ends at byte" in damage.message
+
+
+@pytest.mark.parametrize("words", [b"Cnew", b"XYSCSS=410", b"H-5", b"W0"])
+def test_a_y4m_of_unknown_pixels_is_taken_as_whole(tmp_path, words):
+    path = tmp_path / "a.y4m"
+    path.write_bytes(b"YUV4MPEG2 W3 H5 " + words + b"\nFRAME\n123")
+    assert find_damage(path) is None
+
+
 @pytest.mark.parametrize("data", [b"", b"text", b"RIFF\4\0\0\0WAVE", b"\x47" * 188])
 def test_what_does_not_say_how_long_it_is_is_taken_as_whole(tmp_path, data):
     path = tmp_path / "a"
@@ -238,7 +270,9 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path):
 
 
 @given(
-    start=st.sampled_from([HEADER, FTYP, RIFFS[0].values[0], b"GIF89a", b"OggS", b""]),
+    start=st.sampled_from(
+        [HEADER, FTYP, RIFFS[0].values[0], b"GIF89a", b"OggS", b"", b"YUV4MPEG2 W1 H1 "]
+    ),
     rest=st.binary(max_size=200),
 )
 def test_no_bytes_make_it_stumble(tmp_path_factory, start, rest):
