@@ -79,6 +79,8 @@ class FrameConverter:
     ----------
     short_edge : int
         Length of the short edge as shown, in pixels; below 1 for no change.
+    name : str, optional
+        Of the video, for the log.
 
     Notes
     -----
@@ -87,11 +89,12 @@ class FrameConverter:
     picture that grows is converted first.
 
     The first frame sets the size. Where a stream changes its size in the middle, later
-    frames are resized to it, so that an item is one array; the log says so.
+    frames are resized to it, so that an item is one array; the log says so once.
     """
 
-    def __init__(self, short_edge: int = -1) -> None:
+    def __init__(self, short_edge: int = -1, *, name: str = "") -> None:
         self._short_edge = short_edge
+        self._name = name
         self._reader = PlaneReader()
         self._scaler = PlaneScaler()
         self._key: tuple[Any, ...] | None = None
@@ -102,6 +105,7 @@ class FrameConverter:
         # Planes need neither taking apart nor resizing nor turning.
         self._direct = False
         self._deep = False
+        self._told_of_sizes = False
 
     @property
     def picture(self) -> Picture | None:
@@ -179,17 +183,23 @@ class FrameConverter:
         """Choose what to do with frames like this one; the first sets the size."""
         picture = Picture.of(frame)
         before = self._picture
-        if before and (before.height, before.width) != (frame.height, frame.width):
+        if (
+            before
+            and (before.height, before.width) != (frame.height, frame.width)
+            and not self._told_of_sizes
+        ):
+            self._told_of_sizes = True
             _log.warning(
-                "the video changes its size from %dx%d to %dx%d; all frames are stored "
+                "video %r changes its size from %dx%d to %dx%d; all frames are stored "
                 "at the size of the first one",
+                self._name,
                 before.width,
                 before.height,
                 frame.width,
                 frame.height,
             )
         if self._orientation is None:
-            self._orientation = read_orientation(frame)
+            self._orientation = read_orientation(frame, self._name)
             shown = self._orientation.shown(picture.height, picture.width)
             self._shape = resized_shape(*shown, self._short_edge)
         layout = picture.layout

@@ -117,13 +117,15 @@ def _between_neighbours(
     return np.asarray(cv2.addWeighted(plane, 0.5, following, 0.5, 0), np.uint8)
 
 
-def read_orientation(frame: Any) -> Orientation:
+def read_orientation(frame: Any, name: str) -> Orientation:
     """Read the display matrix of a decoded frame.
 
     Parameters
     ----------
     frame : av.VideoFrame
         The matrix is side data: nine integers, of which four turn the picture.
+    name : str
+        Of the video, for the log.
 
     Returns
     -------
@@ -139,8 +141,9 @@ def read_orientation(frame: Any) -> Orientation:
     straight, crossed = max(abs(a), abs(d)), max(abs(b), abs(c))
     if min(straight, crossed) > _TOLERANCE * max(straight, crossed):
         _log.warning(
-            "the picture is turned by %s degrees, which is no multiple of 90; it is "
+            "video %r is turned by %s degrees, which is no multiple of 90; it is "
             "stored as it is",
+            name,
             frame.rotation,
         )
         return UPRIGHT

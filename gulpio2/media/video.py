@@ -192,7 +192,7 @@ class VideoFrames(FramesByIndex):
             from gulpio2.media.convert import FrameConverter
 
             with self._open() as video:
-                converter = FrameConverter(self.frame_size)
+                converter = FrameConverter(self.frame_size, name=str(self.path))
                 for frame, _ in video.frames():
                     self._convert(converter, frame, video)
                     break
@@ -235,7 +235,7 @@ class VideoFrames(FramesByIndex):
         from gulpio2.media.convert import FrameConverter
         from gulpio2.media.threaded import notices_damage
 
-        converter = FrameConverter(self.frame_size)
+        converter = FrameConverter(self.frame_size, name=str(self.path))
         last: Any = None
         image: Any = None
         count = 0

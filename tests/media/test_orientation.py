@@ -132,11 +132,12 @@ def test_an_odd_angle_is_not_turned_and_logged(tmp_path, turned, caplog):
     with caplog.at_level(logging.WARNING, "gulpio2"):
         frames = [frame.image for frame in VideoFrames(path).stored()]
     assert np.array_equal(frames[0].y, upright[0].y)
+    assert f"video {str(path)!r} is turned by" in caplog.text
     assert "no multiple of 90" in caplog.text
 
 
 def test_a_frame_without_a_matrix_is_upright():
-    assert read_orientation(av.VideoFrame(16, 16, "yuv420p")) == UPRIGHT
+    assert read_orientation(av.VideoFrame(16, 16, "yuv420p"), "a.mp4") == UPRIGHT
 
 
 def test_upright_planes_are_the_same_object():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import sys
 from fractions import Fraction
@@ -326,3 +327,27 @@ def test_deferred_frames_are_the_stored_ones(shared_videos, options):
             np.testing.assert_array_equal(
                 getattr(now.image, plane), getattr(image, plane)
             )
+
+
+def test_a_video_of_several_sizes_is_named_once(
+    tmp_path, write_video, pictures, caplog
+):
+    path = tmp_path / "clip.mjpeg"
+    parts = [
+        write_video(
+            tmp_path / f"{height}.mjpeg",
+            pictures(2, height, 64),
+            codec="mjpeg",
+            pix_fmt="yuvj420p",
+        ).read_bytes()
+        for height in (48, 96)
+    ]
+    path.write_bytes(b"".join(parts * 3))
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        shapes = {frame.image.y.shape for frame in VideoFrames(path).stored()}
+    assert shapes == {(48, 64)}
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == [
+        f"video {str(path)!r} changes its size from 64x48 to 64x96; all frames are "
+        "stored at the size of the first one"
+    ]
