@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING, NoReturn
+import time
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from gulpio2.types import Progress
 
 __all__ = ["insist_on_interrupts"]
+
+# For so long after an interrupt others are the same one: pressed twice, or passed on to
+# the process by the program that started it, while the terminal tells both.
+_SAME_SECONDS = 1.0
 
 
 @contextlib.contextmanager
@@ -33,16 +38,19 @@ def insist_on_interrupts(progress: Progress) -> Iterator[Progress]:
     Progress
         To be called instead.
     """
-    came = False
+    came: float | None = None
 
-    def interrupt(_number: int, _frame: object) -> NoReturn:
+    def interrupt(_number: int, _frame: object) -> None:
         nonlocal came
-        came = True
-        raise KeyboardInterrupt
+        now = time.monotonic()
+        if came is None or now - came > _SAME_SECONDS:
+            came = now
+            raise KeyboardInterrupt
 
     def insist(**counts: int) -> None:
         progress(**counts)
-        if came and threading.current_thread() is threading.main_thread():
+        is_main = threading.current_thread() is threading.main_thread()
+        if came is not None and is_main:
             raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)

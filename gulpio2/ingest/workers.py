@@ -172,7 +172,6 @@ def in_worker_processes(
         initializer=_begin_worker,
         initargs=(job, tell, cores, slots, in_place or {}),
     )
-    listener.start()
 
     def submit(task: Task) -> Future[TaskResult]:
         report.raise_error()
@@ -189,32 +188,35 @@ def in_worker_processes(
 
     workers: list[BaseProcess] = []
     broken: BrokenExecutor | None = None
+    is_done = False
     try:
+        with hold_interrupts():
+            listener.start()
         yield submit
-    except BaseException as error:
-        workers = _processes(pool)
-        # The pool is shut down below, once: its thread, which waits for the workers
-        # too, is forgotten by the first time, and could not be waited for again.
-        _terminate(workers)
-        if not isinstance(error, BrokenExecutor):
-            raise
+        is_done = True
+    except BrokenExecutor as error:
         broken = error
     finally:
-        # A worker that is killed while it waits for work takes the queue's lock with
-        # it, and the others never hear that there is no more.
-        workers = workers or _processes(pool)
-        late = threading.Timer(_END_SECONDS, _kill, [workers])
-        late.start()
-        pool.shutdown(wait=True, cancel_futures=True)
-        late.cancel()
-        late.join()
-        # A process that the program or an adapter has forked meanwhile may have the
-        # pipe open too, so its end is said.
-        tell.send(None)
-        listener.join()
-        tell.close()
-        told.close()
-        slots.close()
+        # Who presses Ctrl-C twice means the same as with once, and what is left undone
+        # here would hold the end up.
+        with hold_interrupts():
+            workers = _processes(pool)
+            if not is_done:
+                _terminate(workers)
+            # A worker that is killed while it waits for work takes the queue's lock
+            # with it, and the others never hear that there is no more.
+            late = threading.Timer(_END_SECONDS, _kill, [workers])
+            late.start()
+            pool.shutdown(wait=True, cancel_futures=True)
+            late.cancel()
+            late.join()
+            # A process that the program or an adapter has forked meanwhile may have the
+            # pipe open too, so its end is said.
+            tell.send(None)
+            listener.join()
+            tell.close()
+            told.close()
+            slots.close()
     if broken is not None:
         crashes = blame(workers, slots.at_work())
         raise CrashedWorkersError(crashes) if crashes else broken

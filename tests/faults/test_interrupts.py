@@ -99,6 +99,26 @@ def test_ctrl_c_ends_within_two_seconds_and_can_be_resumed(tmp_path, gulp2, work
     assert content(folder) == content(tmp_path / "whole")
 
 
+def test_ctrl_c_several_times_ends_it_as_once_does(tmp_path, gulp2):
+    (tmp_path / "frames.py").write_text(ADAPTER)
+    (tmp_path / "slow").touch()
+    ingesting = ["ingest", f"{tmp_path}/frames.py:Frames", "--videos-per-chunk", "2"]
+    folder = tmp_path / "stopped"
+    process = gulp2(*ingesting, "--num-workers", "4", "--quiet", str(folder))
+    while len(list(folder.glob("chunk_*.gulp.*.partial"))) < 4:
+        assert process.poll() is None
+        time.sleep(0.01)
+    stopped = time.monotonic()
+    for _ in range(6):  # until after the workers have been told
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.01)
+    _, messages = process.communicate(timeout=30)
+    assert time.monotonic() - stopped < 2
+    assert process.returncode == 130
+    assert "what was stored is intact; --resume goes on with the rest" in messages
+    assert "Traceback" not in messages
+
+
 def test_an_interrupt_that_an_import_or_an_adapter_swallows_ends_it_all_the_same(
     tmp_path, gulp2
 ):
