@@ -18,7 +18,13 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.storage.index.exact import compare_exactly, is_among, is_number_type
-from gulpio2.storage.index.fitting import as_written, explain_misfit, meets, not_taken
+from gulpio2.storage.index.fitting import (
+    as_written,
+    explain_misfit,
+    find_unquoted,
+    meets,
+    not_taken,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -122,10 +128,13 @@ def _filter(
     table: Any, expression: Any, translator: _Translator | None = None
 ) -> npt.NDArray[np.int64]:
     pa = require("pyarrow")
+    parts, quoted = (translator.parts, translator.quoted) if translator else ([], {})
+    if wrong := find_unquoted(table, parts, quoted):
+        raise ValueError(f"the condition does not fit the columns: {wrong}")
     try:
         met = meets(table, expression)
     except pa.ArrowException as cause:
-        why = None if translator is None else translator.misfit(table)
+        why = explain_misfit(table, parts, quoted)
         raise ValueError(
             "the condition does not fit the columns"
             + (f": {why}" if why else f" ({_types(table)}): {cause}")
@@ -222,10 +231,10 @@ class _Translator:
     def __init__(self, names: Collection[str], quoted: dict[str, str]) -> None:
         self._names = names
         self._types = names if isinstance(names, Mapping) else {}
-        self._quoted = quoted
+        self.quoted = quoted
         self._compute = require("pyarrow.compute")
         self._comparisons = 0
-        self._parts: list[tuple[ast.expr, Any]] = []  # each with its expression
+        self.parts: list[tuple[ast.expr, Any]] = []  # each with its expression
 
     def translate(self, node: ast.expr) -> Any:
         """Translate what is true or false."""
@@ -245,12 +254,8 @@ class _Translator:
         raise self._refused(node)
 
     def _noted(self, node: ast.expr, expression: Any) -> Any:
-        self._parts.append((node, expression))
+        self.parts.append((node, expression))
         return expression
-
-    def misfit(self, table: Any) -> str | None:
-        """Say which part does not fit the columns of a table, and what they are."""
-        return explain_misfit(table, self._parts, self._quoted)
 
     def _comparison(self, node: ast.Compare) -> Any:
         lefts = [node.left, *node.comparators[:-1]]
@@ -300,7 +305,7 @@ class _Translator:
         """Give the type of a column; None of anything else, or if it is not known."""
         if not isinstance(node, ast.Name):
             return None
-        return self._types.get(self._quoted.get(node.id, node.id))
+        return self._types.get(self.quoted.get(node.id, node.id))
 
     def _number_type(self, node: ast.expr) -> Any:
         """Give the type of a column of numbers; None of anything else."""
@@ -337,11 +342,11 @@ class _Translator:
         try:
             return take(value)
         except (require("pyarrow").ArrowException, OverflowError, TypeError) as cause:
-            text = as_written(node, self._quoted)
+            text = as_written(node, self.quoted)
             raise ValueError(f"{text} is {not_taken(value)}") from cause
 
     def _field(self, node: ast.Name) -> Any:
-        name = self._quoted.get(node.id, node.id)
+        name = self.quoted.get(node.id, node.id)
         if name not in self._names:
             raise ValueError(
                 f"there is no column {name!r}; there are {', '.join(self._names)}. "
@@ -366,7 +371,7 @@ class _Translator:
         raise self._refused(node, "a number, a string or a list of them")
 
     def _refused(self, node: ast.expr, wanted: str = "") -> ValueError:
-        text = as_written(node, self._quoted)
+        text = as_written(node, self.quoted)
         if wanted:
             return ValueError(f"{text!r} stands where {wanted} is needed")
         return ValueError(

@@ -19,6 +19,8 @@ time of the last change in nanoseconds, CRC-32, items. Each row has a CRC-32 of 
 in ``row_crc32``, so that no part of a large file has to be read before it is needed.
 ``whole`` is the CRC-32 of the file, with zeros for these digits in both places where
 Arrow writes the schema; it is for whoever checks all of it.
+
+A column of JSON text says so in its field's metadata, ``{"gulp2": "JSON text"}``.
 """
 
 from __future__ import annotations
@@ -54,11 +56,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.storage.base import Store, StoreWriter
+    from gulpio2.storage.index.typed import TypedColumn
 
 __all__ = [
     "FIXED_COLUMNS",
     "NewerIndexError",
     "frames_column",
+    "is_json_text",
     "make_batch",
     "map_index",
     "named_columns",
@@ -67,6 +71,7 @@ __all__ = [
 ]
 
 VERSION = 1
+_JSON_TEXT = {b"gulp2": b"JSON text"}
 
 # Columns in the file, and the arrays that their buffers are, depth first; None for the
 # validity bitmaps, of which there are none.
@@ -127,7 +132,7 @@ def frames_column(columns: Columns) -> Any:
 def make_batch(columns: Columns, lookup: Lookup) -> Any:
     """Make a ``pyarrow.RecordBatch`` of the columns, which are not copied."""
     pa = require("pyarrow")
-    arrays = {
+    own = {
         "id": texts_over(columns.id_bounds, columns.id_text),
         "chunk": array_over(columns.chunk),
         "num_frames": array_over(columns.num_frames),
@@ -142,23 +147,37 @@ def make_batch(columns: Columns, lookup: Lookup) -> Any:
         "id_hash": array_over(lookup.hashes),
         "id_row": array_over(lookup.rows),
     }
-    arrays = named_columns(arrays, typed_columns(columns))
-    return pa.record_batch(list(arrays.values()), names=list(arrays))
+    fields, arrays = named_columns(own, typed_columns(columns))
+    return pa.record_batch(arrays, schema=pa.schema(fields))
 
 
-def named_columns(own: dict[str, Any], typed: dict[str, Any]) -> dict[str, Any]:
+def named_columns(
+    own: dict[str, Any], typed: dict[str, TypedColumn]
+) -> tuple[list[Any], list[Any]]:
     """Add columns of metadata to those of the index, under names of their own.
 
     Metadata often has an ``id`` itself, which stands aside for the item's: as
     ``meta.id``, or with more of ``meta.`` where other metadata have that name.
+
+    Returns
+    -------
+    fields, arrays : list
+        Of Arrow, for each column.
     """
-    columns = dict(own)
-    for key, array in typed.items():
+    pa = require("pyarrow")
+    fields = [pa.field(name, array.type) for name, array in own.items()]
+    for key, column in typed.items():
         name = key
         while name in _BUFFERS or (name != key and name in typed):
             name = f"meta.{name}"
-        columns[name] = array
-    return columns
+        mark = _JSON_TEXT if column.is_json_text else None
+        fields.append(pa.field(name, column.array.type, metadata=mark))
+    return fields, [*own.values(), *(column.array for column in typed.values())]
+
+
+def is_json_text(field: Any) -> bool:
+    """Tell whether a column, by its ``pyarrow.Field``, is one of JSON text."""
+    return (field.metadata or {}).items() >= _JSON_TEXT.items()
 
 
 def _settled(batch: Any) -> Any:
@@ -200,7 +219,7 @@ def write_index(
     batch = make_batch(columns, lookup)
     typed = _settled(batch.select(range(FIXED_COLUMNS, batch.num_columns)))
     batch = pa.record_batch(
-        [*batch.columns[:FIXED_COLUMNS], *typed.columns], names=batch.schema.names
+        [*batch.columns[:FIXED_COLUMNS], *typed.columns], schema=batch.schema
     )
     header: dict[str, Any] = {
         "version": VERSION,

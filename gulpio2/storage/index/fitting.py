@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import json
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
+from gulpio2.storage.index.file import is_json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["as_written", "explain_misfit", "meets", "not_taken"]
+__all__ = ["as_written", "explain_misfit", "find_unquoted", "meets", "not_taken"]
 
 _SHOWN = 100  # characters of a part of a condition in a message
+# How JSON begins and ends, but for its words.
+_BEGINS, _ENDS = '"[{-0123456789', '"]}0123456789'
+_WORDS = ("true", "false", "NaN", "Infinity", "-Infinity")
 
 
 def meets(table: Any, expression: Any) -> Any:
@@ -85,6 +90,71 @@ def explain_misfit(
                 return f"in {as_written(node, quoted)}, {what}, and not of strings"
             return f"{side(node)}, and no condition"
     return None
+
+
+def find_unquoted(
+    table: Any, parts: Iterable[tuple[ast.expr, Any]], quoted: Mapping[str, str]
+) -> str | None:
+    """Find a text that no value of a column of JSON text is, and say how it is written.
+
+    Parameters
+    ----------
+    table, parts, quoted
+        As in `explain_misfit`.
+
+    Returns
+    -------
+    str or None
+        None where every text can be one.
+    """
+    for node, _ in parts:
+        for column, text, can_be in _looked_for(node):
+            field = table.schema.field(quoted.get(column.id, column.id))
+            if is_json_text(field) and not can_be:
+                written = as_written(column, quoted)
+                return (
+                    f"in {as_written(node, quoted)}, {written} is a column of JSON "
+                    "text, as its values are of several types, or objects: texts in it "
+                    f"have quotes of their own, as in {written} == "
+                    f"{json.dumps(text, ensure_ascii=False)!r}"
+                )
+    return None
+
+
+def _looked_for(node: ast.expr) -> Iterator[tuple[ast.Name, str, bool]]:
+    """Give columns, texts they are searched for, and whether JSON can be that."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        column, text = node.func.value, _value_of(node.args[0])
+        if isinstance(column, ast.Name):
+            yield column, text, _is_part_of_json(node.func.attr, text)
+    elif isinstance(node, ast.Compare):
+        left, right = node.left, node.comparators[0]
+        for column, other in ((left, right), (right, left)):
+            if isinstance(column, ast.Name) and not isinstance(other, ast.Name):
+                value = _value_of(other)
+                for text in value if isinstance(value, list) else [value]:
+                    if isinstance(text, str):
+                        yield column, text, _is_json(text)
+
+
+def _is_part_of_json(test: str, text: str) -> bool:
+    if test == "startswith":
+        words = [word for word in _WORDS if word.startswith(text)]
+        return text[:1] in _BEGINS or bool(words)
+    if test == "endswith":
+        words = [word for word in _WORDS if word.endswith(text)]
+        return text[-1:] in _ENDS or bool(words)
+    return True
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    except RecursionError:  # too deep to be told
+        return True
+    return True
 
 
 def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:

@@ -45,12 +45,14 @@ def make_table(content: IndexContent) -> Any | None:
         FRAMES: frames_column(columns),
     }
     if content.source is None:
-        return pa.table(named_columns(own, typed_columns(columns)))
+        fields, arrays = named_columns(own, typed_columns(columns))
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
     typed = _typed_of_file(content)
     if typed is None:
         return None
-    return pa.table(
-        {**own, **dict(zip(typed.schema.names, typed.columns, strict=True))}
+    fields, arrays = named_columns(own, {})
+    return pa.Table.from_arrays(
+        [*arrays, *typed.columns], schema=pa.schema([*fields, *typed.schema])
     )
 
 
@@ -75,11 +77,11 @@ def has_right_metadata(content: IndexContent) -> bool:
     typed = _typed_of_file(content)
     if typed is None:
         return False
-    wanted = named_columns({}, typed_columns(content.columns))
-    return typed.schema.names == list(wanted) and all(
+    fields, arrays = named_columns({}, typed_columns(content.columns))
+    return typed.schema.names == [field.name for field in fields] and all(
         # By repr, NaN equals NaN.
         one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
-        for one, other in zip(typed.columns, wanted.values(), strict=True)
+        for one, other in zip(typed.columns, arrays, strict=True)
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2._optional import require
 from gulpio2.storage.index.arrays import array_of
@@ -19,7 +19,7 @@ from gulpio2.storage.index.arrays import array_of
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns
 
-__all__ = ["MAX_COLUMNS", "first_metadata", "typed_columns"]
+__all__ = ["MAX_COLUMNS", "TypedColumn", "first_metadata", "typed_columns"]
 
 # A dataset whose items have each their own keys must not become a table of millions
 # of columns; the keys that came first get one.
@@ -33,6 +33,15 @@ _MOST_TEXT = 2**28
 _BLOCK = 20_000  # items whose values are Python objects at the same time
 
 
+class TypedColumn(NamedTuple):
+    """The values of a key of the metadata."""
+
+    array: Any
+    """``pyarrow.Array`` with a value per row."""
+    is_json_text: bool
+    """Whether each is the JSON of the value, as these are of no one type."""
+
+
 def first_metadata(columns: Columns, start: int, stop: int) -> list[dict[str, Any]]:
     """Give the metadata of each of these rows; {} where there is none."""
     bounds = columns.meta_bounds[start : stop + 1].tolist()
@@ -44,14 +53,13 @@ def first_metadata(columns: Columns, start: int, stop: int) -> list[dict[str, An
     return [(metas[0] or {}) if metas else {} for metas in lists]
 
 
-def typed_columns(columns: Columns) -> dict[str, Any]:
+def typed_columns(columns: Columns) -> dict[str, TypedColumn]:
     """Make a column of each key.
 
     Returns
     -------
     dict
-        Key to ``pyarrow.Array`` with a value per row; keys in the order in which they
-        first come.
+        Key to its column; keys in the order in which they first come.
     """
     pa = require("pyarrow")
     starts = range(0, len(columns), _BLOCK)
@@ -76,7 +84,11 @@ def typed_columns(columns: Columns) -> dict[str, Any]:
                 parts[key].append(array_of(list(map(_json, values)), text))
             else:
                 parts[key].append(array_of(values, kind))
-    return {key: pa.concat_arrays(part) for key, part in parts.items() if part}
+    return {
+        key: TypedColumn(pa.concat_arrays(part), types[key] is None)
+        for key, part in parts.items()
+        if part
+    }
 
 
 def _json(value: Any) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ def columns_of(*metas: Any) -> dict[str, Any]:
         f"i{n}": {"frame_info": [], "meta_data": [] if meta is None else [meta]}
         for n, meta in enumerate(metas)
     }
-    return typed_columns(columns_of_map(dump_gmeta(meta_dict), 0, where="map"))
+    columns = typed_columns(columns_of_map(dump_gmeta(meta_dict), 0, where="map"))
+    return {key: column.array for key, column in columns.items()}
 
 
 def write_indexed(folder, values):
@@ -92,6 +94,47 @@ def test_a_column_of_json_can_be_searched_for_other_letters_than_ascii(tmp_path)
         assert directory.query("k.contains('über 3 €')").ids == ["i1"]
         assert [json.loads(text) for text in directory.table["k"].to_pylist()] == values
     assert check_index(tmp_path) == []
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_text_that_no_json_is_cannot_be_looked_for_in_a_column_of_json(
+    indexed, tmp_path
+):
+    write_indexed(tmp_path, ["walk", 7, None, {"x": 1}, False])
+    directory = GulpDirectory(tmp_path, indexed=indexed)
+    for condition in (
+        "k == 'walk'",
+        "'walk' == k",
+        "`k` != 'walk'",
+        "k in ['7', 'walk']",
+        "k not in ['walk']",
+        "k.startswith('wa')",
+        "k.endswith('lk')",
+        "num_frames == 0 and not (k == 'walk' or k is None)",
+    ):
+        for asked in (directory, directory.view(["i4", "i3", "i0"])):
+            with pytest.raises(ValueError, match="is a column of JSON text") as told:
+                asked.query(condition)
+            assert re.search(r"""as in `?k`? == '"(walk|wa|lk)"'$""", str(told.value))
+    for condition, ids in (
+        ("""k == '"walk"'""", ["i0"]),
+        ("""k in ['"walk"', '7']""", ["i0", "i1"]),
+        ("k.contains('walk')", ["i0"]),
+        ("""k.startswith('"wa') or k.startswith('fal')""", ["i0", "i4"]),
+        ("k.endswith('}') or k.endswith('lse')", ["i3", "i4"]),
+        ("k.startswith('') and k.endswith('')", ["i0", "i1", "i3", "i4"]),
+        ("k == '" + "[" * 5000 + "'", []),
+        ("id == 'walk'", []),
+    ):
+        assert directory.query(condition).ids == ids
+
+
+def test_any_text_can_be_looked_for_among_texts(tmp_path):
+    write_indexed(tmp_path, ["walk", "7", '"walk"'])
+    for indexed in (False, True):
+        directory = GulpDirectory(tmp_path, indexed=indexed)
+        assert directory.query("k == 'walk'").ids == ["i0"]
+        assert directory.query("k == 'nobody'").ids == []
 
 
 def test_items_without_a_key_have_null():
