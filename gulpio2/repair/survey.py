@@ -159,9 +159,18 @@ class _ChunkSurveyor:
         try:
             self.size = self.store.size(self.name)
             self.budget = 2 * self.size
-        except OSError:
+            self.store.read_at(self.name, 0, 0)  # opens it
+        except FileNotFoundError:
+            reason = "its data file is missing"
+        except OSError as cause:
+            reason = f"cannot be read: {cause.strerror or cause}"
+        else:
+            reason = ""
+        if reason:
             for id_, _ in pairs:
-                self._lose("its data file is missing or cannot be read", item=id_)
+                self._lose(reason, item=id_)
+            if not (pairs or sound):
+                self._lose(reason)
             return self.survey
         parts = []
         for id_, entry in pairs:

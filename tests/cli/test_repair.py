@@ -33,6 +33,22 @@ def test_losses_are_listed_first_by_a_dry_run(gulp2, gulped, tmp_path):
     gulp2("check", "--deep", tmp_path / "out")
 
 
+@pytest.mark.usefixtures("permissions")
+@pytest.mark.parametrize("whole_map", [True, False])
+def test_frames_that_may_not_be_read_are_not_called_damaged(
+    gulp2, gulped, tmp_path, whole_map
+):
+    if not whole_map:
+        (gulped / "meta_0.gmeta").write_bytes(b"")
+    (gulped / "data_0.gulp").chmod(0)
+    done = gulp2("repair", gulped, tmp_path / "out", "--dry-run", "--json", status=1)
+    lost = json.loads(done.stdout)["lost"]
+    reasons = {loss["reason"] for loss in lost if loss["file"] == "data_0.gulp"}
+    why = f"cannot open {gulped}/data_0.gulp: Permission denied."
+    assert len(reasons) == 1
+    assert reasons.pop().startswith(f"cannot be read: {why}")
+
+
 def test_a_target_with_something_in_it_is_refused(gulp2, gulped):
     result = gulp2("repair", gulped, gulped, status=1)
     assert "gulp2: error: " in result.stderr
