@@ -25,7 +25,7 @@ from gulpio2.format.removals import (
 from gulpio2.storage.base import read_if_there, require_known_version
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
-from gulpio2.storage.local import new_token, open_store
+from gulpio2.storage.local import new_token, open_store, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -245,7 +245,7 @@ def _refuse_what_cannot_be_rewritten(
     if path.is_symlink():
         raise FormatError(
             f"{path} is a link, and the deleted frames would stay in the file that it "
-            f"leads to ({path.resolve()}). Put that file in the place of the link "
+            f"leads to ({real_path(path)}). Put that file in the place of the link "
             "before compacting"
         )
 

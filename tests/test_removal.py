@@ -331,6 +331,14 @@ def test_a_chunk_behind_a_link_is_not_compacted(folder, tmp_path):
     assert check_directory(folder, deep=True).problems == []
 
 
+def test_a_chunk_behind_a_link_to_itself_is_not_compacted(folder):
+    delete_items(folder, ["item2"])
+    (folder / "data_1.gulp").unlink()
+    (folder / "data_1.gulp").symlink_to("data_1.gulp")
+    with pytest.raises(FormatError, match="is a link, and the deleted frames would"):
+        compact_directory(folder)
+
+
 @pytest.mark.parametrize("name", ["data_1.gulp", "meta_1.gmeta"])
 def test_compacting_a_chunk_that_is_gone_says_so(folder, name):
     delete_items(folder, ["item2"])
