@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from gulpio2.types import Progress, StrPath
 
 __all__ = ["check_directory"]
+
+_State: TypeAlias = tuple[int, ...] | None
 
 # How often a chunk is looked at that others change meanwhile.
 _ATTEMPTS = 3
@@ -110,6 +112,8 @@ class _DirectoryCheck:
         self.store = store
         self.findings = findings
         self.removals = Removals()
+        # Of the file that they were read from, before that.
+        self.removals_state: _State = None
 
     def run(self) -> None:
         """Check everything."""
@@ -117,7 +121,7 @@ class _DirectoryCheck:
         listing, problems = check_names(names)
         self.findings.add(problems)
         try:
-            self.removals = read_removals(self.store)
+            self._read_removals()
         except (MetaFileError, OSError) as cause:
             problem = Problem("bad-removals", str(cause), REMOVALS_NAME)
             self.findings.add([problem])
@@ -132,10 +136,14 @@ class _DirectoryCheck:
                 number, has_data=number in listing.chunks
             )
         self.findings.add(check_ids(ids_by_chunk))
-        numbers = {*listing.chunks, *listing.data_only, *listing.meta_only}
         labels, failures = self._read(LABELS_NAME), self._read(FAILURES_NAME)
         files = {LABELS_NAME: labels, FAILURES_NAME: failures}
-        if (data := self._read(MANIFEST_NAME)) is not None:
+        data = self._read(MANIFEST_NAME)
+        # The manifest may tell of chunks that have come since the names were listed.
+        names += self.store.names()
+        listing, _ = check_names(list(set(names)))
+        numbers = {*listing.chunks, *listing.data_only, *listing.meta_only}
+        if data is not None:
             there = {name: read for name, read in files.items() if read is not None}
             unfinished = JOURNAL_NAME in names
             self.findings.add(
@@ -156,7 +164,7 @@ class _DirectoryCheck:
         whole = self.findings
         try:
             for _ in range(_ATTEMPTS):
-                before = self._state_of(number)
+                before = [*self._state_of(number), self.removals_state]
                 self.findings = Findings(
                     CheckReport(whole.report.path, whole.report.deep), whole.progress
                 )
@@ -164,10 +172,11 @@ class _DirectoryCheck:
                 if has_data:
                     self.findings.report.chunks += 1
                     self._check_data(number, found)
-                if self.findings.report.ok or self._state_of(number) == before:
+                after = [*self._state_of(number), self._state(REMOVALS_NAME)]
+                if self.findings.report.ok or after == before:
                     break
                 with contextlib.suppress(MetaFileError, OSError):  # said above
-                    self.removals = read_removals(self.store)
+                    self._read_removals()
             else:
                 text = (
                     f"was changed while it was checked, {_ATTEMPTS} times: what is "
@@ -181,16 +190,22 @@ class _DirectoryCheck:
         whole.progress(items=len(found.ids))
         return found.ids
 
-    def _state_of(self, number: int) -> list[tuple[int, ...] | None]:
-        """Give what changes with a chunk, or with what is deleted of it."""
-        state: list[tuple[int, ...] | None] = []
-        for name in (meta_name(number), data_name(number), REMOVALS_NAME):
-            try:
-                found = Path(self.store.path(name)).stat()
-                state.append((found.st_ino, found.st_size, found.st_mtime_ns))
-            except OSError:
-                state.append(None)
-        return state
+    def _read_removals(self) -> None:
+        """Read what was deleted."""
+        self.removals_state = self._state(REMOVALS_NAME)
+        self.removals = read_removals(self.store)
+
+    def _state_of(self, number: int) -> list[_State]:
+        """Give what changes with a chunk."""
+        return [self._state(meta_name(number)), self._state(data_name(number))]
+
+    def _state(self, name: str) -> _State:
+        """Give what changes with a file; None where there is none."""
+        try:
+            found = Path(self.store.path(name)).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _check_index(self) -> None:
         """Compare the index, which can be made anew at any time, with the maps."""
