@@ -276,8 +276,6 @@ class LocalStore:
             state = (self.folder / name).stat()
             if not stat.S_ISREG(state.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")  # told as others are
-        except FileNotFoundError:
-            raise
         except OSError as cause:
             raise refused(cause, "read", self.folder / name) from cause
         return state.st_size
@@ -287,8 +285,6 @@ class LocalStore:
         try:
             with open(open_regular(self.path(name)), "rb") as file:  # noqa: PTH123  # a descriptor
                 return file.read()
-        except FileNotFoundError:
-            raise
         except OSError as cause:
             raise refused(cause, "read", self.folder / name) from cause
 

@@ -25,6 +25,15 @@ def test_an_unknown_id_is_exit_status_1_and_nothing_is_deleted(gulp2, gulped):
     assert "item1" in GulpDirectory(gulped)
 
 
+def test_a_link_that_leads_nowhere_is_told_in_a_line(gulp2, gulped):
+    gulp2("delete", gulped, "item1")
+    (gulped / "meta_0.gmeta").unlink()
+    (gulped / "meta_0.gmeta").symlink_to("nowhere")
+    for words in (["compact", gulped], ["delete", gulped, "item0"]):
+        said = gulp2(*words, status=1).stderr
+        assert said.startswith(f"gulp2: error: cannot read {gulped}/meta_0.gmeta: No ")
+
+
 @pytest.mark.parametrize("words", [["compact"], ["delete", "item1"]])
 def test_a_folder_that_is_no_gulp_directory_is_refused(gulp2, tmp_path, words):
     (tmp_path / "videos").mkdir()

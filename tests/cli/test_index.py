@@ -159,6 +159,15 @@ def test_what_is_no_file_in_the_place_of_a_map_is_told_in_a_line(start, gulped, 
     assert said == "gulp2: error: cannot read gulped/meta_1.gmeta: not a regular file\n"
 
 
+def test_an_index_that_is_a_link_to_itself_is_told_of_and_replaced(gulp2, gulped):
+    (gulped / "index.arrow").symlink_to("index.arrow")
+    said = gulp2("index", gulped, "--check", status=1).stdout
+    assert said.startswith("it cannot be used: ")
+    assert "not usable: " in gulp2("info", gulped).stdout
+    gulp2("index", gulped)
+    gulp2("index", gulped, "--check")
+
+
 @pytest.mark.usefixtures("permissions")
 def test_a_map_that_may_not_be_read_is_told_in_a_line(gulp2, gulped):
     (gulped / "meta_1.gmeta").chmod(0)

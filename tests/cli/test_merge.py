@@ -84,3 +84,12 @@ def test_shares_that_do_not_fit_are_refused(tmp_path, images):
     parts = sorted((tmp_path / "out").glob("shard_*"))
     output = run("merge", *parts, tmp_path / "merged", status=1)
     assert "shard_2_of_2 hold shares of one source that do not fit together" in output
+
+
+def test_a_manifest_that_is_a_link_to_nowhere_is_told_in_a_line(
+    gulp2, gulped, tmp_path
+):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/gulp.json").symlink_to("nowhere")
+    said = gulp2("merge", gulped, tmp_path / "out", status=1).stderr
+    assert said.startswith(f"gulp2: error: cannot read {tmp_path}/out/gulp.json: No ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,9 @@ def index_state(path: StrPath) -> IndexState:
     except FileNotFoundError:
         return IndexState(target, 0, None, ())
     except (OSError, ValueError) as cause:
-        num_bytes = os.stat(target).st_size  # noqa: PTH116  # as above
+        num_bytes = 0
+        with suppress(OSError):  # a link to itself
+            num_bytes = os.stat(target).st_size  # noqa: PTH116  # as above
         return IndexState(target, num_bytes, str(cause), ())
     now = {number: rest for number, *rest in states[:, :3].tolist()}
     then = {number: rest for number, *rest in content.chunks[:, :3].tolist()}
