@@ -67,12 +67,37 @@ def test_a_whole_directory_has_no_problem_and_is_counted(folder, deep):
     assert str(report).startswith("no problem in 12 frames of 4 items in 2 chunks (0.0")
 
 
+def test_a_frame_that_was_damaged_before_it_was_stored_is_found_by_decoding(tmp_path):
+    frames = make_frames(1, height=32, width=40)
+    whole = encode_frame(frames[0], EncoderSettings())
+    damaged = bytearray(whole)
+    damaged[-60:-20] = b"\xff\xd9" * 20
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("good", {}, [whole] * 30)
+        chunk.append("bad", {}, [whole, bytes(damaged), whole])
+    assert check_directory(tmp_path, deep=True).ok
+    report = check_directory(tmp_path, decode=True)
+    (problem,) = report.problems
+    assert (problem.code, problem.item, problem.frame) == ("stored-damaged", "bad", 1)
+    assert "mend its source. `gulp2 delete` the item and ingest it" in problem.message
+    assert report.deep
+    assert report.decoded
+    # One whose bytes have changed since is told as that alone.
+    edit(tmp_path / "data_0.gulp", lambda data: data.__setitem__(-300, data[-300] ^ 1))
+    found = check_directory(tmp_path, decode=True).problems
+    assert [(problem.code, problem.frame) for problem in found] == [
+        ("stored-damaged", 1),
+        ("crc-mismatch", 2),
+    ]
+
+
 def test_a_report_as_json_says_everything(folder):
     edit(folder / "data_0.gulp", lambda data: data.append(0))
     report = check_directory(folder, deep=True)
     value = json.loads(json.dumps(report.to_json()))
     assert list(value) == [
-        "path", "ok", "deep", "chunks", "items", "frames", "bytes",
+        "path", "ok", "deep", "decoded", "chunks", "items", "frames", "bytes",
         "frames_without_checksum", "problems", "notes",
     ]  # fmt: skip
     assert (value["path"], value["ok"], value["deep"]) == (str(folder), False, True)

@@ -23,7 +23,7 @@ __all__ = ["check"]
 _SHORTEST_RUN = 3
 
 # Codes of what asks for no command.
-_NOTHING_TO_DO = {"no-chunks", "partial-file"}
+_NOTHING_TO_DO = {"no-chunks", "partial-file", "stored-damaged"}
 # What a killed ingest leaves, and its resumption sets right.
 _OF_INTERRUPTED_INGEST = {"changed-file", "data-without-map", "unfinished-ingest"}
 
@@ -33,6 +33,7 @@ _OF_INTERRUPTED_INGEST = {"changed-file", "data-without-map", "unfinished-ingest
     examples=[
         "gulp2 check gulped",
         "gulp2 check gulped --deep --json",
+        "gulp2 check gulped --decode",
     ],
 )
 @directory_argument
@@ -41,6 +42,12 @@ _OF_INTERRUPTED_INGEST = {"changed-file", "data-without-map", "unfinished-ingest
     is_flag=True,
     help="Read every byte: compare the checksum of each frame, or decode the frame "
     "where it has none.",
+)
+@click.option(
+    "--decode",
+    is_flag=True,
+    help="Deep, and decode every frame: tells of images that were damaged before they "
+    "were stored.",
 )
 @click.option(
     "--limit",
@@ -53,7 +60,12 @@ _OF_INTERRUPTED_INGEST = {"changed-file", "data-without-map", "unfinished-ingest
 @verbosity_options
 @click.pass_context
 def check(
-    ctx: click.Context, directory: Path, deep: bool, limit: int, as_json: bool
+    ctx: click.Context,
+    directory: Path,
+    deep: bool,
+    decode: bool,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """Look for damage in a gulp directory: one line for each finding.
 
@@ -71,7 +83,7 @@ def check(
     chunks = list_chunks(store.names()).chunks
     total = total_size(store, map(data_name, chunks))
     with ProgressBar(total, counted="num_bytes") as bar:
-        report = check_directory(directory, deep=deep, progress=bar)
+        report = check_directory(directory, deep=deep, decode=decode, progress=bar)
     if as_json:
         write_json(report.to_json())
     else:
@@ -87,7 +99,9 @@ def check(
             click.echo(f"and {more:,} more{text or ', which are counted only'}")
         if not is_quiet():
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
-            click.echo(f"{escape(directory)}: {report}{'' if deep else ' (--deep)'}")
+            click.echo(
+                f"{escape(directory)}: {report}{'' if report.deep else ' (--deep)'}"
+            )
             write_lines(_advice(report.problems, directory))
     if not report.ok:
         ctx.exit(1)

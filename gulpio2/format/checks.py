@@ -385,5 +385,9 @@ def check_checksum(record: Record, crc32: int, file: str) -> list[Problem]:
 
 
 def undecodable(record: Record, cause: str, file: str) -> Problem:
-    """Make the problem of a frame that has no checksum and cannot be decoded."""
-    return _at(record, "not-decodable", f"cannot be decoded: {cause}", file)
+    """Make the problem of a frame that cannot be decoded, and whose checksum holds."""
+    text = f"cannot be decoded: {cause}"
+    if record.crc32 is None:
+        return _at(record, "not-decodable", text, file)
+    text += f"; it was damaged before it was stored: mend its source{AGAIN}"
+    return _at(record, "stored-damaged", text, file)

@@ -22,6 +22,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import plan_reads
 from gulpio2.format.removals import merge_spans
 from gulpio2.sanity.report import Findings, unreadable
+from gulpio2.threads import default_threads, work_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,18 +159,45 @@ class DataFileCheck:
         block = memoryview(self._read(offset, length))
         if not block:
             return
-        for probe in probes:
-            start = probe.offset - offset
-            part = block[start : start + probe.length]
-            record = probe.record
-            if probe.part != "tail":
-                self._add(record, check_head(record, part[:HEAD_BYTES], self.name))
-            if probe.part != "head":
-                tail = part[-record.pad - 2 :]
-                self._add(record, check_tail(record, tail, self.name))
-            if probe.part == "whole":
-                jpeg = part[: record.length - record.pad]
-                self._add(record, _check_content(record, jpeg, self.name))
+        found: list[list[Problem]] = [[] for _ in probes]
+        shares = enumerate(probes)
+
+        def work() -> None:
+            for place, probe in shares:
+                start = probe.offset - offset
+                found[place] = self._check_part(
+                    probe, block[start : start + probe.length]
+                )
+
+        decodes = self.findings.report.decoded or any(
+            probe.part == "whole" and probe.record.crc32 is None for probe in probes
+        )
+        work_together(work, default_threads() - 1 if decodes else 0)
+        for probe, problems in zip(probes, found, strict=True):
+            self._add(probe.record, problems)
+
+    def _check_part(self, probe: _Probe, part: memoryview) -> list[Problem]:
+        record, problems = probe.record, []
+        if probe.part != "tail":
+            problems += check_head(record, part[:HEAD_BYTES], self.name)
+        if probe.part != "head":
+            problems += check_tail(record, part[-record.pad - 2 :], self.name)
+        if probe.part == "whole":
+            jpeg = part[: record.length - record.pad]
+            problems += self._check_content(record, jpeg)
+        return problems
+
+    def _check_content(self, record: Record, jpeg: memoryview) -> list[Problem]:
+        """Check a frame by its checksum, and by decoding it where it has none."""
+        if record.crc32 is not None:
+            problems = check_checksum(record, crc32_of(jpeg), self.name)
+            if problems or not self.findings.report.decoded:
+                return problems
+        try:
+            decode_frame(jpeg)
+        except CorruptFrameError as cause:
+            return [undecodable(record, str(cause), self.name)]
+        return []
 
     def _check_erased(self, spans: list[tuple[int, int]]) -> None:
         """Check that erased spans hold zeros, up to the first that does not."""
@@ -225,14 +253,3 @@ def _ends(record: Record) -> Iterator[_Probe]:
     num_bytes = record.length - record.pad
     yield _Probe(record.loc, min(HEAD_BYTES, num_bytes), record, "head")
     yield _Probe(record.loc + num_bytes - 2, record.pad + 2, record, "tail")
-
-
-def _check_content(record: Record, jpeg: memoryview, name: str) -> list[Problem]:
-    """Check a frame by its checksum, or by decoding it where it has none."""
-    if record.crc32 is not None:
-        return check_checksum(record, crc32_of(jpeg), name)
-    try:
-        decode_frame(jpeg)
-    except CorruptFrameError as cause:
-        return [undecodable(record, str(cause), name)]
-    return []

@@ -53,7 +53,11 @@ _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
 
 
 def check_directory(
-    path: StrPath, *, deep: bool = False, progress: Progress | None = None
+    path: StrPath,
+    *,
+    deep: bool = False,
+    decode: bool = False,
+    progress: Progress | None = None,
 ) -> CheckReport:
     """Check a directory, also one that `GulpDirectory` refuses to open.
 
@@ -65,6 +69,9 @@ def check_directory(
         Also check the content of every frame: its checksum, or, where it has none
         because GulpIO2 wrote it, that it can be decoded. Otherwise only the beginning
         and the end of every record are looked at.
+    decode : bool, optional
+        Also decode every frame, which tells of those that were damaged before they were
+        stored. This is a deep check, too.
     progress : callable, optional
         Told of items, frames, bytes of data files and problems (as ``failures``) as
         they come.
@@ -98,7 +105,7 @@ def check_directory(
             f"there is no directory {path} to check: give the folder that holds the "
             "data_N.gulp files",
         )
-    report = CheckReport(str(path), deep)
+    report = CheckReport(str(path), deep or decode, decode)
     findings = Findings(report, progress or no_progress)
     _DirectoryCheck(LocalStore(path), findings).run()
     findings.finish()
@@ -161,13 +168,12 @@ class _DirectoryCheck:
 
     def _check_chunk(self, number: int, *, has_data: bool) -> list[str]:
         """Check a chunk, and again where somebody has changed it meanwhile."""
-        whole = self.findings
+        whole, all_of = self.findings, self.findings.report
         try:
             for _ in range(_ATTEMPTS):
                 before = [*self._state_of(number), self.removals_state]
-                self.findings = Findings(
-                    CheckReport(whole.report.path, whole.report.deep), whole.progress
-                )
+                part = CheckReport(all_of.path, all_of.deep, all_of.decoded)
+                self.findings = Findings(part, whole.progress)
                 found = self._check_map(meta_name(number))
                 if has_data:
                     self.findings.report.chunks += 1

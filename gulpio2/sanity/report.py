@@ -30,6 +30,8 @@ class CheckReport:
     """The directory."""
     deep: bool
     """Whether the content of every frame was checked as well."""
+    decoded: bool = False
+    """Whether every frame was decoded as well."""
     chunks: int = 0
     """Chunks that have both files."""
     items: int = 0
@@ -58,6 +60,7 @@ class CheckReport:
             "path": self.path,
             "ok": self.ok,
             "deep": self.deep,
+            "decoded": self.decoded,
             "chunks": self.chunks,
             "items": self.items,
             "frames": self.frames,

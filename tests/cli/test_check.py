@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
 
+from gulpio2 import GulpChunk
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.format.checked_json import dump_checked
 from gulpio2.format.manifest import Manifest, dump_manifest
 from gulpio2.storage.index.keeping import build_index
@@ -19,6 +22,23 @@ def test_a_whole_directory_is_exit_status_0(gulp2, gulped):
         assert "no problem in 24 frames of 4 items in 2 chunks" in result.stdout
         assert ("was not compared (--deep)" in result.stdout) is not is_deep
         assert result.stderr == ""
+
+
+def test_decoding_is_a_deep_check_and_advises_no_repair(gulp2, gulped):
+    assert "no problem" in gulp2("check", "--decode", gulped).stdout
+    chunk = GulpChunk(gulped / "data_1.gulp", gulped / "meta_1.gmeta")
+    jpeg = encode_frame(np.zeros((16, 16, 3), np.uint8), EncoderSettings())
+    end = jpeg.index(b"\xff\xda") + 14
+    with chunk.open("ab"):
+        chunk.append("cut", {}, [jpeg[:end] + b"\xff\xd9"])
+    assert "no problem" in gulp2("check", "--deep", gulped).stdout
+    result = gulp2("check", "--decode", gulped, status=1)
+    (line, summary) = result.stdout.splitlines()
+    assert "data_1.gulp, item 'cut', frame 0" in line
+    assert "[stored-damaged]" in line
+    assert "1 problem in 25 frames" in summary
+    report = json.loads(gulp2("check", "--decode", "--json", gulped, status=1).stdout)
+    assert (report["deep"], report["decoded"], report["ok"]) == (True, True, False)
 
 
 def test_each_finding_is_a_line_with_file_item_and_frame(gulp2, gulped):
