@@ -141,8 +141,8 @@ MUTATIONS = [
     Mutation(
         "go on after an interrupt that was swallowed",
         "cli/interrupts.py",
-        "        if came and ",
-        "        if not came and ",
+        "        if came is not None and ",
+        "        if came is None and ",
         "tests/faults/test_interrupts.py -k swallows",
     ),
     Mutation(
