@@ -169,9 +169,8 @@ MUTATIONS = [
     Mutation(
         "wait for workers that never hear of the end",
         "ingest/workers.py",
-        "        late.start()\n",
-        "        late = threading.Timer(20, _terminate, [workers])\n"
-        "        late.start()\n",
+        "            late = threading.Timer(_END_SECONDS, _kill, [workers])\n",
+        "            late = threading.Timer(20, _terminate, [workers])\n",
         "tests/faults/test_kill_moments.py -k waits_for_work",
     ),
     Mutation(

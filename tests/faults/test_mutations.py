@@ -12,5 +12,7 @@ PACKAGE = Path(gulpio2.__file__).parent
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.name for m in MUTATIONS])
 def test_what_is_broken_is_there_once(mutation):
-    assert (PACKAGE / mutation.file).read_text("utf-8").count(mutation.old) == 1
+    text = (PACKAGE / mutation.file).read_text("utf-8")
+    assert text.count(mutation.old) == 1
     assert mutation.old != mutation.new
+    compile(text.replace(mutation.old, mutation.new), mutation.file, "exec")
