@@ -112,11 +112,11 @@ def find_unquoted(
             field = table.schema.field(quoted.get(column.id, column.id))
             if is_json_text(field) and not can_be:
                 written = as_written(column, quoted)
+                wanted = json.dumps(_shortened(text), ensure_ascii=False)
                 return (
                     f"in {as_written(node, quoted)}, {written} is a column of JSON "
                     "text, as its values are of several types, or objects: texts in it "
-                    f"have quotes of their own, as in {written} == "
-                    f"{json.dumps(text, ensure_ascii=False)!r}"
+                    f"have quotes of their own, as in {written} == {wanted!r}"
                 )
     return None
 
@@ -162,6 +162,10 @@ def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:
     text = ast.unparse(node)
     for name, original in quoted.items():
         text = text.replace(name, f"`{original}`")
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

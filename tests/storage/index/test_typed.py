@@ -123,10 +123,17 @@ def test_a_text_that_no_json_is_cannot_be_looked_for_in_a_column_of_json(
         ("""k.startswith('"wa') or k.startswith('fal')""", ["i0", "i4"]),
         ("k.endswith('}') or k.endswith('lse')", ["i3", "i4"]),
         ("k.startswith('') and k.endswith('')", ["i0", "i1", "i3", "i4"]),
-        ("k == '" + "[" * 5000 + "'", []),
+        (f"k == '{'[' * 5000 + ']' * 5000}'", []),
         ("id == 'walk'", []),
     ):
         assert directory.query(condition).ids == ids
+
+
+def test_the_message_about_json_text_is_short(tmp_path):
+    write_indexed(tmp_path, ["walk", 7])
+    with pytest.raises(ValueError, match="column of JSON text") as told:
+        GulpDirectory(tmp_path).query(f"k == '{'x' * 5000}'")
+    assert len(str(told.value)) < 500
 
 
 def test_any_text_can_be_looked_for_among_texts(tmp_path):
