@@ -267,14 +267,7 @@ class GulpView(ReadingVerbs):
         Parameters
         ----------
         ids : iterable of str or int
-            Which.
-
-        Raises
-        ------
-        ItemNotFoundError
-            The view has no such item.
-        TypeError
-            It is one id, and no list of them.
+            See `GulpDirectory.view`; of items that this view has.
         """
         part = GulpView(self.directory, ids)
         for id_ in part.ids:

@@ -153,24 +153,29 @@ def test_a_compression_that_nothing_decodes_is_no_black_image(tmp_path):
         read_image(path)
 
 
-def test_sixteen_bits_are_no_negative(tmp_path):
-    pixels = np.arange(0, 64000, 2000, dtype=np.uint16).reshape(4, 8)
-    grey = {258: 16, 277: 1}
-    black_is_zero = write_tiff(tmp_path / "a.tif", {**grey, 262: 1}, pixels)
-    assert np.array_equal(read_image(black_is_zero), np.rint(pixels / 257))
-    white_is_zero = write_tiff(tmp_path / "b.tif", {**grey, 262: 0}, pixels)
-    with pytest.raises(SourceReadError, match=r"b\.tif.*0 is white.*negative"):
-        read_image(white_is_zero)
-
-
-def test_sixteen_bits_of_colours_that_lie_apart_are_not_mixed_up(tmp_path):
-    pixels = np.arange(0, 48000, 500, dtype=np.uint16).reshape(4, 8, 3)
-    entries = {258: (16, 16, 16), 262: 2, 277: 3}
-    together = write_tiff(tmp_path / "a.tif", {**entries, 284: 1}, pixels)
-    assert np.array_equal(read_image(together), np.rint(pixels / 257))
-    apart = write_tiff(tmp_path / "b.tif", {**entries, 284: 2}, pixels)
-    with pytest.raises(SourceReadError, match=r"b\.tif.*plane for each colour"):
-        read_image(apart)
+@pytest.mark.parametrize(
+    ("entries", "shape", "taken", "refused", "why"),
+    [
+        ({258: 16, 277: 1}, (4, 8), {262: 1}, {262: 0}, "0 is white.*negative"),
+        (
+            {258: (16, 16, 16), 262: 2, 277: 3},
+            (4, 8, 3),
+            {284: 1},
+            {284: 2},
+            "plane for each colour",
+        ),
+    ],
+    ids=["white is zero", "planes apart"],
+)
+def test_sixteen_bits_are_read_as_what_they_are(
+    tmp_path, entries, shape, taken, refused, why
+):
+    pixels = np.arange(np.prod(shape), dtype=np.uint16).reshape(shape) * 600
+    path = write_tiff(tmp_path / "a.tif", {**entries, **taken}, pixels)
+    assert np.array_equal(read_image(path), np.rint(pixels / 257))
+    path = write_tiff(tmp_path / "b.tif", {**entries, **refused}, pixels)
+    with pytest.raises(SourceReadError, match=rf"b\.tif.*{why}"):
+        read_image(path)
 
 
 def test_any_bytes_are_taken(drawn):
