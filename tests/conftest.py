@@ -168,6 +168,12 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def kill_step(request: pytest.FixtureRequest) -> int:
+    """Give the distance of the operations at which runs are killed: 1 with --slow."""
+    return 1 if request.config.getoption("--slow") else 3
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Give the folder of real inputs; skip where it is absent."""
     _need("shared")

@@ -218,11 +218,13 @@ def test_merging_again_changes_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
-def test_a_merge_that_is_killed_anywhere_is_finished_by_merging_again(tmp_path, link):
+def test_a_merge_that_is_killed_anywhere_is_finished_by_merging_again(
+    tmp_path, link, kill_step
+):
     parts = ingest_shards(tmp_path, 2)
     merge_directories(parts, tmp_path / "whole")
     expected = content(tmp_path / "whole")
-    for number in range(1, 500):
+    for number in range(1, 500, kill_step):
         target = tmp_path / f"killed{number}"
 
         def killed(target=target, number=number):

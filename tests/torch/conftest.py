@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -52,6 +53,24 @@ class TimedFrames:
 
     def source_info(self):
         return {}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers_end_at_once():
+    """Do not wait five seconds for each worker of a loader that was left in the middle.
+
+    torch joins them so long where its iterator and its queues are collected together,
+    as after an exception: the queue is gone then that would tell them.
+    """
+    if importlib.util.find_spec("torch") is None:
+        yield
+        return
+    from torch.utils.data import _utils
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (_utils, _utils.worker):
+            patch.setattr(module, "MP_STATUS_CHECK_INTERVAL", 0.2)
+        yield
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("num_items", [8, 11])
+@pytest.mark.parametrize("num_items", [8, pytest.param(11, marks=pytest.mark.slow)])
 def test_the_program_of_the_page_runs(repository, python, tmp_path, num_items):
     page = (repository / "docs" / "training.md").read_text("utf-8")
     program = "\n".join(BLOCK.findall(page)).replace("return 8", f"return {num_items}")
