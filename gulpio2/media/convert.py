@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+import av
 import numpy as np
 
+from gulpio2.errors import IngestSettingError, SourceReadError
 from gulpio2.media.colour import Matrix, PlaneColour, PlaneConversion, matrix_of
 from gulpio2.media.orientation import UPRIGHT, Orientation, read_orientation
 from gulpio2.media.planes import Layout, PlaneReader, layout_of, plane_views
@@ -72,6 +75,30 @@ class Picture:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What is to be done with frames that are alike."""
+
+    picture: Picture
+    """What they say about themselves."""
+    orientation: Orientation
+    """How they are turned."""
+    shape: tuple[int, int]
+    """Height and width to be stored, before they are turned."""
+    conversion: PlaneConversion
+    """Of their colours."""
+    is_direct: bool
+    """Whether planes need neither taking apart nor resizing nor turning."""
+
+
+class _Tools(threading.local):
+    """What a thread keeps from frame to frame."""
+
+    def __init__(self) -> None:
+        self.reader = PlaneReader()
+        self.scaler = PlaneScaler()
+
+
 class FrameConverter:
     """Turns decoded frames into frames to store; all of one size.
 
@@ -95,27 +122,20 @@ class FrameConverter:
     def __init__(self, short_edge: int = -1, *, name: str = "") -> None:
         self._short_edge = short_edge
         self._name = name
-        self._reader = PlaneReader()
-        self._scaler = PlaneScaler()
+        self._tools = _Tools()
         self._key: tuple[Any, ...] | None = None
-        self._conversion = _conversion_of(PlaneColour())
-        self._picture: Picture | None = None
-        self._orientation: Orientation | None = None
-        self._shape: tuple[int, int] | None = None
-        # Planes need neither taking apart nor resizing nor turning.
-        self._direct = False
-        self._deep = False
+        self._way: _Way | None = None
         self._told_of_sizes = False
 
     @property
     def picture(self) -> Picture | None:
         """What the latest frame said about itself."""
-        return self._picture
+        return None if self._way is None else self._way.picture
 
     @property
     def orientation(self) -> Orientation | None:
         """How the picture is turned; set by the first frame."""
-        return self._orientation
+        return None if self._way is None else self._way.orientation
 
     def convert(self, frame: Any) -> YuvFrame | npt.NDArray[np.uint8]:
         """Convert one frame.
@@ -134,39 +154,25 @@ class FrameConverter:
 
         Raises
         ------
-        ValueError
+        SourceReadError
             A pixel format that cannot be read.
+        IngestSettingError
+            A size that no picture can have.
         """
-        if self._is_direct(frame):
-            return _convert_planes(frame, self._conversion, deep=self._deep)
-        picture, orientation, shape = self._picture, self._orientation, self._shape
-        if picture is None or orientation is None or shape is None:
-            raise TypeError("a frame was not taken note of")
-        stored_shape = orientation.shown(*shape)
-        if picture.layout.kind == "rgb":
-            pixels = self._reader.rgb(frame, picture.layout)
-            resized = resize_pixels(pixels, stored_shape)
-            return orientation.apply(resized)
-        return orientation.apply_to_planes(self._planes(frame, picture, stored_shape))
+        return self._converted(frame, self._way_of(frame))
 
-    def convert_later(
-        self, frame: Any
-    ) -> DeferredImage | YuvFrame | npt.NDArray[np.uint8]:
-        """Convert one frame, or say how: what needs nothing of the converter is left.
+    def convert_later(self, frame: Any) -> DeferredImage:
+        """Look at one frame, and leave its conversion to whichever thread wants it.
 
         Raises
         ------
-        ValueError
-            As `convert`.
+        SourceReadError, IngestSettingError
+            As `convert`; some of it only when the image is made.
         """
-        if self._is_direct(frame):
-            return DeferredImage(
-                partial(_convert_planes, frame, self._conversion, deep=self._deep)
-            )
-        return self.convert(frame)
+        return DeferredImage(partial(self._converted, frame, self._way_of(frame)))
 
-    def _is_direct(self, frame: Any) -> bool:
-        """Look at a frame, and tell whether its planes need their colours only."""
+    def _way_of(self, frame: Any) -> _Way:
+        """Look at a frame, and say what is to be done with it."""
         key = (
             frame.height,
             frame.width,
@@ -174,15 +180,20 @@ class FrameConverter:
             frame.colorspace,
             frame.color_range,
         )
-        if key != self._key:
-            self._take_note(frame)
+        if self._way is None or key != self._key:
+            try:
+                self._way = self._choose_way(frame, self._way)
+            except IngestSettingError:  # the size that is asked for, not the video
+                raise
+            except ValueError as cause:
+                raise self._refused(cause) from cause
             self._key = key
-        return self._direct
+        return self._way
 
-    def _take_note(self, frame: Any) -> None:
+    def _choose_way(self, frame: Any, last: _Way | None) -> _Way:
         """Choose what to do with frames like this one; the first sets the size."""
         picture = Picture.of(frame)
-        before = self._picture
+        before = None if last is None else last.picture
         if (
             before
             and (before.height, before.width) != (frame.height, frame.width)
@@ -198,44 +209,68 @@ class FrameConverter:
                 frame.width,
                 frame.height,
             )
-        if self._orientation is None:
-            self._orientation = read_orientation(frame, self._name)
-            shown = self._orientation.shown(picture.height, picture.width)
-            self._shape = resized_shape(*shown, self._short_edge)
+        if last is None:
+            orientation = read_orientation(frame, self._name)
+            shown = orientation.shown(picture.height, picture.width)
+            shape = orientation.shown(*resized_shape(*shown, self._short_edge))
+        else:
+            orientation, shape = last.orientation, last.shape
         layout = picture.layout
-        self._picture = picture
-        self._deep = layout.depth > 8
-        self._conversion = _conversion_of(
-            PlaneColour(picture.matrix, picture.full_range, layout.depth)
-        )
-        self._direct = (
-            layout.kind == "yuv"
+        return _Way(
+            picture,
+            orientation,
+            shape,
+            _conversion_of(
+                PlaneColour(picture.matrix, picture.full_range, layout.depth)
+            ),
+            is_direct=layout.kind == "yuv"
             and layout.read_as == picture.pix_fmt
-            and self._orientation == UPRIGHT
-            and self._shape == (picture.height, picture.width)
+            and orientation == UPRIGHT
+            and shape == (picture.height, picture.width),
         )
 
-    def _planes(self, frame: Any, picture: Picture, shape: tuple[int, int]) -> YuvFrame:
+    def _converted(self, frame: Any, way: _Way) -> YuvFrame | npt.NDArray[np.uint8]:
+        """Convert a frame, in any thread."""
+        layout = way.picture.layout
+        try:
+            if way.is_direct:
+                return way.conversion(*plane_views(frame, deep=layout.depth > 8))
+            if layout.kind == "rgb":
+                pixels = self._tools.reader.rgb(frame, layout)
+                return way.orientation.apply(resize_pixels(pixels, way.shape))
+            return way.orientation.apply_to_planes(self._planes(frame, way))
+        except (av.FFmpegError, ValueError) as cause:
+            raise self._refused(cause) from cause
+
+    def _refused(self, cause: Exception) -> SourceReadError:
+        return SourceReadError(
+            f"Video {self._name!r} has frames that cannot be converted: {cause}. "
+            "Re-encode it, as with -pix_fmt yuv420p."
+        )
+
+    def _planes(self, frame: Any, way: _Way) -> YuvFrame:
         """Resize and convert the planes of a frame, still as it is stored."""
+        picture, shape = way.picture, way.shape
         layout, full = picture.layout, picture.full_range
+        reader, scaler = self._tools.reader, self._tools.scaler
         have = (picture.height, picture.width)
         grows = shape[0] > have[0] or shape[1] > have[1]
         first = have if grows else shape
-        shrink = self._scaler.shrink
+        shrink = scaler.shrink
         if layout.kind == "grey":
-            grey = self._reader.grey(frame, layout, full_range=full)
+            grey = reader.grey(frame, layout, full_range=full)
             grey = shrink(grey, first, layout.depth)
             chroma = _no_colour(layout.chroma_shape(*first))
-            converted = YuvFrame(self._conversion.luma(grey), chroma, chroma)
+            converted = YuvFrame(way.conversion.luma(grey), chroma, chroma)
         else:
-            y, u, v = self._reader.yuv(frame, layout, full_range=full)
+            y, u, v = reader.yuv(frame, layout, full_range=full)
             if first != have:
                 y = shrink(y, first, layout.depth)
                 small = layout.chroma_shape(*first)
-                shrink_chroma = self._scaler.shrink_chroma
+                shrink_chroma = scaler.shrink_chroma
                 u = shrink_chroma(u, have, first, small, layout.depth)
                 v = shrink_chroma(v, have, first, small, layout.depth)
-            converted = self._conversion(y, u, v)
+            converted = way.conversion(y, u, v)
         if not grows:
             return converted
         large = layout.chroma_shape(*shape)
@@ -244,11 +279,6 @@ class FrameConverter:
             resize_chroma(converted.u, have, shape, large),
             resize_chroma(converted.v, have, shape, large),
         )
-
-
-def _convert_planes(frame: Any, conversion: PlaneConversion, *, deep: bool) -> YuvFrame:
-    y, u, v = plane_views(frame, deep=deep)
-    return conversion(y, u, v)
 
 
 @lru_cache(maxsize=32)

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import IngestSettingError, SourceReadError
+from gulpio2.errors import SourceReadError
 from gulpio2.format.rates import parse_frame_rate
 from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.indexing import FramesByIndex
@@ -222,7 +222,8 @@ class VideoFrames(FramesByIndex):
         Yields
         ------
         StoredFrame
-            With a `DeferredImage` where planes need no more than their colours.
+            With a `DeferredImage`; with the image itself where the decoder does not
+            notice damage, and so must not go on before it is looked at.
 
         Raises
         ------
@@ -296,18 +297,8 @@ class VideoFrames(FramesByIndex):
         later: bool = False,
     ) -> DeferredImage | YuvFrame | npt.NDArray[np.uint8]:
         """Convert a decoded frame, and note what the first one says."""
-        import av
-
-        try:
-            convert = converter.convert_later if later else converter.convert
-            image = convert(frame)
-        except IngestSettingError:  # the size that is asked for, not the video
-            raise
-        except (av.FFmpegError, ValueError) as cause:
-            raise SourceReadError(
-                f"Video {str(self.path)!r} has frames that cannot be converted: "
-                f"{cause}. Re-encode it, as with -pix_fmt yuv420p."
-            ) from cause
+        convert = converter.convert_later if later else converter.convert
+        image = convert(frame)
         if self._info is None:
             self._info = _describe(converter, video)
         return image

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import av
 import numpy as np
 import pytest
 
+from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
 from gulpio2.types import DeferredImage, FrameSource, YuvFrame
 
@@ -316,17 +318,35 @@ def test_deferred_frames_are_the_stored_ones(shared_videos, options):
     path = shared_videos / "h264_6fps.mp4"
     stored = list(VideoFrames(path, **options).stored())
     deferred = list(VideoFrames(path, **options).deferred())
-    kinds = {type(frame.image) for frame in deferred}
-    assert (DeferredImage in kinds) == ("frame_size" not in options)
+    assert {type(frame.image) for frame in deferred} == {DeferredImage}
     assert len(deferred) == len(stored) > 0
     for now, later in zip(stored, deferred, strict=True):
-        image = later.image
-        image = image.make() if isinstance(image, DeferredImage) else image
+        image = later.image.make()
         assert now.pts == later.pts
         for plane in "yuv":
             np.testing.assert_array_equal(
                 getattr(now.image, plane), getattr(image, plane)
             )
+
+
+def test_what_only_a_conversion_shows_names_the_video_in_any_thread(clip, monkeypatch):
+    from gulpio2.media.scaling import PlaneScaler
+
+    def refuse(*_: object):
+        raise ValueError("no such size")
+
+    monkeypatch.setattr(PlaneScaler, "shrink", refuse)
+    frames = VideoFrames(clip, frame_size=20)
+    told = r"Video '.*clip.mp4' has frames that cannot be converted: no such size\. Re"
+    with pytest.raises(SourceReadError, match=told):
+        next(frames.stored())
+    later = next(frames.deferred()).image
+    assert isinstance(later, DeferredImage)
+    with (
+        ThreadPoolExecutor(1) as thread,
+        pytest.raises(SourceReadError, match=told),
+    ):
+        thread.submit(later.make).result()
 
 
 def test_a_video_of_several_sizes_is_named_once(
