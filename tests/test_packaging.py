@@ -6,6 +6,10 @@ import importlib
 import importlib.metadata
 import importlib.resources
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +57,23 @@ def test_the_core_needs_no_extra(distribution):
         "tqdm",
         "zlib-ng",
     }
+
+
+def test_the_source_archive_has_every_file_that_is_tracked(tmp_path):
+    # Its own tests need them: those of bench/ could not even be imported.
+    root = Path(__file__).resolve().parents[1]
+    pytest.importorskip("setuptools")
+    if shutil.which("git") is None or not (root / ".git").exists():
+        pytest.skip("only a checkout tells which files are tracked")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True
+    ).stdout
+    tracked = {name for name in listed.split("\0") if name and name[0] != "."}
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", tmp_path],
+        cwd=root,
+        check=True,
+        capture_output=True,
+    )
+    archived = (tmp_path / "gulpio2.egg-info" / "SOURCES.txt").read_text("utf-8")
+    assert tracked - set(archived.splitlines()) == set()
