@@ -78,7 +78,8 @@ setup(
     extras_require={
         "torch": ["torch>=2.2"],
         "distributed": ["distributed>=2023.5"],
-        "mmengine": ["mmengine>=0.10"],
+        # MMEngine cannot be imported without torch, and does not depend on it.
+        "mmengine": ["mmengine>=0.10", "torch>=2.2"],
         "test": TEST_REQUIREMENTS,
         "dev": [
             *TEST_REQUIREMENTS,

@@ -1,6 +1,6 @@
 """The datasets of gulp directories as registered MMEngine datasets.
 
-Importing this registers them, where MMEngine is installed; in a config::
+Importing this registers them, where MMEngine and torch are installed; in a config::
 
     custom_imports = dict(imports=["gulpio2.torch.mmengine"])
     train_dataloader = dict(
@@ -28,14 +28,19 @@ from gulpio2.torch import clips, gulp
 
 __all__ = ["GulpClipDataset", "GulpDataset", "GulpImageDataset"]
 
-if importlib.util.find_spec("mmengine") is None:
+# MMEngine imports torch and does not depend on it, so either may be missing.
+_MISSING = [
+    name for name in ("mmengine", "torch") if importlib.util.find_spec(name) is None
+]
+
+if _MISSING:
 
     def __getattr__(name: str) -> Any:
         """Say what is missing when one of the datasets is asked for."""
         if name in __all__:
             raise MissingDependencyError(
-                f"{name} for MMEngine needs mmengine, which is not installed. Install "
-                "it with: pip install 'gulpio2[mmengine]'"
+                f"{name} for MMEngine needs {' and '.join(_MISSING)}, which is not "
+                "installed. Install it with: pip install 'gulpio2[mmengine]'"
             )
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -26,6 +28,36 @@ def test_without_mmengine_the_missing_package_is_named():
         module.GulpClipDataset  # noqa: B018  asking for it is what is tested
     with pytest.raises(AttributeError, match="no attribute 'Other'"):
         module.Other  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("absent", "named"),
+    [("torch", "torch"), ("mmengine torch", "mmengine and torch")],
+)
+def test_what_is_missing_for_mmengine_is_named(absent, named):
+    # MMEngine is there without torch after `pip install mmengine`.
+    program = f"""if True:
+        import importlib.machinery as machinery, importlib.util as util
+
+        find_spec = util.find_spec
+        def pretend(name):
+            there = machinery.ModuleSpec(name, None) if name == "mmengine" else None
+            return None if name in {absent.split()} else there or find_spec(name)
+        util.find_spec = pretend
+
+        import gulpio2.torch.mmengine as module
+        try:
+            module.GulpDataset
+        except module.MissingDependencyError as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == (
+        f"GulpDataset for MMEngine needs {named}, which is not installed. Install it "
+        "with: pip install 'gulpio2[mmengine]'\n"
+    )
 
 
 @pytest.fixture
