@@ -6,10 +6,12 @@ bits are scaled to 8, as `gulpio2.codecs.pixels` says.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +34,7 @@ __all__ = [
     "decode_image",
     "read_file",
     "read_image",
+    "read_open_image",
     "read_outline",
     "reduction_for",
 ]
@@ -84,6 +87,10 @@ def read_file(path: StrPath) -> bytes:
             f"Image {name!r} cannot be read: {cause.strerror or cause}. "
             "Mend that, or leave it out."
         ) from cause
+    return _with_known_revision(data)
+
+
+def _with_known_revision(data: bytes) -> bytes:
     if data[6:11] == _JFIF and data[11:12] != _REVISION[:1] and data[:4] == _WITH_JFIF:
         return data[:11] + _REVISION + data[13:]
     return data
@@ -296,3 +303,35 @@ def read_image(path: StrPath) -> npt.NDArray[np.uint8]:
     """
     data = read_file(path)
     return decode_image(data, path, read_outline(data, path))
+
+
+def read_open_image(file: IO[bytes]) -> npt.NDArray[np.uint8]:
+    """Read an image out of an open file, as of an archive, from its beginning.
+
+    Parameters
+    ----------
+    file : binary file object
+        Stays open. One that cannot seek is read from where it is.
+
+    Returns
+    -------
+    numpy.ndarray
+        As `read_image` gives it.
+
+    Raises
+    ------
+    ImageNotFoundError
+        It is no image, or a damaged one.
+    SourceReadError
+        It is cut off, or too large.
+    AdapterContractError
+        A ``ValueError``: it gives text.
+    """
+    with contextlib.suppress(AttributeError, io.UnsupportedOperation):
+        file.seek(0)
+    data: object = file.read()
+    name = str(getattr(file, "name", file))
+    if not isinstance(data, bytes):
+        raise AdapterContractError(f"{name!r} is open as text; open it with mode 'rb'")
+    data = _with_known_revision(data)
+    return decode_image(data, name, read_outline(data, name))

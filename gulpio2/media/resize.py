@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -107,9 +108,10 @@ def resize_by_short_edge(img: Any, size: int) -> npt.NDArray[np.uint8]:
 
     Parameters
     ----------
-    img : numpy.ndarray, PIL image, str or path object
-        A path is read; an array or PIL image may be whatever `to_storable` takes, and
-        an array also of other numbers, or of two or four channels (depth, flow).
+    img : numpy.ndarray, PIL image, str, path object or binary file object
+        A path or file is read; an array or PIL image may be whatever `to_storable`
+        takes, and an array also of other numbers, or of two or four channels (depth,
+        flow).
     size : int
         Pixels; below 1 for no change.
 
@@ -125,15 +127,23 @@ def resize_by_short_edge(img: Any, size: int) -> npt.NDArray[np.uint8]:
         A ``FileNotFoundError``: there is no such file, or it is no image.
     AdapterContractError
         A ``ValueError``: neither a path nor an image.
+    TypeError
+        The size is no whole number.
 
     Notes
     -----
     GulpIO2 0.0.4 resized with Pillow, so pixels differ by some levels; sizes do not.
     """
+    if size >= 1:
+        size = operator.index(size)
     if isinstance(img, (str, os.PathLike)):
         from gulpio2.media.image_files import read_image
 
         pixels = read_image(img)
+    elif hasattr(img, "read"):
+        from gulpio2.media.image_files import read_open_image
+
+        pixels = read_open_image(img)
     elif _is_no_frame(img):
         return _resize_numbers(img, resized_shape(img.shape[0], img.shape[1], size))
     else:
@@ -163,14 +173,14 @@ def _resize_numbers(
 
 
 def resize_images(
-    imgs: Iterable[StrPath], img_size: int = -1
+    imgs: Iterable[StrPath | IO[bytes]], img_size: int = -1
 ) -> Iterator[npt.NDArray[np.uint8]]:
     """Read and resize image files, one at a time as they are asked for.
 
     Parameters
     ----------
-    imgs : iterable of str or path object
-        Files; also a generator.
+    imgs : iterable of str, path object or binary file object
+        Files, such as those of an archive that are open; also a generator.
     img_size : int
         Length of the short edge in pixels; below 1 for no change.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -174,3 +176,42 @@ def test_flow_and_transparency_keep_their_channels(channels):
     image = np.arange(8 * 16 * channels, dtype=np.uint8).reshape(8, 16, channels)
     assert resize_by_short_edge(image, 4).shape == (4, 8, channels)
     assert np.array_equal(resize_by_short_edge(image, -1), image)
+
+
+def test_images_of_an_archive_are_read_where_they_are_open(tmp_path):
+    paths = [tmp_path / "a.png", tmp_path / "b.jpg"]
+    for k, path in enumerate(paths):
+        Image.fromarray(np.full((20, 30, 3), 90 * k, np.uint8)).save(path)
+    with zipfile.ZipFile(tmp_path / "frames.zip", "w") as archive:
+        for path in paths:
+            archive.write(path, path.name)
+    with zipfile.ZipFile(tmp_path / "frames.zip") as archive:
+        members = map(archive.open, archive.namelist())
+        found = list(resize_images(members, 10))
+    for one, expected in zip(found, resize_images(paths, 10), strict=True):
+        np.testing.assert_array_equal(one, expected)
+    in_memory = io.BytesIO(paths[0].read_bytes())
+    in_memory.seek(0, io.SEEK_END)  # as after writing; Pillow begins at 0 too
+    assert resize_by_short_edge(in_memory, -1).shape == (20, 30, 3)
+
+
+def test_an_open_file_that_holds_no_image_is_named(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("no image")
+    with (
+        path.open("rb") as file,
+        pytest.raises(ImageNotFoundError, match=r"notes\.txt' cannot be decoded"),
+    ):
+        resize_by_short_edge(file, 10)
+    with (
+        path.open(encoding="utf-8") as file,
+        pytest.raises(AdapterContractError, match=r"notes\.txt' is open as text"),
+    ):
+        resize_by_short_edge(file, 10)
+
+
+@pytest.mark.parametrize("size", [10.5, 10.0, np.float32(10)])
+def test_a_size_that_is_no_whole_number_is_a_type_error(size):
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        resize_by_short_edge(np.zeros((20, 30), np.uint8), size)
+    assert resize_by_short_edge(np.zeros((20, 30), np.uint8), -size).shape == (20, 30)
