@@ -44,6 +44,13 @@ class Named(FrameAdapter):
             yield {**item, "id": f"{self.name}{item['id']}"}
 
 
+class Twice(FrameAdapter):
+    """The last item has the id of the first."""
+
+    def item_ids(self):
+        return [*(super().item_ids() or ())[:-1], "item0"]
+
+
 def ingest(folder, *, num_items=13, per_chunk=2, workers=1, **options):
     adapter = FrameAdapter(num_items=num_items, bad=[5], **options.pop("adapter", {}))
     return GulpIngestor(adapter, folder, per_chunk, workers, **options).run()
@@ -305,6 +312,57 @@ def test_what_failed_in_a_part_is_listed_once_however_often_it_is_merged(tmp_pat
     merge_directories([tmp_path / "o", *parts], tmp_path / "all")
     lines = (tmp_path / "all" / "failures.jsonl").read_text().splitlines()
     assert [json.loads(line)["position"] for line in lines] == [5, 1, 2]
+
+
+def failed(folder):
+    path = folder / "failures.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line)["id"] for line in lines]
+
+
+def test_what_a_part_has_stored_since_it_was_merged_has_not_failed(tmp_path):
+    def run(number, bad):
+        adapter = FrameAdapter(num_items=8, bad=bad)
+        shard = Shard(number, 2)
+        folder = tmp_path / shard.folder_name
+        GulpIngestor(adapter, folder, 2, 1, shard=shard, on_duplicate="skip").run()
+        return folder
+
+    parts = [run(number, bad=[1, 3, 5]) for number in (1, 2)]
+    target = tmp_path / "all"
+    merge_directories(parts, target)
+    assert failed(target) == ["item1", "item3", "item5"]
+    run(1, bad=[3])
+    assert merge_directories(parts, target).items == 1
+    assert failed(target) == ["item3", "item5"]
+    run(1, bad=[])
+    run(2, bad=[])
+    assert merge_directories(parts, target).items == 2
+    assert failed(target) == []
+    assert check_directory(target, deep=True).notes == []
+
+
+def test_an_item_whose_id_another_has_stays_listed_where_that_one_is_stored(tmp_path):
+    parts = []
+    for shard in (Shard(1, 2), Shard(2, 2)):
+        parts.append(tmp_path / shard.folder_name)
+        adapter = Twice(num_items=8)
+        ingestor = GulpIngestor(
+            adapter, parts[-1], 2, 1, shard=shard, on_duplicate="report"
+        )
+        ingestor.run()
+    for part in reversed(parts):
+        merge_directories([part], tmp_path / "all")
+    assert failed(tmp_path / "all") == ["item0"]
+
+
+def test_a_damaged_list_of_failures_is_kept_by_a_merge(tmp_path):
+    ingest(tmp_path / "a", num_items=3)
+    (tmp_path / "all").mkdir()
+    lines = b'no JSON\n[1]\n{"id": ["item0"], "error": {}}\n{"id": "item0"}\n7\n'
+    (tmp_path / "all" / "failures.jsonl").write_bytes(lines)
+    merge_directories([tmp_path / "a"], tmp_path / "all")
+    assert (tmp_path / "all" / "failures.jsonl").read_bytes() == lines
 
 
 def test_an_id_in_two_parts_is_refused_and_nothing_is_written(tmp_path):

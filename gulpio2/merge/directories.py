@@ -37,6 +37,7 @@ from gulpio2.merge.parts import (
     begin_merge,
     data_path,
     end_of,
+    is_mended,
     merged_labels,
     open_part,
     present_chunks,
@@ -284,16 +285,31 @@ def _bring_data(
     out.sync_names()
 
 
+def _write_failures(parts: list[Part], out: Store) -> None:
+    """Add what failed in the parts, and leave out what they have stored since."""
+    before = (read_if_there(out, FAILURES_NAME) or b"").splitlines(keepends=True)
+    own: list[bytes] = []
+    for part in parts:
+        content = read_if_there(part.store, FAILURES_NAME) or b""
+        own += content.splitlines(keepends=True)
+    stored = {id_ for part in parts for ids in part.chunks.values() for id_ in ids}
+    told = {*own}
+    # Each once: an earlier merge may have brought those of some parts.
+    lines = dict.fromkeys(
+        line for line in before if line in told or not is_mended(line, stored)
+    )
+    lines.update(dict.fromkeys(own))
+    if list(lines) == before:
+        return
+    if lines:
+        out.write_atomically(FAILURES_NAME, b"".join(lines))
+    else:
+        out.remove(FAILURES_NAME)
+
+
 def _write_records(parts: list[Part], out: Store, target: StrPath) -> list[str]:
     """Write the list of failures and the manifest; name the shares that it lacks."""
-    before = (read_if_there(out, FAILURES_NAME) or b"").splitlines(keepends=True)
-    # Each once: an earlier merge may have brought those of some parts.
-    lines = dict.fromkeys(before)
-    for part in parts:
-        own = read_if_there(part.store, FAILURES_NAME) or b""
-        lines.update(dict.fromkeys(own.splitlines(keepends=True)))
-    if list(lines) != before:
-        out.write_atomically(FAILURES_NAME, b"".join(lines))
+    _write_failures(parts, out)
     with GulpDirectory(target) as directory:
         manifest = directory.manifest
     runs = list(manifest.runs)

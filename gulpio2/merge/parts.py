@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ __all__ = [
     "begin_merge",
     "data_path",
     "end_of",
+    "is_mended",
     "merged_labels",
     "open_part",
     "present_chunks",
@@ -49,6 +51,9 @@ __all__ = [
     "unfinished_copying",
     "warnings_of_settings",
 ]
+
+# Errors about an id that another item has as well: that one may be stored.
+_ABOUT_IDS = {"AdapterContractError", "DuplicateIdError"}
 
 
 @dataclass(slots=True)
@@ -237,6 +242,15 @@ def refuse_cut_data(part: Part, chunk: int, end: int) -> None:
             f"speaks of {end}: frames are lost. It was not brought. 'gulp2 repair' "
             "copies a directory without what is lost: merge the copy"
         )
+
+
+def is_mended(line: bytes, stored: Collection[str]) -> bool:
+    """Tell whether a line of `failures.jsonl` is of an item that is stored now."""
+    try:
+        failure = json.loads(line)
+        return failure["id"] in stored and failure["error"] not in _ABOUT_IDS
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return False  # damaged, and the check says so
 
 
 def data_path(store: Store, number: int) -> Path:
