@@ -13,7 +13,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
     "CHECKED_FILES",
@@ -30,6 +30,7 @@ __all__ = [
     "missing_shares",
     "refuse_other_version",
     "without_complete_shares",
+    "without_lost_chunks",
 ]
 
 FORMAT_NAME = "gulp2"
@@ -307,4 +308,36 @@ def without_complete_shares(runs: Iterable[Run]) -> tuple[Run, ...]:
             found.append(run)
         elif run.chunks:  # a share may have none, and a run that has none is not told
             found.append(replace(run, shares=None))
+    return tuple(found)
+
+
+def without_lost_chunks(
+    runs: Iterable[Run], done: Run, present: Collection[int]
+) -> tuple[Run, ...]:
+    """Give runs as if they had not written what is gone and has been made good.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        Of a directory.
+    done : Run
+        One that has gone through all of its items now: each is here, in whichever
+        chunk, or is listed as failed.
+    present : collection of int
+        Numbers of the chunks of which a file is there.
+    """
+    is_whole = done.shares is None or len(done.shares.present) == done.shares.count
+    found = []
+    for run in runs:
+        same = (run.adapter, run.options, run.plan) == (
+            done.adapter,
+            done.options,
+            done.plan,
+        )
+        chunks = tuple(number for number in run.chunks if number in present)
+        lost = len(chunks) < len(run.chunks)
+        if not (same and lost and (is_whole or done.shares == run.shares)):
+            found.append(run)
+        elif chunks or run.shares is not None:  # as `without_complete_shares`
+            found.append(replace(run, chunks=chunks))
     return tuple(found)

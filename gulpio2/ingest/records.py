@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.__version__ import __version__
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
-from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME
+from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import (
     CHECKED_FILES,
     Manifest,
@@ -20,6 +20,7 @@ from gulpio2.format.manifest import (
     file_check,
     load_manifest,
     without_complete_shares,
+    without_lost_chunks,
 )
 from gulpio2.ingest.report import dump_failures
 from gulpio2.storage.base import read_if_there
@@ -128,15 +129,19 @@ def write_records(
     if before is None and not has_something_to_tell:
         return
     manifest = Manifest() if before is None else load_manifest(before, where=where)
+    runs = manifest.runs
+    if run.plan is not None and not report.not_given:
+        listing = list_chunks(store.names())
+        present = {*listing.chunks, *listing.data_only, *listing.meta_only}
+        runs = without_lost_chunks(runs, run, present)
     if not has_something_to_tell:
         # Everything was there already; but the list of failures of the run before is
         # gone, or there are new labels.
-        if manifest.files != checksums:
-            finished = replace(manifest, files=checksums)
+        finished = replace(manifest, runs=runs, files=checksums)
+        if finished != manifest:
             store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
         return
     run = replace(run, chunks=tuple(report.chunks))
-    runs = manifest.runs
     if run.shares is not None:
         # Shares that go into one directory are one run there, once all have.
         joined = list(runs)

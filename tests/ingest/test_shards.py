@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import DuplicateIdError
+from gulpio2.errors import DuplicateIdError, FormatError
 from gulpio2.format.manifest import Manifest, dump_manifest, load_manifest
 from gulpio2.ingest.planning import plan_run
 from gulpio2.ingest.shard import Shard
+from gulpio2.merge import merge_directories
+from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
@@ -48,6 +50,53 @@ def test_a_share_does_not_depend_on_what_is_stored(tmp_path):
     assert sorted(GulpDirectory(tmp_path).chunk_lookup) == [
         f"item{n}" for n in range(6)
     ]
+
+
+def lose_chunk(folder, number):
+    for name in (f"data_{number}.gulp", f"meta_{number}.gmeta"):
+        (folder / name).unlink()
+
+
+@pytest.mark.parametrize("list_ids", [True, False])
+@pytest.mark.parametrize("shard", [None, Shard(1, 1), Shard(2, 2)])
+def test_a_lost_chunk_whose_items_are_ingested_again_is_missed_no_more(
+    tmp_path, shard, list_ids
+):
+    options = {"shard": shard, "list_ids": list_ids, "on_duplicate": "skip"}
+    make(tmp_path / "part", **options).run()
+    lose_chunk(tmp_path / "part", 1)
+    assert check_directory(tmp_path / "part").problems != []
+    with pytest.raises(FormatError, match="has lost a chunk"):
+        merge_directories([tmp_path / "part"], tmp_path / "all")
+    assert make(tmp_path / "part", **options).run().items == 2
+    assert check_directory(tmp_path / "part", deep=True).problems == []
+    report = merge_directories([tmp_path / "part"], tmp_path / "all")
+    assert report.items == (12 if shard != Shard(2, 2) else 6)
+
+
+def test_a_lost_chunk_whose_items_an_earlier_version_stored_again_is_missed_no_more(
+    tmp_path,
+):
+    make(tmp_path).run()
+    before = (tmp_path / "gulp.json").read_bytes()
+    lose_chunk(tmp_path, 1)
+    make(tmp_path, on_duplicate="skip").run()
+    (tmp_path / "gulp.json").write_bytes(before)
+    assert check_directory(tmp_path).problems != []
+    assert make(tmp_path, on_duplicate="skip").run().items == 0
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"num_items": 14}, {"num_items": 3}, {"shard": Shard(1, 2)}],
+    ids=["more items", "fewer items", "one share"],
+)
+def test_a_lost_chunk_is_missed_after_an_ingest_of_other_items(tmp_path, options):
+    make(tmp_path).run()
+    lose_chunk(tmp_path, 4)
+    make(tmp_path, on_duplicate="skip", **options).run()
+    assert [p.code for p in check_directory(tmp_path).problems] == ["missing-chunk"]
 
 
 @pytest.mark.parametrize("on_duplicate", ["raise", "skip", "report"])
