@@ -1,6 +1,7 @@
 """Merging while something else is at work on a part."""
 
 import contextlib
+import errno
 import os
 
 import pytest
@@ -8,7 +9,13 @@ import pytest
 import gulpio2.merge.directories
 import gulpio2.storage.links
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import DuplicateIdError, FormatError, IngestError, LockedError
+from gulpio2.errors import (
+    DuplicateIdError,
+    FormatError,
+    IngestError,
+    LockedError,
+    StorageError,
+)
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 from gulpio2.merge import merge_directories
 from gulpio2.sanity import check_directory
@@ -209,3 +216,21 @@ def test_a_part_whose_data_file_was_cut_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"data_0\.gulp ends at byte .* are lost"):
         merge_directories([tmp_path / "part"], tmp_path / "all")
     assert not list((tmp_path / "all").glob("*.gmeta"))
+
+
+def test_a_data_file_that_cannot_be_read_is_named_and_not_the_target(
+    tmp_path, monkeypatch
+):
+    part = make(tmp_path / "part")
+    data = str(part / "data_0.gulp")
+
+    def copyfile(source, target):
+        raise PermissionError(errno.EACCES, "Permission denied", str(source))
+
+    monkeypatch.setattr("gulpio2.storage.links.shutil.copyfile", copyfile)
+    with pytest.raises(StorageError) as caught:
+        merge_directories([part], tmp_path / "out", link=False)
+    assert caught.value.strerror == (
+        f"cannot read {data}: Permission denied. Make it readable for you (chmod), or "
+        "ask its owner to"
+    )

@@ -64,6 +64,8 @@ def copy_file(
         try:
             shutil.copyfile(source, store.path(name))
         except OSError as cause:
+            if cause.filename == os.fspath(source):
+                raise refused(cause, "read", source) from cause
             what = f"copy {source} to"
             raise refused(cause, what, store.path(name), writing=True) from cause
         writer = store.extend(name)
