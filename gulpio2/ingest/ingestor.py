@@ -552,10 +552,15 @@ class GulpIngestor:
                     "What was stored is intact; run again with resume=True (on the "
                     "command line --resume) to ingest the rest"
                 ) from cause
-            # The second is Dask's, for a task that has cost it several workers.
-            if not isinstance(cause, BrokenExecutor) and (
-                type(cause).__name__ != "KilledWorker"
-            ):
+            if type(cause).__name__ == "KilledWorker":  # Dask's
+                raise IngestError(
+                    "a chunk has cost the cluster several workers: they were killed or "
+                    "out of memory, or an item of it crashes the decoder, and will "
+                    "again. What was stored is intact; run again with resume=True (on "
+                    "the command line --resume) to ingest the rest. On one machine, "
+                    "with two workers or more, that goes past such an item and names it"
+                ) from cause
+            if not isinstance(cause, BrokenExecutor):
                 raise
             raise IngestError(
                 "a worker process ended without a word: killed, out of memory, or "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import faulthandler
 import importlib
 import os
 import signal
@@ -231,6 +233,37 @@ def test_a_scheduler_that_is_killed_ends_the_run_so_that_it_can_be_resumed(
     adapter = SlowAdapter(tmp_path / "notes")
     report = GulpIngestor(adapter, tmp_path / "out", 3, 1, resume=True).run()
     assert report.items == 12
+
+
+class CrashingAdapter(FrameAdapter):
+    """One item ends the process that reads it."""
+
+    def item_ids(self):
+        return super().item_ids()
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == "item4":
+                faulthandler.disable()  # no message of a fault that is meant
+                ctypes.string_at(0)
+            yield item
+
+
+def test_an_item_that_costs_all_workers_is_gone_past_on_one_machine(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
+    (tmp_path / "dask").mkdir()
+    adapter = CrashingAdapter(num_items=8)
+    with (
+        cluster(tmp_path / "dask") as address,
+        connect(address) as (executor, _),
+        pytest.raises(IngestError, match=r"several workers.*On one machine.*names it"),
+    ):
+        GulpIngestor(adapter, tmp_path / "out", 2, 2, executor=executor).run()
+    report = GulpIngestor(adapter, tmp_path / "out", 2, 2, resume=True).run()
+    assert [failure.position for failure in report.failures] == [4]
+    assert report.items == 7
 
 
 NO_MODULE = "raise ModuleNotFoundError('there is no such module')"
