@@ -31,6 +31,9 @@ __all__ = [
     "window_around",
 ]
 
+# More frames than any item has, and still far from where 64 bits wrap around.
+_FURTHEST = 1 << 61
+
 
 def sample_segments(
     num_frames: int, num_segments: int, *, rng: np.random.Generator | None = None
@@ -62,8 +65,8 @@ def sample_segments(
     >>> sample_segments(10, 5).indices.tolist()
     [1, 3, 5, 7, 9]
     """
-    require_number("num_frames", num_frames, 1)
-    require_number("num_segments", num_segments, 1)
+    num_frames = require_number("num_frames", num_frames, 1)
+    num_segments = require_number("num_segments", num_segments, 1)
     segment = np.arange(num_segments, dtype=np.int64)
     if rng is None:
         indices = (2 * segment + 1) * num_frames // (2 * num_segments)
@@ -106,7 +109,8 @@ def sample_window(
     >>> sample_window(20, 4, stride=2).indices.tolist()
     [6, 8, 10, 12]
     """
-    span = _span(clip_length, stride)
+    num_frames = require_number("num_frames", num_frames, 1)
+    clip_length, stride, span = _window_of(clip_length, stride)
     slack = max(0, num_frames - span)
     start = slack // 2 if rng is None else int(rng.integers(slack + 1))
     window = _window(start, clip_length, stride)
@@ -145,8 +149,10 @@ def spaced_windows(
     >>> spaced_windows(10, 4, 3).indices.tolist()
     [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
     """
-    require_number("num_windows", num_windows, 1)
-    slack = max(0, num_frames - _span(clip_length, stride))
+    num_frames = require_number("num_frames", num_frames, 1)
+    num_windows = require_number("num_windows", num_windows, 1)
+    clip_length, stride, span = _window_of(clip_length, stride)
+    slack = max(0, num_frames - span)
     if rng is not None:
         starts = rng.integers(slack + 1, size=num_windows)
     elif num_windows == 1:
@@ -195,9 +201,10 @@ def dense_windows(
     >>> dense_windows(7, 3, step=2, partial=False).indices.tolist()
     [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
     """
-    require_number("num_frames", num_frames, 1)
-    span = _span(clip_length, stride)
+    num_frames = require_number("num_frames", num_frames, 1)
+    clip_length, stride, span = _window_of(clip_length, stride)
     step = span if step is None else require_number("step", step, 1)
+    _require_near("step", step, 1)
     past_first = num_frames - span
     if partial:
         count = 1 + max(0, -(-past_first // step))
@@ -251,10 +258,11 @@ def window_around(
     >>> clip.indices.tolist(), clip.valid.tolist()
     ([6, 7, 8, 9, -1], [True, True, True, True, False])
     """
-    require_number("history", history, 0)
-    require_number("future", future, 0)
-    require_number("stride", stride, 1)
-    require_number("num_frames", num_frames, 1)
+    history = require_number("history", history, 0)
+    future = require_number("future", future, 0)
+    stride = require_number("stride", stride, 1)
+    num_frames = require_number("num_frames", num_frames, 1)
+    _require_near("stride", stride, max(1, history, future))
     centre = np.asarray(index)
     if centre.size == 0:
         centre = centre.astype(np.int64)
@@ -270,10 +278,19 @@ def window_around(
     return apply_border(wanted, num_frames, border)
 
 
-def _span(clip_length: int, stride: int) -> int:
-    """Count the frames from the first of a window to its last, both included."""
+def _window_of(clip_length: int, stride: int) -> tuple[int, int, int]:
+    """Give both as ints, and the frames from a window's first to its last, included."""
+    # As ints, since those of numpy may be of few bits, and wrap around.
     length = require_number("clip_length", clip_length, 1)
-    return (length - 1) * require_number("stride", stride, 1) + 1
+    stride = require_number("stride", stride, 1)
+    _require_near("stride", stride, length)
+    return length, stride, (length - 1) * stride + 1
+
+
+def _require_near(name: str, step: int, count: int) -> None:
+    """Refuse steps of which so many lead further than any number of frames."""
+    if step * count > _FURTHEST:
+        raise ValueError(f"{name} is {step}, expected at most {_FURTHEST // count}")
 
 
 def _window(

@@ -213,3 +213,51 @@ def test_an_index_that_is_no_whole_number_is_refused(index):
 def test_a_count_that_is_too_small_is_named(call, name):
     with pytest.raises(ValueError, match=f"{name} is -?[0-9]+, expected at least"):
         call()
+
+
+# Each in a type of numpy in which what is computed with it would wrap around.
+@pytest.mark.parametrize(
+    ("call", "arguments", "options"),
+    [
+        (sample_segments, (np.uint8(200), np.uint8(200)), {}),
+        (sample_window, (np.uint8(5), 10), {}),
+        (sample_window, (500, np.uint8(3)), {"stride": np.uint8(200)}),
+        (sample_window, (500, 2), {"stride": np.int8(100)}),
+        (spaced_windows, (np.uint16(5), 10, np.uint8(2)), {}),
+        (dense_windows, (np.uint16(5), np.int8(10)), {"step": np.uint8(2)}),
+        (
+            window_around,
+            (np.uint16(500), np.uint16(300)),
+            {"history": np.uint8(2), "future": np.uint8(1)},
+        ),
+    ],
+)
+def test_numbers_of_numpy_are_taken_as_plain_ones(call, arguments, options):
+    clip = call(*arguments, **options)
+    options = {name: int(value) for name, value in options.items()}
+    plain = call(*map(int, arguments), **options)
+    assert clip.indices.tolist() == plain.indices.tolist()
+    assert clip.valid.tolist() == plain.valid.tolist()
+
+
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(0)])
+def test_a_number_of_frames_that_is_not_whole_is_refused(rng):
+    with pytest.raises(TypeError, match=r"num_frames is 5\.5, expected a whole number"):
+        # the type checker refuses it too
+        sample_window(5.5, 3, rng=rng)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: sample_window(10, 3, stride=2**62), "stride"),
+        (lambda: spaced_windows(10, 3, 2, stride=2**62), "stride"),
+        (lambda: dense_windows(10, 3, stride=2**62), "stride"),
+        (lambda: dense_windows(10, 3, step=2**63), "step"),
+        (lambda: window_around(10, 3, history=4, stride=2**62), "stride"),
+        (lambda: window_around(10, 3, stride=2**64), "stride"),
+    ],
+)
+def test_a_step_that_no_index_can_follow_is_named(call, name):
+    with pytest.raises(ValueError, match=f"{name} is [0-9]+, expected at most"):
+        call()
