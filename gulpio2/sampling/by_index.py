@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gulpio2.arguments import require_number
 from gulpio2.sampling.clips import (
     BORDERS,
+    FURTHEST,
     Border,
     ClipIndices,
     all_valid,
@@ -30,9 +31,6 @@ __all__ = [
     "spaced_windows",
     "window_around",
 ]
-
-# More frames than any item has, and still far from where 64 bits wrap around.
-_FURTHEST = 1 << 61
 
 
 def sample_segments(
@@ -289,8 +287,8 @@ def _window_of(clip_length: int, stride: int) -> tuple[int, int, int]:
 
 def _require_near(name: str, step: int, count: int) -> None:
     """Refuse steps of which so many lead further than any number of frames."""
-    if step * count > _FURTHEST:
-        raise ValueError(f"{name} is {step}, expected at most {_FURTHEST // count}")
+    if step * count > FURTHEST:
+        raise ValueError(f"{name} is {step}, expected at most {FURTHEST // count}")
 
 
 def _window(

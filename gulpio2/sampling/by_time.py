@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.arguments import require_choice, require_number
-from gulpio2.sampling.clips import Border, ClipIndices, apply_border
+from gulpio2.sampling.clips import FURTHEST, Border, ClipIndices, apply_border
 
 __all__ = [
     "TimeMode",
@@ -119,8 +119,9 @@ def frames_at(
     [0, 1, 2]
     """
     wanted = np.asarray(seconds, np.float64)
-    if not np.isfinite(wanted).all():
-        raise ValueError(f"seconds is {seconds!r}, expected finite times")
+    if wanted.ndim not in (1, 2) or not np.isfinite(wanted).all():
+        shapes = "(frames,) or (clips, frames)"
+        raise ValueError(f"seconds is {seconds!r}, expected finite times, {shapes}")
     return _frames_at(_Timeline.of(times), wanted, mode, tolerance_seconds, border)
 
 
@@ -368,12 +369,18 @@ def _frames_at(
         valid &= distance <= tolerance + _SAME_TIME_SECONDS
     # Past the ends, count on at the median distance, for the border to work with.
     gap = line.gap or np.inf
-    early = np.minimum(-1, np.rint((wanted - line.first) / gap)).astype(np.int64)
-    late = np.maximum(1, np.rint((wanted - line.last) / gap)).astype(np.int64)
+    early = np.minimum(-1, _steps(wanted - line.first, gap))
+    late = np.maximum(1, _steps(wanted - line.last, gap))
     indices = np.where(
         too_early, early, np.where(too_late, times.size - 1 + late, found)
     )
     return apply_border(indices, times.size, border, valid=valid)
+
+
+def _steps(seconds: Times, gap: float) -> npt.NDArray[np.int64]:
+    """Count the gaps in so many seconds, within what an index can be."""
+    with np.errstate(over="ignore"):
+        return np.clip(np.rint(seconds / gap), -FURTHEST, FURTHEST).astype(np.int64)
 
 
 def _positive(name: str, seconds: float) -> float:

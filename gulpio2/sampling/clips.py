@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BORDERS",
+    "FURTHEST",
     "NO_FRAME",
     "Border",
     "ClipIndices",
@@ -28,6 +29,8 @@ Border: TypeAlias = Literal["clamp", "loop", "mask", "repeat"]
 IndexArray: TypeAlias = npt.NDArray[np.int64]
 ValidArray: TypeAlias = npt.NDArray[np.bool_]
 
+FURTHEST = 1 << 61
+"""More frames than any item has, and still far from where 64 bits wrap around."""
 NO_FRAME = -1
 """Index of a place for which nothing is to be read (border ``"mask"`` only)."""
 

@@ -46,6 +46,9 @@ UNEVEN = [0.0, 0.1, 0.2, 1.0, 1.1]
         ([0.1, 9.0], {"border": "repeat"}, [1, 1], [True, False]),
         ([-0.1, 1.2, 1.3], {"border": "loop"}, [4, 0, 1], [False] * 3),
         ([[0.0], [1.0]], {}, [[0], [3]], [[True], [True]]),
+        # In nanoseconds by mistake: more steps away than 64 bits count.
+        ([-1.7e18, 1.7e18], {}, [0, 4], [False, False]),
+        ([0.0, 1e300], {"border": "mask"}, [0, -1], [True, False]),
     ],
 )
 def test_the_frame_at_a_time_is_found(seconds, options, indices, valid):
@@ -211,6 +214,7 @@ def test_several_times_give_a_clip_each():
         (lambda: frames_at([], [0.0]), r"times of shape \(0,\)"),
         # the type checker takes a number for what could be an array
         (lambda: frames_at(8, [0.0]), "times are 8: expected the time of each frame"),
+        (lambda: frames_at([0.0], 0.5), r"seconds is 0\.5, expected .* \(frames,\)"),
         (lambda: frames_at([[0.0]], [0.0]), r"times of shape \(1, 1\)"),
         (lambda: frames_at([0.0, np.nan], [0.0]), "finite and in ascending order"),
         (lambda: frames_at([1.0, 0.0], [0.0]), "finite and in ascending order"),
