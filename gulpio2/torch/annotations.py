@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import reprlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MissingDependencyError, with_article
+from gulpio2.errors import AnnotationError, MissingDependencyError, with_article
 from gulpio2.torch.plain_pickle import load_plain
 
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["load_annotations"]
+__all__ = ["join_prefixes", "load_annotations"]
 
 
 def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
@@ -80,6 +83,50 @@ def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
                 f"{type(content[key]).__name__}, expected a {kind.__name__}"
             )
     return content["metainfo"], content["data_list"]
+
+
+def join_prefixes(
+    entry: Any, prefixes: Mapping[str, str], ann_file: str
+) -> dict[str, Any]:
+    """Give an entry of an annotation file with every prefix joined before its value.
+
+    Parameters
+    ----------
+    entry : dict
+        As it stands in the file, where anything may stand; it is not changed.
+    prefixes : mapping of str
+        Key of the entry to what is joined before its value.
+    ann_file : str
+        The file, for messages.
+
+    Returns
+    -------
+    dict
+        A new one.
+
+    Raises
+    ------
+    AnnotationError
+        It is no dict, lacks a key, or has no path there.
+    """
+    if not isinstance(entry, Mapping):
+        shown = reprlib.repr(entry)
+        raise AnnotationError(f"{ann_file!r} has {shown}, expected a dict")
+    joined = dict(entry)
+    for key, prefix in prefixes.items():
+        if key not in entry:
+            raise AnnotationError(
+                f"data_prefix has {key!r}, and an entry of {ann_file!r} has not: "
+                f"{entry!r}"
+            )
+        try:
+            joined[key] = os.path.join(prefix, entry[key])  # noqa: PTH118  text
+        except TypeError as cause:
+            raise AnnotationError(
+                f"data_prefix has {key!r}, which is no path in an entry of "
+                f"{ann_file!r}: {entry!r}"
+            ) from cause
+    return joined
 
 
 def _load_json(data: bytes, path: Path) -> Any:

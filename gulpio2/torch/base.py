@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import os
-import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
@@ -17,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.errors import AnnotationError, EmptySampleError
-from gulpio2.torch.annotations import load_annotations
+from gulpio2.errors import EmptySampleError
+from gulpio2.torch.annotations import join_prefixes, load_annotations
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import given_metainfo
 from gulpio2.torch.packing import pack_samples, take_packed, unpack_sample
@@ -186,21 +185,9 @@ class BaseDataset:
         Raises
         ------
         AnnotationError
-            It is no dict, or lacks a key of ``data_prefix``.
+            It is no dict, lacks a key of ``data_prefix``, or has no path there.
         """
-        raw: Any = raw_data_info  # of a file, where anything may stand
-        if not isinstance(raw, Mapping):
-            shown = reprlib.repr(raw)
-            raise AnnotationError(f"{self.ann_file!r} has {shown}, expected a dict")
-        data_info = dict(raw)
-        for key, prefix in self.data_prefix.items():
-            if key not in data_info:
-                raise AnnotationError(
-                    f"data_prefix has {key!r}, and an entry of {self.ann_file!r} has "
-                    f"not: {raw_data_info!r}"
-                )
-            data_info[key] = os.path.join(prefix, data_info[key])  # noqa: PTH118  text
-        return data_info
+        return join_prefixes(raw_data_info, self.data_prefix, self.ann_file)
 
     def filter_data(self) -> list[dict[str, Any]]:
         """Choose samples out of ``data_list`` by ``filter_cfg``; here: all of them."""

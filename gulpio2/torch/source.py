@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import reprlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -13,7 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import FormatError, FrameTimeError, ItemNotFoundError
+from gulpio2.errors import (
+    AnnotationError,
+    FormatError,
+    FrameTimeError,
+    ItemNotFoundError,
+)
 from gulpio2.format.entry import load_extras
 from gulpio2.torch.listing import Listing
 from gulpio2.view import GulpView
@@ -99,11 +105,18 @@ class GulpSource:
 
         Raises
         ------
+        AnnotationError
+            The entry is no dict.
         ItemNotFoundError
             There is no such item.
         ValueError
             The entry names none, or one of several.
         """
+        if not isinstance(entry, Mapping):  # of a file, where anything may stand
+            raise AnnotationError(
+                f"an annotation is {reprlib.repr(entry)}, expected a dict with the "
+                "'id' of an item"
+            )
         if "id" not in entry:
             raise ValueError(f"an annotation has no 'id' to find its item by: {entry}")
         id_ = str(entry["id"])

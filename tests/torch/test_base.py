@@ -507,6 +507,16 @@ def test_an_entry_that_is_no_dict_is_refused_with_the_file(tmp_path, entry):
             BaseDataset(str(path), data_prefix=prefix)
 
 
+@pytest.mark.parametrize("value", [None, 5, ["a.jpg"]], ids=repr)
+def test_a_value_that_is_no_path_is_refused_with_its_entry(tmp_path, value):
+    path = tmp_path / "listed.json"
+    entry = {"img_path": value, "number": 7}
+    path.write_text(json.dumps({"metainfo": {}, "data_list": [entry]}))
+    message = r"'img_path', which is no path in an entry of .*listed\.json.*'number': 7"
+    with pytest.raises(AnnotationError, match=message):
+        BaseDataset(str(path))
+
+
 def test_a_subset_is_of_the_same_class_and_has_all_attributes(make):
     class Special(BaseDataset):
         pass

@@ -13,6 +13,7 @@ from gulpio2 import GulpDirectory
 from gulpio2.errors import FrameTimeError, ItemNotFoundError, SampleIndexError
 from gulpio2.sampling import ClipIndices
 from gulpio2.torch import (
+    AnnotationError,
     ClassBalancedDataset,
     ConcatDataset,
     GulpDataset,
@@ -203,6 +204,11 @@ def test_an_id_may_be_a_number_in_annotations(make_directory):
     [
         ({"id": "x"}, ItemNotFoundError, "no item 'x' in GulpSource"),
         ({"label": "a"}, ValueError, "has no 'id' to find its item by"),
+        ("video1", AnnotationError, "an annotation is 'video1', expected a dict"),
+        ("clip0", AnnotationError, "an annotation is 'clip0', expected a dict"),
+        (["clip0"], AnnotationError, r"an annotation is \['clip0'\], expected"),
+        (5, AnnotationError, "an annotation is 5, expected a dict with the 'id'"),
+        (None, AnnotationError, "an annotation is None, expected a dict"),
     ],
 )
 def test_an_annotation_of_no_item_is_refused(entry, error, message, make_directory):
