@@ -234,9 +234,16 @@ def _stack_others(torch: Any, leaves: list[Any]) -> Any:
         # Torch goes by the first, and takes 32 bits for floats that come later.
         leaves = [float(leaves[0]), *leaves[1:]]
     try:
-        return torch.utils.data.default_collate(leaves)
+        return torch.utils.data.default_collate([*map(_in_own_order, leaves)])
     except TypeError:  # an array of texts, of objects
         return leaves
+
+
+def _in_own_order(leaf: Any) -> Any:
+    """Bring an array to the byte order of this machine, the only one of torch."""
+    if isinstance(leaf, np.ndarray) and not leaf.dtype.isnative:
+        return leaf.astype(leaf.dtype.newbyteorder("="))
+    return leaf
 
 
 def _stack(leaves: list[Any]) -> Any:

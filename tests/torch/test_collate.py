@@ -150,6 +150,15 @@ def test_leaves_that_cannot_be_stacked_stay_a_list():
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("kind", [">i4", "<i4", ">f8", "<f8"])
+def test_arrays_of_any_byte_order_are_stacked(kind):
+    stacked = default_collate([np.array([1, 2], kind), np.array([3, 4], kind)])
+    assert stacked.tolist() == [[1, 2], [3, 4]]
+    texts = [np.array(["a"], ">U1"), np.array(["b"], ">U1")]
+    assert [text.tolist() for text in default_collate(texts)] == [["a"], ["b"]]
+
+
+@pytest.mark.torch
 def test_tensors_among_others_stay_a_list():
     import torch
 
