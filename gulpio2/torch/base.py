@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.arguments import require_number
 from gulpio2.errors import EmptySampleError
 from gulpio2.torch.annotations import join_prefixes, load_annotations
 from gulpio2.torch.lazy import force_full_init, warn_lazy
@@ -115,7 +116,7 @@ class BaseDataset:
         self.filter_cfg: Any = copy.deepcopy(filter_cfg)
         self.serialize_data = serialize_data
         self.test_mode = test_mode
-        self.max_refetch = max_refetch
+        self.max_refetch = require_number("max_refetch", max_refetch, 0)
         self.data_list: list[dict[str, Any]] = []
         self.data_bytes: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
         self.data_address: npt.NDArray[np.int64] = np.empty(0, np.int64)

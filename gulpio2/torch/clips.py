@@ -324,6 +324,8 @@ class GulpImageDataset(_FrameDataset):
     ) -> None:
         if isinstance(frame, str) and frame != "random":
             raise ValueError(f"frame is {frame!r}, expected an int or 'random'")
+        if not isinstance(frame, (str, int, np.integer)):
+            raise TypeError(f"frame is {frame!r}, expected an int or 'random'")
         self.frame = frame
         super().__init__(source, transform=transform, target=target, **options)
 

@@ -128,9 +128,10 @@ class RandomResizedCrop:
         """Check the bounds."""
         _pair(self.size)
         for name, (least, most) in (("area", self.area), ("ratio", self.ratio)):
-            if not 0 < least <= most:
+            if not 0 < least <= most < math.inf:
                 raise ValueError(
-                    f"{name} is {(least, most)}, expected (least, most), both above 0"
+                    f"{name} is {(least, most)}, expected (least, most), both above 0 "
+                    "and finite"
                 )
         if not 0 <= self.mirrored <= 1:
             raise ValueError(f"mirrored is {self.mirrored!r}, expected 0 to 1")

@@ -365,6 +365,14 @@ def test_a_pipeline_that_gives_none_is_asked_for_others(make):
     assert asked == [2]
 
 
+@pytest.mark.parametrize(
+    ("limit", "error"), [(-1, ValueError), (1.5, TypeError), ("9", TypeError)]
+)
+def test_a_limit_of_attempts_that_is_none_is_refused(make, limit, error):
+    with pytest.raises(error, match=f"max_refetch is '?{limit}'?, expected"):
+        make(max_refetch=limit)
+
+
 def test_a_replaced_sample_says_which_one_it_is(make):
     dataset = make(pipeline=[lambda info: info if info["sample_idx"] == 3 else None])
     assert dataset[0]["sample_idx"] == 3

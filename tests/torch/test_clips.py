@@ -378,3 +378,10 @@ def test_a_frame_that_an_item_does_not_have_is_named(frame, make_directory):
         dataset[0]
     with pytest.raises(ValueError, match="frame is 'last'"):
         GulpImageDataset("other", frame="last")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("frame", [1.5, None, [0]])
+def test_a_frame_that_is_no_number_is_refused_where_it_is_given(frame, make_directory):
+    folder = make_directory(counts=[5])
+    with pytest.raises(TypeError, match=r"frame is .*, expected an int or 'random'"):
+        GulpImageDataset(folder, frame=frame)

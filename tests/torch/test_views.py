@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -80,9 +81,20 @@ def test_the_same_generator_gives_the_same_region():
         (lambda: CenterCrop(8, share=0.0), "share is 0.0"),
         (lambda: RandomResizedCrop(8, area=(0.5, 0.1)), "area is"),
         (lambda: RandomResizedCrop(8, ratio=(0, 1)), "ratio is"),
+        (lambda: RandomResizedCrop(8, area=(0.5, math.inf)), "area is"),
+        (lambda: RandomResizedCrop(8, ratio=(0.5, math.inf)), "ratio is"),
         (lambda: RandomResizedCrop(8, mirrored=2), "mirrored is 2"),
     ],
-    ids=["zero", "negative", "share", "area", "ratio", "mirrored"],
+    ids=[
+        "zero",
+        "negative",
+        "share",
+        "area",
+        "ratio",
+        "endless-area",
+        "endless-ratio",
+        "mirrored",
+    ],
 )
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
