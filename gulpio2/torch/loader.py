@@ -24,7 +24,7 @@ from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
 from gulpio2.torch.ring import Slot, make_slots
-from gulpio2.torch.samplers import share_of
+from gulpio2.torch.samplers import damage_of, share_of
 from gulpio2.torch.turns import Turn, in_turn
 
 if TYPE_CHECKING:
@@ -357,9 +357,9 @@ class GulpLoader:
             It was saved along another order.
         """
         self.close()
+        damage = damage_of(state)
         self.cursor.load_state_dict(state)
-        self.num_skipped = state.get("skipped", 0)
-        self.num_substituted = state.get("substituted", 0)
+        self.num_skipped, self.num_substituted = damage
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.

@@ -30,6 +30,7 @@ __all__ = [
     "DefaultSampler",
     "InfiniteSampler",
     "ResumableSampler",
+    "damage_of",
     "rank_and_count",
     "share_of",
     "worker_init_fn",
@@ -284,9 +285,16 @@ class ResumableSampler:
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go to where a state was saved, see `gulpio2.order.OrderCursor`."""
+        damage = damage_of(state)
         self.cursor.load_state_dict(state)
-        self.num_skipped = state.get("skipped", 0)
-        self.num_substituted = state.get("substituted", 0)
+        self.num_skipped, self.num_substituted = damage
+
+
+def damage_of(state: Mapping[str, int]) -> tuple[int, int]:
+    """Give how many samples a state says were left out, and substituted."""
+    skipped = require_number("the state's skipped", state.get("skipped", 0), 0)
+    other = require_number("the state's substituted", state.get("substituted", 0), 0)
+    return skipped, other
 
 
 def _batch_size(batch_sampler: Any) -> int:

@@ -8,6 +8,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -339,3 +340,24 @@ def test_wrong_arguments_are_refused_where_they_are_given(
     dataset = options.pop("dataset", None) or GulpClipDataset(folder, window)
     with pytest.raises(error, match=message):
         GulpLoader(dataset, **{"batch_size": 2, "output": "numpy", **options})
+
+
+def test_a_state_is_of_plain_integers_wherever_it_was_kept(folder):
+    dataset = GulpClipDataset(folder, window)
+    for made in (GulpLoader(dataset, batch_size=2), ResumableSampler(dataset)):
+        state = made.state_dict()
+        # As a checkpoint that holds arrays only gives them back.
+        kept: Any = {name: np.array(value) for name, value in state.items()}
+        made.load_state_dict(kept)
+        assert made.state_dict() == state
+        assert {type(value) for value in made.state_dict().values()} == {int}
+
+
+def test_a_state_whose_counts_are_none_changes_nothing(folder):
+    dataset = GulpClipDataset(folder, window)
+    for made in (GulpLoader(dataset, batch_size=2), ResumableSampler(dataset)):
+        state = made.state_dict()
+        with pytest.raises(TypeError, match="the state's skipped is None, expected"):
+            # the type checker refuses it too
+            made.load_state_dict({**state, "position": 4, "skipped": None})  # type: ignore[dict-item]
+        assert made.state_dict() == state
