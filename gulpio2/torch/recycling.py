@@ -28,6 +28,10 @@ __all__ = ["RecyclingCollate", "get_samples"]
 
 # Bytes, below which a tensor is sent with the message: mapping memory costs more.
 _SMALL = 64 * 1024
+# Types of tensors that numpy has too.
+_KINDS_OF_NUMPY = {"bool", "float16", "float32", "float64"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 
 
 class RecyclingCollate:
@@ -121,13 +125,18 @@ class RecyclingCollate:
 
     def _leaf(self, leaves: list[Any]) -> Any:
         torch = require("torch", extra="torch")
-        tensors = all(isinstance(leaf, torch.Tensor) for leaf in leaves)
+        tensors = all(
+            isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided
+            for leaf in leaves
+        )
         if tensors and len(leaves) * leaves[0].nbytes >= _SMALL:
             return self._lend(torch, leaves)
         made = stack_leaves(leaves, torch.stack)
-        if isinstance(made, torch.Tensor) and _are_plain(torch, [made]):
-            return _Inline(made.numpy())
-        return made
+        if not isinstance(made, torch.Tensor):
+            return made
+        # What cannot be sent has to raise here: torch's queue would tell nobody.
+        plain = _are_plain(torch, [made])
+        return _Inline(made.numpy()) if plain else default_collate(leaves)
 
     def _lend(self, torch: Any, leaves: list[Any]) -> Any:
         """Put a tensor into the slot, and say where; or as usual if it cannot be."""
@@ -158,13 +167,12 @@ class RecyclingCollate:
 
 def _are_plain(torch: Any, leaves: list[Any]) -> bool:
     """Tell whether numpy can have them as they are."""
-    return leaves[0].dtype != torch.bfloat16 and all(
+    return str(leaves[0].dtype).removeprefix("torch.") in _KINDS_OF_NUMPY and all(
         type(leaf) is torch.Tensor
         and leaf.dtype == leaves[0].dtype
         and leaf.layout == torch.strided
         and leaf.is_contiguous()
         and not leaf.requires_grad
-        and not leaf.is_complex()
         and leaf.device.type == "cpu"
         and leaf.shape == leaves[0].shape
         for leaf in leaves

@@ -61,6 +61,7 @@ class Numbered:
             "none": None,
             "half": torch.full((5,), index, dtype=torch.float16),
             "brain": torch.full((40_000,), index, dtype=torch.bfloat16),
+            "quarter": torch.full((5,), index).to(torch.float8_e5m2),
             "array": np.full((300, 300), index, np.float32),
             "moved": torch.full((4, 64, 64, 3), index).movedim(-1, -3),
             "turned": torch.arange(40_000).reshape(200, 200).T + index,
@@ -100,6 +101,34 @@ def test_batches_are_what_they_are_without(workers):
     mine = list(loader_of(dataset, RecyclingCollate(), num_workers=workers))
     assert len(mine) == 3
     assert_same(mine, plain)
+
+
+class Alike:
+    """Samples that a function makes."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return self.make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: torch.ones(3, requires_grad=True), "requires grad"),
+        (lambda: torch.ones(90_000, requires_grad=True), "requires grad"),
+        (lambda: torch.eye(3).to_sparse(), "sparse tensors are not .* supported"),
+    ],
+    ids=["small", "large", "sparse"],
+)
+def test_what_cannot_be_sent_is_refused_as_without(make, message):
+    for collate in (default_collate, RecyclingCollate()):
+        with pytest.raises(RuntimeError, match=message):
+            list(loader_of(Alike(make), collate, num_workers=1, timeout=60))
 
 
 @pytest.mark.parametrize("num_slots", [1, 3, 32])
