@@ -95,7 +95,8 @@ def write_video(
     shape: tuple[int, ...] = ()
     with (
         new_file(path, overwrite=overwrite) as partial,
-        av.open(str(partial), "w", format="mp4") as container,
+        # An explicit protocol: a folder may be called "a:b".
+        av.open(f"file:{partial}", "w", format="mp4") as container,
     ):
         for frame, time in zip(_frames(item, indices), times, strict=True):
             pixels = _even(frame)

@@ -293,6 +293,12 @@ def test_mpeg4_takes_over_where_there_is_no_h264(gulped, tmp_path, monkeypatch):
     assert shown == pytest.approx([float(time) for time in times], abs=1e-4)
 
 
+@pytest.mark.parametrize("folder", ["12:30", "file:x", "pipe:", "http:"])
+def test_a_video_is_written_into_a_folder_with_a_colon(gulp2, gulped, folder):
+    gulp2("extract", gulped, "item0", "--format", "mp4", "--out", folder)
+    assert len(decoded(Path(folder, "item0.mp4").absolute())[0]) == 6
+
+
 @pytest.mark.parametrize("rate", ["0", "-1", "fast", "1/0", "1e30", "1e-30"])
 def test_what_is_no_rate_is_wrong_usage(gulp2, gulped, rate):
     words = ["extract", gulped, "item0", "--format", "mp4", f"--rate={rate}"]
