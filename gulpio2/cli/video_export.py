@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ __all__ = ["frame_times", "write_video"]
 _MPEG4_MAX_TICKS = 65535
 # What MPEG transport streams count in; finer times are rounded to it.
 _MAX_TICKS = 90000
+_WAYS_OUT = "--rate gives other times, --format png and jpg do without"
 _ENCODERS = ("libx264", "libopenh264", "mpeg4")
 
 
@@ -80,7 +82,7 @@ def write_video(
     Raises
     ------
     FormatError
-        The frames differ in size.
+        The frames differ in size, or no video can have them or their times.
     MissingDependencyError
         PyAV's libraries have no encoder for H.264 or MPEG-4.
     StorageError
@@ -91,14 +93,21 @@ def write_video(
     encoder = _encoder()
     most = _MPEG4_MAX_TICKS if encoder == "mpeg4" else _MAX_TICKS
     ticks = _ticks_per_second(times, most)
+    shown = [round(time * ticks) for time in times]
+    if any(two <= one for one, two in itertools.pairwise(shown)):
+        raise FormatError(
+            f"the times of item {item.id_!r} are too close for a video, which counts "
+            f"1/{most} of a second; {_WAYS_OUT}"
+        )
     stream: Any = None
     shape: tuple[int, ...] = ()
     with (
+        _refusing(item),
         new_file(path, overwrite=overwrite) as partial,
         # An explicit protocol: a folder may be called "a:b".
         av.open(f"file:{partial}", "w", format="mp4") as container,
     ):
-        for frame, time in zip(_frames(item, indices), times, strict=True):
+        for frame, pts in zip(_frames(item, indices), shown, strict=True):
             pixels = _even(frame)
             if stream is None:
                 shape = pixels.shape
@@ -109,10 +118,27 @@ def write_video(
                     "video may not; extract them with --format png or jpg"
                 )
             picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
-            picture.pts = round(time * ticks)
+            picture.pts = pts
             picture.time_base = Fraction(1, ticks)
             container.mux(stream.encode(picture))
         container.mux(stream.encode(None))
+
+
+@contextmanager
+def _refusing(item: StoredItem) -> Iterator[None]:
+    """Have what the encoder or the container cannot hold be a message."""
+    import av
+
+    try:
+        yield
+    except (av.FFmpegError, OverflowError) as cause:
+        if isinstance(cause, OSError):  # of the disk
+            raise
+        why = getattr(cause, "strerror", None) or cause
+        raise FormatError(
+            f"item {item.id_!r} cannot be written as a video ({why}): its frames are "
+            f"too large, or its times too far apart; {_WAYS_OUT}"
+        ) from cause
 
 
 def _frames(item: StoredItem, indices: Sequence[int]) -> Iterator[Frame]:

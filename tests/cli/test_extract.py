@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli.export import file_name, new_file
 from gulpio2.cli.video_export import frame_times, write_video
-from gulpio2.errors import StorageError
+from gulpio2.errors import FormatError, StorageError
 from gulpio2.testing import make_frames
 
 
@@ -297,6 +297,40 @@ def test_mpeg4_takes_over_where_there_is_no_h264(gulped, tmp_path, monkeypatch):
 def test_a_video_is_written_into_a_folder_with_a_colon(gulp2, gulped, folder):
     gulp2("extract", gulped, "item0", "--format", "mp4", "--out", folder)
     assert len(decoded(Path(folder, "item0.mp4").absolute())[0]) == 6
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([0, Fraction(1, 200_000), Fraction(1, 100_000)], "too close"),
+        ([0, 5 * Fraction(1, 10**9), 10 * Fraction(1, 10**9)], "too close"),
+        ([0, 10**6, 2 * 10**6], "too far apart"),
+        ([0, 10**18, 2 * 10**18], "too far apart"),
+        ([0, 2**70, 2**71], "too far apart"),
+    ],
+)
+def test_times_that_no_video_has_are_an_error_and_leave_no_file(
+    gulped, tmp_path, times, message
+):
+    item = GulpDirectory(gulped).item("item0")
+    out = tmp_path / "o"
+    out.mkdir()
+    with pytest.raises(FormatError, match=f"'item0' .*{message}.*--rate"):
+        write_video(
+            item, range(3), out / "x.mp4", [*map(Fraction, times)], overwrite=False
+        )
+    assert files_below(out) == []
+
+
+def test_frames_that_are_too_large_for_a_video_are_an_error(gulp2, tmp_path):
+    folder = tmp_path / "g"
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("wide", {}, make_frames(2, 2, 20_000))
+    words = ["extract", folder, "wide", "--format", "mp4", "--out", "o", "-q"]
+    assert "'wide' cannot be written as a video" in gulp2(*words, status=1).stderr
+    assert files_below(Path("o")) == []
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "fast", "1/0", "1e30", "1e-30"])
