@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,11 +84,16 @@ def _write(sheet: Image, text: str, origin: tuple[int, int], room: int) -> None:
     import cv2
 
     font, scale = cv2.FONT_HERSHEY_SIMPLEX, 0.45
-    shown = text
-    while text and cv2.getTextSize(shown, font, scale, 1)[0][0] > room:
-        text = text[:-1]
-        shown = f"{text}..."
-    cv2.putText(sheet, shown, origin, font, scale, _TEXT, 1, cv2.LINE_AA)
+
+    def width(shown: str) -> int:
+        return int(cv2.getTextSize(shown, font, scale, 1)[0][0])
+
+    if width(text) > room:
+        # By halves: a label may be a text of many pages.
+        letters = range(len(text))
+        cut = bisect_right(letters, room, key=lambda n: width(f"{text[:n]}..."))
+        text = f"{text[: max(0, cut - 1)]}..."
+    cv2.putText(sheet, text, origin, font, scale, _TEXT, 1, cv2.LINE_AA)
 
 
 def _draw_frame(box: Image, item: StoredItem, index: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import cv2
@@ -47,6 +48,21 @@ def test_the_id_is_written_above(gulped):
     caption = sheet[4:26]
     assert caption.max() > 200
     assert (caption > 100).mean() > 0.005
+
+
+def test_a_long_label_is_cut_and_costs_no_time(tmp_path):
+    pictures = []
+    for label in ("x" * 200, "x" * 100_000):
+        chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+        with chunk.open("wb"):
+            chunk.append("a", {"label": label}, make_frames(1))
+        began = time.perf_counter()
+        with GulpDirectory(tmp_path) as directory:
+            pictures.append(draw_contact_sheet([directory.item("a")]))
+        assert time.perf_counter() - began < 10
+    short, long = pictures
+    assert np.array_equal(short, long)
+    assert (short[4:26] != 24).any(), "no caption"
 
 
 def test_damaged_empty_grey_and_upright_items_have_their_place(tmp_path):
