@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gulpio2.cli.command import DocumentedCommand
-from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.options import (
+    directory_argument,
+    json_option,
+    require_gulp_directory,
+    verbosity_options,
+)
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import (
     count,
@@ -110,14 +115,16 @@ def _build(directory: Path, *, as_json: bool) -> None:
 def _check(directory: Path, *, as_json: bool) -> None:
     from gulpio2.storage.index.keeping import check_index, index_state
 
+    require_gulp_directory(directory)
     faults = check_index(directory)
+    state = index_state(directory)
     if as_json:
-        state = asdict(index_state(directory))
-        write_json({"directory": str(directory), **state, "faults": faults})
+        write_json({"directory": str(directory), **asdict(state), "faults": faults})
     else:
         write_lines(escape(fault) for fault in faults)
         if not faults and not is_quiet():
-            click.echo("the index says what the maps say")
+            there = "says what the maps say" if state.num_bytes else "is not needed"
+            click.echo(f"the index {there}")
     if faults:
         if not as_json:
             note(

@@ -92,6 +92,20 @@ def test_two_wishes_at_once_are_wrong_usage(gulp2, gulped):
     assert "do not go together" in result.stderr
 
 
+def test_a_check_misses_no_index_where_there_are_no_items(gulp2, tmp_path):
+    with GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta").open("wb"):
+        pass
+    gulp2("index", tmp_path)
+    assert gulp2("index", tmp_path, "--check").stdout == "the index is not needed\n"
+    told = json.loads(gulp2("index", tmp_path, "--check", "--json").stdout)
+    assert told["faults"] == []
+    (tmp_path / "meta_0.gmeta").write_text("{")
+    assert gulp2("index", tmp_path, "--check", status=1).stdout == "there is no index\n"
+    (tmp_path / "nothing").mkdir()
+    result = gulp2("index", tmp_path / "nothing", "--check", status=1)
+    assert "is no gulp directory" in result.stderr
+
+
 def test_a_folder_without_chunks_has_nothing_to_index(gulp2, tmp_path):
     result = gulp2("index", tmp_path, status=1)
     assert "no gulp directory" in result.stderr

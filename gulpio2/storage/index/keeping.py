@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gulpio2.errors import MetaFileError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
+from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
@@ -209,7 +211,7 @@ def check_index(path: StrPath) -> list[str]:
     Returns
     -------
     list of str
-        What is wrong, a line each.
+        What is wrong, a line each. That there is none, only where there are items.
 
     Raises
     ------
@@ -219,13 +221,13 @@ def check_index(path: StrPath) -> list[str]:
         A map can be read, but not be put into columns.
     """
     state = index_state(path)
+    folder = os.fspath(path)
     if state.fault is not None:
         return [f"it cannot be used: {state.fault}"]
     if not state.num_bytes:
-        return ["there is no index"]
+        return ["there is no index"] if _has_items(folder) else []
     if state.stale:
         return [f"{name} is not as it was indexed" for name in state.stale]
-    folder = os.fspath(path)
     content = map_index(state.path)
     faults = []
     start = 0
@@ -251,6 +253,18 @@ def check_index(path: StrPath) -> list[str]:
         if not faults and not (content.source and is_whole(content.source)):
             faults.append("a byte of it has changed, of those that readers need not")
     return faults
+
+
+def _has_items(folder: str) -> bool:
+    """Tell whether there is anything to index, or a map that cannot be."""
+    for number in list_chunks(LocalStore(folder).names()).chunks:
+        try:
+            columns = columns_of_map(read_map(folder, number)[0], number, where=folder)
+        except (MetaFileError, UnusualMapError):
+            return True
+        if len(columns):
+            return True
+    return False
 
 
 def _is_same(one: Columns, other: Columns) -> bool:
