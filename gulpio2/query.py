@@ -92,8 +92,8 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
         mask = _without_nulls(mask)
     if mask.dtype != np.bool_ or mask.ndim != 1:
         raise TypeError(
-            f"cannot select items by {condition!r}; give a text, an Arrow expression, "
-            "or a boolean mask with one value per item"
+            f"cannot select items by {condition!r:.{_SHOWN}}; give a text, an Arrow "
+            "expression, or a boolean mask with one value per item; view(ids) takes ids"
         )
     if len(mask) != table.num_rows:
         raise ValueError(

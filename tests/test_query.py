@@ -286,6 +286,14 @@ def test_a_mask_of_objects_is_of_booleans():
         rows(None)
 
 
+@pytest.mark.parametrize("make", [list, tuple, np.array])
+def test_ids_are_refused_shortly_and_with_what_takes_them(make):
+    ids = make([f"item{number}" for number in range(100_000)])
+    with pytest.raises(TypeError, match=r"(?s)item1.* view\(ids\) takes ids") as caught:
+        rows(ids)
+    assert len(str(caught.value)) < 600
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
