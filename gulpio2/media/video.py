@@ -54,8 +54,8 @@ class VideoFrames(FramesByIndex):
         Number of the stream in the file. Default: FFmpeg's best video stream.
     threads : int
         Threads of the decoder; 0 for as many as there are cores. Frames and errors are
-        the same for any number: where several could tell other than one, as of HEVC,
-        VP8 or a video with gaps, one decodes.
+        the same for any number. One decodes where several could tell other than one,
+        as of HEVC, VP8 or a video with gaps, and where two would be no faster.
     max_pixels : int
         Larger frames are refused before memory is set aside for them.
 
@@ -272,7 +272,7 @@ class VideoFrames(FramesByIndex):
         from gulpio2.media.threaded import suits_threads
 
         with self._open() as looked_at:
-            return suits_threads(looked_at)
+            return suits_threads(looked_at, self.threads)
 
     @contextlib.contextmanager
     def _open(self, threads: int = 1) -> Iterator[OpenVideo]:

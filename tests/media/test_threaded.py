@@ -70,7 +70,7 @@ def told(path, threads, **options):
 
 def assert_threads_do_not_matter(path, **options):
     one = told(path, 1, **options)
-    for threads in (2, 5):
+    for threads in (3, 5):
         assert told(path, threads, **options) == one, threads
     return one
 
@@ -159,9 +159,9 @@ def test_packets_that_are_lost_are_made_up_alike(
     assert_threads_do_not_matter(path, frame_rate=rate)
 
 
-def suits(path):
+def suits(path, threads=3):
     with VideoFrames(path)._open() as video:
-        return suits_threads(video)
+        return suits_threads(video, threads)
 
 
 def test_only_what_has_no_gap_is_decoded_by_threads(tmp_path, write_video, pictures):
@@ -172,6 +172,13 @@ def test_only_what_has_no_gap_is_decoded_by_threads(tmp_path, write_video, pictu
     assert not suits(write_video(tmp_path / "gap.mp4", images, pts=times))
     assert not suits(write_video(tmp_path / "a.h264", images)), "it has no times"
     assert not suits(write_video(tmp_path / "a.webm", images, codec="libvpx"))
+
+
+def test_two_threads_are_for_large_frames_only(tmp_path, write_video, pictures):
+    small = write_video(tmp_path / "small.mp4", pictures(3, 256, 340))
+    large = write_video(tmp_path / "large.mp4", pictures(3, 720, 1280))
+    assert [suits(small, threads) for threads in (0, 2, 3)] == [True, False, True]
+    assert [suits(large, threads) for threads in (0, 2, 3)] == [True, True, True]
 
 
 def test_frames_are_held_back_for_those_that_are_decoded_before_them():
