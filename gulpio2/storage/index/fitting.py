@@ -112,11 +112,11 @@ def find_unquoted(
             field = table.schema.field(quoted.get(column.id, column.id))
             if is_json_text(field) and not can_be:
                 written = as_written(column, quoted)
-                wanted = json.dumps(_shortened(text), ensure_ascii=False)
                 return (
                     f"in {as_written(node, quoted)}, {written} is a column of JSON "
                     "text, as its values are of several types, or objects: texts in it "
-                    f"have quotes of their own, as in {written} == {wanted!r}"
+                    "have quotes of their own, as in "
+                    f"{written}{_with_quotes(node, text)}"
                 )
     return None
 
@@ -135,6 +135,16 @@ def _looked_for(node: ast.expr) -> Iterator[tuple[ast.Name, str, bool]]:
                 for text in value if isinstance(value, list) else [value]:
                     if isinstance(text, str):
                         yield column, text, _is_json(text)
+
+
+def _with_quotes(node: ast.expr, text: str) -> str:
+    """Write what is to follow a column where a text is looked for in JSON text."""
+    wanted = json.dumps(_shortened(text), ensure_ascii=False)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        test = node.func.attr
+        part = wanted[:-1] if test == "startswith" else wanted[1:]
+        return f".{test}({part!r})"
+    return f" == {wanted!r}"
 
 
 def _is_part_of_json(test: str, text: str) -> bool:
