@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from fractions import Fraction
 
     import numpy as np
@@ -142,7 +142,7 @@ class FrameSource(Protocol):
 
 
 class Item(TypedDict):
-    """What an adapter yields; further keys are ignored."""
+    """What an adapter yields; further keys are ignored. Any mapping like it will do."""
 
     meta: Meta
     frames: Any
@@ -162,7 +162,9 @@ class Adapter(Protocol):
         """Count the items."""
         ...
 
-    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+    def iter_data(
+        self, slice_element: slice | None = None
+    ) -> Iterator[Mapping[str, Any]]:
         """Yield the items at these positions, in order; all of them for None."""
         ...
 

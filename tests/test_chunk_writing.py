@@ -390,5 +390,5 @@ class Listed:
 )
 def test_the_adapter_is_asked_for_what_the_writer_is(tmp_path, asked, ids):
     chunk = new_chunk(tmp_path)
-    ChunkWriter(Listed()).write_chunk(chunk, asked)  # type: ignore[arg-type]  # no length
+    ChunkWriter(Listed()).write_chunk(chunk, asked)
     assert list(chunk.meta_dict) == list(ids)

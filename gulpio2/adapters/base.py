@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.description import constructor_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from typing_extensions import Self
 
-    from gulpio2.types import Item, JsonValue
+    from gulpio2.types import JsonValue
 
 __all__ = ["AbstractDatasetAdapter"]
 
@@ -76,7 +76,9 @@ class AbstractDatasetAdapter(ABC):
     )
 
     @abstractmethod
-    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+    def iter_data(
+        self, slice_element: slice | None = None
+    ) -> Iterator[Mapping[str, Any]]:
         """Yield the items at these positions, in order.
 
         Parameters

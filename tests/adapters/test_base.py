@@ -7,10 +7,18 @@ import inspect
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+from gulpio2 import GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter, Custom20BNAdapterMixin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.types import Adapter
 
 
 class Minimal(AbstractDatasetAdapter):
@@ -24,6 +32,21 @@ class Minimal(AbstractDatasetAdapter):
 
     def iter_data(self, slice_element=None):
         yield {"meta": {}, "frames": [], "id": 0}
+
+
+class Typed(AbstractDatasetAdapter):
+    """What a program with types of its own declares; mypy looks at it, as it does."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[dict[str, Any]]:
+        yield {"meta": {}, "frames": [np.zeros((8, 8, 3), np.uint8)], "id": 0}
+
+
+def test_items_may_be_declared_as_plain_dicts(tmp_path):
+    adapter: Adapter = Typed()
+    assert GulpIngestor(adapter, tmp_path, 1, 1).run().items == 1
 
 
 class WithoutConstructor(AbstractDatasetAdapter):
