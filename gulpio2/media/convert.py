@@ -20,6 +20,8 @@ from gulpio2.media.scaling import PlaneScaler, resize_chroma
 from gulpio2.types import DeferredImage, YuvFrame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
 __all__ = ["FrameConverter", "Picture"]
@@ -169,7 +171,8 @@ class FrameConverter:
         SourceReadError, IngestSettingError
             As `convert`; some of it only when the image is made.
         """
-        return DeferredImage(partial(self._converted, frame, self._way_of(frame)))
+        make = partial(self._converted, frame, self._way_of(frame))
+        return DeferredImage(_Once(make))
 
     def _way_of(self, frame: Any) -> _Way:
         """Look at a frame, and say what is to be done with it."""
@@ -279,6 +282,27 @@ class FrameConverter:
             resize_chroma(converted.u, have, shape, large),
             resize_chroma(converted.v, have, shape, large),
         )
+
+
+class _Once:
+    """Converts a frame when it is first wanted, also where it is repeated.
+
+    One thread at a time: swscale's settings pass through the frame itself.
+    """
+
+    __slots__ = ("_image", "_lock", "_make")
+
+    def __init__(self, make: Callable[[], YuvFrame | npt.NDArray[np.uint8]]) -> None:
+        self._lock = threading.Lock()
+        self._make: Callable[[], YuvFrame | npt.NDArray[np.uint8]] | None = make
+        self._image: YuvFrame | npt.NDArray[np.uint8] | None = None
+
+    def __call__(self) -> YuvFrame | npt.NDArray[np.uint8] | None:
+        with self._lock:
+            if self._make is not None:
+                self._image = self._make()
+                self._make = None  # and with it the decoded frame
+            return self._image
 
 
 @lru_cache(maxsize=32)

@@ -329,6 +329,18 @@ def test_deferred_frames_are_the_stored_ones(shared_videos, options):
             )
 
 
+@pytest.mark.parametrize("options", [{}, {"frame_size": 20}])
+def test_a_frame_that_a_rate_repeats_is_converted_once(clip, options):
+    frames = list(VideoFrames(clip, frame_rate=100, **options).deferred())
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda frame: frame.image.make(), frames))
+    sources = {id(frame.image) for frame in frames}
+    assert len({id(image) for image in made}) == len(sources) < len(frames)
+    stored = VideoFrames(clip, frame_rate=100, **options).stored()
+    for image, frame in zip(made, stored, strict=True):
+        np.testing.assert_array_equal(image.y, frame.image.y)
+
+
 def test_what_only_a_conversion_shows_names_the_video_in_any_thread(clip, monkeypatch):
     from gulpio2.media.scaling import PlaneScaler
 
