@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import stat
 from typing import IO, TYPE_CHECKING
@@ -327,7 +326,7 @@ def read_open_image(file: IO[bytes]) -> npt.NDArray[np.uint8]:
     AdapterContractError
         A ``ValueError``: it gives text.
     """
-    with contextlib.suppress(AttributeError, io.UnsupportedOperation):
+    with contextlib.suppress(AttributeError, OSError):
         file.seek(0)
     data: object = file.read()
     name = str(getattr(file, "name", file))

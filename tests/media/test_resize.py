@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -193,6 +194,16 @@ def test_images_of_an_archive_are_read_where_they_are_open(tmp_path):
     in_memory = io.BytesIO(paths[0].read_bytes())
     in_memory.seek(0, io.SEEK_END)  # as after writing; Pillow begins at 0 too
     assert resize_by_short_edge(in_memory, -1).shape == (20, 30, 3)
+
+
+@pytest.mark.parametrize("buffering", [-1, 0])
+def test_an_image_out_of_a_pipe_is_read_from_where_it_is(tmp_path, buffering):
+    Image.fromarray(np.zeros((20, 30, 3), np.uint8)).save(tmp_path / "a.png")
+    reader, writer = os.pipe()
+    with open(reader, "rb", buffering) as file:  # noqa: PTH123  a descriptor
+        with open(writer, "wb") as out:  # noqa: PTH123
+            out.write((tmp_path / "a.png").read_bytes())
+        assert resize_by_short_edge(file, 10).shape == (10, 15, 3)
 
 
 def test_an_open_file_that_holds_no_image_is_named(tmp_path):
