@@ -101,27 +101,41 @@ def write_video(
         )
     stream: Any = None
     shape: tuple[int, ...] = ()
-    with (
-        _refusing(item),
-        new_file(path, overwrite=overwrite) as partial,
+    with _refusing(item), new_file(path, overwrite=overwrite) as partial:
         # An explicit protocol: a folder may be called "a:b".
-        av.open(f"file:{partial}", "w", format="mp4") as container,
-    ):
-        for frame, pts in zip(_frames(item, indices), shown, strict=True):
-            pixels = _even(frame)
-            if stream is None:
-                shape = pixels.shape
-                stream = _add_stream(container, encoder, pixels, times, ticks)
-            if pixels.shape != shape:
-                raise FormatError(
-                    f"the frames of item {item.id_!r} differ in size, and those of a "
-                    "video may not; extract them with --format png or jpg"
-                )
-            picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
-            picture.pts = pts
-            picture.time_base = Fraction(1, ticks)
-            container.mux(stream.encode(picture))
-        container.mux(stream.encode(None))
+        with av.open(f"file:{partial}", "w", format="mp4") as container:
+            for frame, pts in zip(_frames(item, indices), shown, strict=True):
+                pixels = _even(frame)
+                if stream is None:
+                    shape = pixels.shape
+                    stream = _add_stream(container, encoder, pixels, times, ticks)
+                elif pixels.shape != shape:
+                    raise FormatError(
+                        f"the frames of item {item.id_!r} differ in size, and those of "
+                        "a video may not; extract them with --format png or jpg"
+                    )
+                picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+                picture.pts = pts
+                picture.time_base = Fraction(1, ticks)
+                container.mux(stream.encode(picture))
+            container.mux(stream.encode(None))
+        if _times_in(partial) != [Fraction(pts, ticks) for pts in shown]:
+            raise FormatError(
+                f"item {item.id_!r} cannot be written as a video: its times are too "
+                f"far apart; {_WAYS_OUT}"
+            )
+
+
+def _times_in(path: Path) -> list[Fraction]:
+    """Read the times of a video's frames: FFmpeg lets some of them wrap around."""
+    import av
+
+    with av.open(f"file:{path}") as container:
+        return sorted(
+            packet.pts * packet.time_base
+            for packet in container.demux(video=0)
+            if packet.pts is not None
+        )
 
 
 @contextmanager
