@@ -29,6 +29,7 @@ __all__ = [
     "load_manifest",
     "missing_shares",
     "refuse_other_version",
+    "without_chunks",
     "without_complete_shares",
     "without_lost_chunks",
 ]
@@ -308,6 +309,22 @@ def without_complete_shares(runs: Iterable[Run]) -> tuple[Run, ...]:
             found.append(run)
         elif run.chunks:  # a share may have none, and a run that has none is not told
             found.append(replace(run, shares=None))
+    return tuple(found)
+
+
+def without_chunks(runs: Iterable[Run], numbers: Collection[int]) -> tuple[Run, ...]:
+    """Give runs as if they had not written the chunks that have these numbers now.
+
+    Another run was given the number of a chunk that was lost, or it is the same run,
+    which had only its journal left to remove.
+    """
+    found = []
+    for run in runs:
+        chunks = tuple(number for number in run.chunks if number not in numbers)
+        if len(chunks) == len(run.chunks):
+            found.append(run)
+        elif chunks or run.shares is not None:  # as `without_complete_shares`
+            found.append(replace(run, chunks=chunks))
     return tuple(found)
 
 

@@ -19,6 +19,7 @@ from gulpio2.format.manifest import (
     dump_manifest,
     file_check,
     load_manifest,
+    without_chunks,
     without_complete_shares,
     without_lost_chunks,
 )
@@ -142,15 +143,14 @@ def write_records(
             store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
         return
     run = replace(run, chunks=tuple(report.chunks))
+    runs = without_chunks(runs, run.chunks)
     if run.shares is not None:
         # Shares that go into one directory are one run there, once all have.
         joined = list(runs)
         add_run(joined, run)
         runs = without_complete_shares(joined)
     elif run.chunks:
-        # Not twice, where a run is resumed that had only its journal left to remove.
-        others = [old for old in runs if not {*old.chunks} & {*run.chunks}]
-        runs = (*others, run)
+        runs = (*runs, run)
     metainfo = {**manifest.metainfo, **facts.metainfo}
     finished = Manifest(runs, metainfo, checksums)
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))

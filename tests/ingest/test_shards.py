@@ -87,6 +87,18 @@ def test_a_lost_chunk_whose_items_an_earlier_version_stored_again_is_missed_no_m
     assert check_directory(tmp_path, deep=True).problems == []
 
 
+def test_a_run_is_told_of_where_another_has_the_number_of_a_chunk_that_it_lost(
+    tmp_path,
+):
+    make(tmp_path).run()
+    lose_chunk(tmp_path, 5)  # the last: the next one gets its number
+    assert make(tmp_path, on_duplicate="skip").run().chunks == [5]
+    runs = load_manifest((tmp_path / "gulp.json").read_bytes(), where="").runs
+    assert [run.chunks for run in runs] == [(0, 1, 2, 3, 4), (5,)]
+    lose_chunk(tmp_path, 2)
+    assert [p.code for p in check_directory(tmp_path).problems] == ["missing-chunk"]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"num_items": 14}, {"num_items": 3}, {"shard": Shard(1, 2)}],
