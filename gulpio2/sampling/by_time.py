@@ -331,8 +331,8 @@ def window_around_time(
     >>> clip.indices.tolist(), clip.valid.tolist()
     ([-1, 0, 1], [False, True, True])
     """
-    require_number("history", history, 0)
-    require_number("future", future, 0)
+    history = require_number("history", history, 0)
+    future = require_number("future", future, 0)
     line = _Timeline.of(times)
     period = _positive("period_seconds", period_seconds)
     centre = np.asarray(seconds, dtype=np.float64)

@@ -200,6 +200,27 @@ def test_a_random_segment_moment_follows_time_and_not_the_number_of_frames():
     assert 900 < drawn.count(2) < 1100
 
 
+@pytest.mark.parametrize(
+    ("history", "future"),
+    [
+        (np.uint8(2), np.uint8(1)),
+        (np.int8(2), np.int8(127)),
+        (np.uint64(2), 0),
+        (0, np.uint8(255)),
+    ],
+)
+def test_numbers_of_numpy_are_taken_as_plain_ones(history, future):
+    def around(history, future):
+        times = np.arange(300) / 30
+        return window_around_time(
+            times, 5.0, period_seconds=1 / 30, history=history, future=future
+        ).indices.tolist()
+
+    found = around(history, future)
+    assert found == around(int(history), int(future))
+    assert found[0] == 150 - int(history)
+
+
 def test_several_times_give_a_clip_each():
     clips = window_around_time(
         clock(5, 10.0, 0.0), [0.0, 0.4], period_seconds=0.1, history=1, border="mask"
