@@ -16,7 +16,7 @@ from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
 from gulpio2.format.records import ALIGNMENT
-from gulpio2.threads import ask_for_help, work_together
+from gulpio2.threads import work_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -226,6 +226,7 @@ class Job:
         self.blocks = blocks
         self.failures: list[tuple[int, BaseException]] = []
         self._is_open = False
+        self._is_locked = False
         self._gate: threading.Lock
         self._others: Iterator[Block]
         self._decode: Decode
@@ -271,13 +272,9 @@ class Job:
             self._others = islice(blocks, 1, None)
             self._gate = threading.Lock()
             self._gate.acquire()
-            call = ask_for_help(self._help, threads - 1)
-            try:
-                self._begin(prepare)
-            finally:
-                call.wait()
-            if call.error is not None:
-                raise call.error
+            self._is_locked = True
+            begin, open_gate = partial(self._begin, prepare), self._open_gate
+            work_together(self._help, threads - 1, own=begin, let_go=open_gate)
         if self.failures:
             raise min(self.failures, key=_position)[1]
 
@@ -287,16 +284,19 @@ class Job:
 
     def _begin(self, prepare: Callable[[Block], tuple[Decode, Targets]]) -> None:
         """Prepare, let the others begin, and work; they read ahead meanwhile."""
-        try:
-            self._prepare(prepare)
-        except BaseException as cause:
-            self.failures.append((-1, cause))
-            raise
-        finally:
-            self._is_open = True
-            self._gate.release()
+        self._prepare(prepare)
+        self._open_gate()
         self._drain(self.blocks[0])
         self._work(self._others)
+
+    def _open_gate(self) -> None:
+        """Let the others begin; or leave, if nothing was prepared for them."""
+        if not self._is_open:
+            self.failures.append((-1, GulpError("never begun")))
+            self._is_open = True
+        if self._is_locked:
+            self._is_locked = False
+            self._gate.release()
 
     def _help(self) -> None:
         """Take part, in another thread."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Call", "ask_for_help", "default_threads", "usable_cores", "work_together"]
+__all__ = ["default_threads", "usable_cores", "work_together"]
 
 # Threads. Decoding scales with cores, but few readers want a whole large machine.
 MAX_DEFAULT = 8
@@ -54,10 +54,10 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Call:
-    """One piece of work, and who is at it; see `ask_for_help`."""
+class _Call:
+    """One piece of work, and who is at it; see `work_together`."""
 
-    __slots__ = ("_done", "_tickets", "asked", "error", "work")
+    __slots__ = ("_done", "_left", "_tickets", "_withdrawn", "asked", "error", "work")
 
     def __init__(self, work: Callable[[], None], asked: int) -> None:
         self.work = work
@@ -67,6 +67,9 @@ class Call:
         # Taken one by one, each once, by whoever comes: a step of an iterator cannot be
         # interrupted by another thread.
         self._tickets = iter(range(asked))
+        self._withdrawn: list[int] = []
+        # Those who have left, and what wakes who waits for them.
+        self._left: list[None] = []
         self._done: SimpleQueue[None] = SimpleQueue()
 
     def help(self) -> None:
@@ -77,22 +80,25 @@ class Call:
             self.work()
         except BaseException as error:  # noqa: BLE001  # raised where the call was made
             self.error = error
+        self._left.append(None)
         self._done.put(None)
 
     def wait(self) -> None:
         """Return once nobody is at the work any more; an interrupt comes after.
 
         Whatever a handler of signals raises is one, be it a timeout of the program's
-        own: what is given back to the caller must not be written to any more.
+        own: what is given back to the caller must not be written to any more. It may
+        be called again.
         """
-        running = self.asked
-        while next(self._tickets, None) is not None:
-            running -= 1
         interrupt = None
-        while running:
+        while True:
+            # An interrupt comes between two steps, and so none of them takes something
+            # and leaves it to the next one to count it.
             try:
-                self._done.get()
-                running -= 1
+                self._withdrawn.extend(self._tickets)
+                while len(self._left) < self.asked - len(self._withdrawn):
+                    self._done.get()
+                break
             except BaseException as error:  # noqa: BLE001  # rare, and not to be lost
                 interrupt = error
         if interrupt is not None:
@@ -105,11 +111,12 @@ class _Pool:
     def __init__(self) -> None:
         self.default: int | None = None
         self._lock = threading.Lock()
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
-    def ask(self, work: Callable[[], None], helpers: int) -> Call:
-        """Have so many threads take part, or as many as there are."""
+    def ask(self, call: _Call) -> None:
+        """Have so many threads take part as it asks for, or as many as there are."""
+        helpers = call.asked
         if len(self._threads) < helpers:
             with self._lock:
                 while len(self._threads) < helpers:
@@ -124,10 +131,8 @@ class _Pool:
                     except RuntimeError:  # the system gives no more: go on without
                         break
                     self._threads.append(thread)
-        call = Call(work, min(helpers, len(self._threads)))
-        for _ in range(call.asked):
+        for _ in range(min(helpers, len(self._threads))):
             self._calls.put(call)
-        return call
 
     def stop(self) -> None:
         """End every thread; the next call starts new ones."""
@@ -136,8 +141,7 @@ class _Pool:
             # Those that other callers start meanwhile have a queue of their own: they
             # would end in place of these, which would be waited for without end.
             calls, self._calls = self._calls, SimpleQueue()
-            for _ in threads:
-                calls.put(None)
+            calls.put(None)
         for thread in threads:
             thread.join()
             _await_exit(thread)
@@ -155,36 +159,27 @@ def _await_exit(thread: threading.Thread) -> None:
         os.sched_yield()
 
 
-def _serve(calls: SimpleQueue[Call | None]) -> None:
+def _serve(calls: SimpleQueue[_Call | None]) -> None:
     """Help with one call after another."""
     while True:
         call = calls.get()
         if call is None:
+            # For the next one, also of those that nobody knows of, since an interrupt
+            # came while they were started.
+            calls.put(None)
             return
         call.help()
         # The arrays of a call must not live until the next one.
         del call
 
 
-def ask_for_help(work: Callable[[], None], helpers: int) -> Call:
-    """Have other threads begin with a piece of work, and return at once.
-
-    Parameters
-    ----------
-    work : callable
-        Takes shares until none is left. Called in other threads, as they come.
-    helpers : int
-        How many, at most.
-
-    Returns
-    -------
-    Call
-        Its `wait` must be called, whatever happens in between.
-    """
-    return _pool.ask(work, helpers)
-
-
-def work_together(work: Callable[[], None], helpers: int) -> None:
+def work_together(
+    work: Callable[[], None],
+    helpers: int,
+    *,
+    own: Callable[[], None] | None = None,
+    let_go: Callable[[], None] | None = None,
+) -> None:
     """Do a piece of work in this thread and in others, and return when it is done.
 
     Parameters
@@ -194,15 +189,29 @@ def work_together(work: Callable[[], None], helpers: int) -> None:
         in as many others as come in time.
     helpers : int
         How many others may take part, at most.
+    own : callable, optional
+        What this thread does in place of `work`; the others begin before it.
+    let_go : callable, optional
+        Called before the others are waited for, whatever has happened, and more than
+        once: they may wait for something that `own` was to do.
 
     Notes
     -----
-    Whatever `work` raises comes out, after every thread has left it.
+    Whatever `work` raises comes out, after every thread has left it. So does what a
+    handler of signals raises, wherever it comes.
     """
-    call = ask_for_help(work, helpers)
+    call = _Call(work, helpers)
     try:
-        work()
-    finally:
+        try:
+            _pool.ask(call)
+            (own or work)()
+        finally:
+            if let_go is not None:
+                let_go()
+            call.wait()
+    finally:  # again, for an interrupt that came between two steps of this
+        if let_go is not None:
+            let_go()
         call.wait()
     if call.error is not None:
         raise call.error

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import threading
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from itertools import count, pairwise
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import blocks
+from gulpio2 import blocks, threads
 from gulpio2.blocks import Block, FrameRequest, Job, plan_blocks, verify_crc32
 from gulpio2.errors import CorruptFrameError, FormatError, StorageError
 
@@ -193,3 +195,30 @@ def test_a_checksum_that_differs_is_told_with_both():
         CorruptFrameError, match=r"is 352441c2, and 00000001 was stored"
     ):
         verify_crc32(b"xabcx", 1, 4, 1)
+
+
+@pytest.mark.parametrize("distance", [10, 100_000])  # one read, and several
+def test_an_interrupt_wherever_it_comes_leaves_no_thread_at_work(distance, monkeypatch):
+    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    data = bytes(range(250)) * 3_200
+    request = request_of(*((k * distance, 10) for k in range(8)), data=data)
+    expected = run_job(request, 3)  # now the threads are there
+    for step in count():  # pragma: no branch
+        steps = iter(range(step))
+
+        def interrupt(_: object, event: str, __: object, steps: Any = steps) -> None:
+            # Where Python looks for signals: a function begins, or one of C has ended.
+            if event in ("call", "c_return") and next(steps, None) is None:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            sys.setprofile(interrupt)
+            found = run_job(request, 3)
+            sys.setprofile(None)
+            assert found == expected
+            break
+    assert step > 50
+    stopping = threading.Thread(target=threads._pool.stop, daemon=True)
+    stopping.start()
+    stopping.join(10)
+    assert not stopping.is_alive()  # no thread is at a call that has ended

@@ -209,3 +209,28 @@ def test_what_a_handler_of_signals_raises_comes_out_after_the_helpers_have_left(
     finally:
         signal.signal(signal.SIGALRM, before)
     assert left == [1]
+
+
+def test_an_interrupt_while_a_thread_is_started_keeps_nothing_from_ending(monkeypatch):
+    start, num_left = threading.Thread.start, 5
+    threads._pool.stop()
+
+    def interrupted(thread: threading.Thread) -> None:
+        nonlocal num_left
+        start(thread)
+        num_left -= 1
+        if num_left >= 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    for _ in range(5):
+        with pytest.raises(KeyboardInterrupt):
+            work_together(lambda: None, 1)
+    work_together(lambda: None, 1)
+    monkeypatch.undo()
+    unknown = [t for t in threading.enumerate() if t.name == "gulpio2-0"]
+    stopping = threading.Thread(target=threads._pool.stop, daemon=True)
+    stopping.start()
+    for thread in (*unknown, stopping):
+        thread.join(10)
+        assert not thread.is_alive()
