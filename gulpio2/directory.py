@@ -186,12 +186,6 @@ class GulpDirectory(ReadingVerbs):
         self.verify = verify
         self.indexed = indexed
         self._open()
-        if not self.num_chunks and not Path(output_dir).exists():
-            _logger.warning(
-                "there is no folder %s: it is taken for an empty gulp directory. Check "
-                "the path if it should hold items",
-                output_dir,
-            )
 
     def _open(self) -> None:
         self._handles = HandlePool()
@@ -234,6 +228,12 @@ class GulpDirectory(ReadingVerbs):
         else:
             self._use_index(self._index)
         self.num_chunks = len(self.chunk_objs_lookup)
+        if not self.num_chunks and not Path(self.output_dir).exists():
+            _logger.warning(
+                "there is no folder %s: it is taken for an empty gulp directory. Check "
+                "the path if it should hold items",
+                self.output_dir,
+            )
 
     def _load_maps(self, numbers: Sequence[int]) -> None:
         """Have every entry in memory."""

@@ -88,6 +88,20 @@ def test_a_folder_that_does_not_exist_is_warned_of_once(tmp_path, caplog):
     assert len(caplog.records) == 1
 
 
+def test_a_folder_that_is_gone_when_its_index_is_opened_again_is_warned_of(
+    tmp_path, caplog
+):
+    make_gulp_directory(tmp_path / "here").close()
+    data = pickle.dumps(GulpDirectory(tmp_path / "here", indexed=True))
+    (tmp_path / "here").rename(tmp_path / "there")
+    caplog.clear()
+    assert len(pickle.loads(data)) == 0
+    assert [record.getMessage() for record in caplog.records] == [
+        f"there is no folder {tmp_path / 'here'}: it is taken for an empty gulp "
+        "directory. Check the path if it should hold items"
+    ]
+
+
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_a_folder_that_is_yet_to_be_made_is_not_warned_of(
     tmp_path, caplog, num_workers
