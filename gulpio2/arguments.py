@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any, get_args
 
-__all__ = ["require_choice", "require_number"]
+__all__ = ["optional_number", "require_choice", "require_number"]
 
 
 def require_choice(
@@ -40,3 +40,8 @@ def require_number(name: str, value: Any, least: int) -> int:
     if number < least:
         raise ValueError(f"{name} is {number}, expected at least {least}")
     return number
+
+
+def optional_number(name: str, value: Any, least: int) -> int | None:
+    """Give a whole number as an int, and None as None; see `require_number`."""
+    return None if value is None else require_number(name, value, least)

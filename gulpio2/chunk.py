@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.arguments import optional_number
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ChunkMismatchError, ItemNotFoundError, StorageError
 from gulpio2.format.edits import Origins
@@ -111,7 +112,7 @@ class GulpChunk(ReadingVerbs):
         self.meta_file_path = meta_file_path
         self.serializer = serializer
         self.jpeg_decoder = jpeg_decoder
-        self.threads = threads
+        self.threads = optional_number("threads", threads, 1)
         self.verify = verify
         self.fp: BinaryIO | StoreWriter | None = None
         # The bytes of the map that meta_dict is made of; None where they are not known.

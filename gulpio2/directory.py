@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gulpio2.arguments import optional_number
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import (
@@ -178,11 +179,9 @@ class GulpDirectory(ReadingVerbs):
         verify: bool = False,
         indexed: bool | None = None,
     ) -> None:
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads is {threads!r}; it must be at least 1")
         self.output_dir = output_dir
         self.jpeg_decoder = jpeg_decoder
-        self.threads = threads
+        self.threads = optional_number("threads", threads, 1)
         self.verify = verify
         self.indexed = indexed
         self._open()

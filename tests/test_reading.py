@@ -386,10 +386,20 @@ def test_the_settings_travel_to_a_copy(folder):
     np.testing.assert_array_equal(copy.read_clip("grey"), directory.read_clip("grey"))
 
 
-@pytest.mark.parametrize("threads", [0, -1])
-def test_a_number_of_threads_below_one_is_refused(tmp_path, threads):
-    with pytest.raises(ValueError, match="threads"):
+@pytest.mark.parametrize(
+    ("threads", "error", "message"),
+    [
+        (0, ValueError, "threads is 0, expected at least 1"),
+        (-1, ValueError, "threads is -1, expected at least 1"),
+        (2.0, TypeError, "threads is 2.0, expected a whole number"),
+        ("2", TypeError, "threads is '2', expected a whole number"),
+    ],
+)
+def test_a_number_of_threads_that_is_none_is_refused(tmp_path, threads, error, message):
+    with pytest.raises(error, match=message):
         GulpDirectory(tmp_path, threads=threads)
+    with pytest.raises(error, match=message):
+        GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta", threads=threads)
 
 
 def test_many_threads_read_one_directory_at_the_same_time(folder):
