@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -284,12 +283,11 @@ class StoredItem:
                 f"item {self.id_!r} in {self.data_path} has no presentation times: it "
                 "was made from images, or by GulpIO2. Select its frames by index"
             )
-        times = [seconds] if isinstance(seconds, Real) else seconds
         order = sorted(range(len(extras.pts)), key=extras.pts.__getitem__)
         ascending = [extras.pts[index] for index in order]
         return [
             order[index_at(ascending, extras.time_base, time, mode)]
-            for time in times  # type: ignore[union-attr]  # Real covers the numbers
+            for time in _each_of(seconds)
         ]
 
     def __repr__(self) -> str:
@@ -310,6 +308,17 @@ class StoredItem:
     def _place(self, index: int) -> str:
         loc = self.record.spans([index])[0][0]
         return f"item {self.id_!r}, frame {index}, in {self.data_path} at byte {loc}"
+
+
+def _each_of(seconds: Any) -> Iterable[Any]:
+    """Give several times, or one of whatever kind."""
+    if isinstance(seconds, (str, bytes, bytearray)):
+        return [seconds]  # refused whole: its letters may be numbers as well
+    try:
+        each: Iterable[Any] = iter(seconds)
+    except TypeError:  # also of an array that has no axis
+        return [seconds]
+    return each
 
 
 def read_clips(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -142,7 +143,10 @@ def test_no_times_are_no_frames(chunk):
     assert chunk.read_frames_at("variable", []) == ([], {"label": 1})
 
 
-@pytest.mark.parametrize("seconds", [1, np.float32(1), np.int64(1), Fraction(1)])
+@pytest.mark.parametrize(
+    "seconds",
+    [1, np.float32(1), np.int64(1), Fraction(1), Decimal(1), np.array(1.0)],
+)
 def test_a_time_is_any_number(chunk, seconds):
     frames, _ = chunk.read_frames_at("variable", seconds)
     assert indices_of(chunk, frames) == [3]
@@ -177,10 +181,23 @@ def test_an_item_without_times_is_an_error_that_says_so(chunk, id_):
         chunk.read_frames_at(id_, 0.0)
 
 
-@pytest.mark.parametrize("seconds", [math.nan, math.inf])
-def test_what_is_no_time_is_refused(chunk, seconds):
-    with pytest.raises(ValueError, match="is no time"):
-        chunk.read_frames_at("variable", seconds)
+@pytest.mark.parametrize(
+    ("seconds", "error"),
+    [
+        (math.nan, ValueError),
+        (math.inf, ValueError),
+        pytest.param(10**400, ValueError, id="beyond floats"),
+        ("12", TypeError),
+        (["1"], TypeError),
+        (b"1", TypeError),
+        (None, TypeError),
+        ([[0.5]], TypeError),
+    ],
+)
+@pytest.mark.parametrize("mode", ["at", "before", "nearest"])
+def test_what_is_no_time_is_refused(chunk, seconds, error, mode):
+    with pytest.raises(error, match="is no time"):
+        chunk.read_frames_at("variable", seconds, mode=mode)
 
 
 def test_an_unknown_mode_is_refused(chunk):

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from math import floor
 from numbers import Rational
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, SupportsFloat
 
 from gulpio2.arguments import require_choice
 from gulpio2.errors import FrameTimeError
@@ -25,7 +25,7 @@ TimeMode = Literal["at", "before", "nearest"]
 def index_at(
     pts: Sequence[int],
     time_base: Fraction,
-    seconds: float | Fraction,
+    seconds: SupportsFloat,
     mode: TimeMode = "nearest",
 ) -> int:
     """Find the frame at a time.
@@ -36,7 +36,7 @@ def index_at(
         Presentation times in ticks, ascending; at least one.
     time_base : Fraction
         Seconds per tick.
-    seconds : float or Fraction
+    seconds : number
         On the source's own timeline. A `Fraction` is compared as the exact number
         that it is; a float within a microsecond of a tick is taken for that tick,
         since few ticks are numbers that a float can be.
@@ -56,8 +56,10 @@ def index_at(
     ------
     FrameTimeError
         "before" a first frame, or no frame "at" that time.
+    TypeError
+        What is no number, as a text.
     ValueError
-        An unknown mode, or a time that is no finite number.
+        An unknown mode, or a time that no finite float is near.
 
     Examples
     --------
@@ -67,9 +69,14 @@ def index_at(
     """
     require_choice("mode", mode, TimeMode)
     try:
+        if isinstance(seconds, (str, bytes, bytearray)):  # float would read it
+            raise TypeError("it is a text")
         # Numpy's floats of other sizes than double are no numbers to Fraction.
-        exact = seconds if isinstance(seconds, Rational) else float(seconds)
+        about = float(seconds)
+        exact = seconds if isinstance(seconds, Rational) else about
         wanted = Fraction(exact) / time_base
+    except TypeError as cause:
+        raise TypeError(f"{seconds!r} is no time; give a number of seconds") from cause
     except (OverflowError, ValueError) as cause:
         raise ValueError(f"{seconds!r} seconds is no time") from cause
     nearest_tick = floor(wanted + Fraction(1, 2))
@@ -82,7 +89,7 @@ def index_at(
     if mode == "before":
         if last_before < 0:
             raise FrameTimeError(
-                f"no frame is before {float(seconds)} s: the first one is at "
+                f"no frame is before {about} s: the first one is at "
                 f"{float(pts[0] * time_base)} s"
             )
         return last_before
@@ -95,7 +102,7 @@ def index_at(
     index = bisect_left(pts, nearest_tick)
     if index == len(pts) or pts[index] != nearest_tick:
         raise FrameTimeError(
-            f"no frame is at {float(seconds)} s; the nearest one is at "
+            f"no frame is at {about} s; the nearest one is at "
             f"{float(pts[nearest] * time_base)} s (mode 'nearest' takes it)"
         )
     return index
