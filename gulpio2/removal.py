@@ -115,14 +115,15 @@ def delete_items(
         if not dry_run:
             remove_leftovers(store)
         removals = read_removals(store)
-        changed: dict[int, Mapping[str, Any]] = {}
+        # Not the maps: those of a large directory do not fit into memory together.
+        changed: dict[int, list[str]] = {}
         deletions: list[Deletion] = []
         known: dict[int, dict[str, Any]] = {}
         for number in list_chunks(store.names()).chunks:
             name = meta_name(number)
             entries = load_gmeta(store.read(name), where=store.path(name))
             for id_ in [id_ for id_ in entries if id_ in wanted]:
-                entry = entries.pop(id_)
+                entry = entries[id_]
                 hidden = removals.deleted.setdefault(number, [])
                 # By a run that was killed half-way it was hidden before.
                 if number not in known:
@@ -132,7 +133,7 @@ def delete_items(
                 size = sum(stop - start for start, stop in entry_spans(entry))
                 frames = len(entry["frame_info"])
                 deletions.append(Deletion(id_, number, frames, size))
-                changed[number] = entries
+                changed.setdefault(number, []).append(id_)
         if missing := wanted.difference(deletion.id for deletion in deletions):
             _refuse_items_without_data(store, missing)
             raise ItemNotFoundError(
@@ -143,8 +144,12 @@ def delete_items(
         if not dry_run and changed:
             # First what accounts for the bytes, then what hides the items.
             store.write_atomically(REMOVALS_NAME, dump_removals(removals))
-            for number, meta_dict in changed.items():
-                store.write_atomically(meta_name(number), dump_gmeta(meta_dict))
+            for number, gone in changed.items():
+                name = meta_name(number)
+                entries = load_gmeta(store.read(name), where=store.path(name))
+                for id_ in gone:
+                    entries.pop(id_, None)
+                store.write_atomically(name, dump_gmeta(entries))
             refresh_index(path)  # which has the metadata of what was deleted
     return deletions
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -223,6 +224,19 @@ def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step):
             break
     assert number > 10
     assert ("unfinished-compaction" in told) == (step == "compact")
+
+
+def test_deleting_does_not_hold_all_maps_in_memory(tmp_path):
+    peaks = []
+    for num_chunks in (4, 16):
+        path = tmp_path / str(num_chunks)
+        adapter = FrameAdapter(num_items=50 * num_chunks, num_frames=10)
+        GulpIngestor(adapter, path, 50, 1).run()
+        tracemalloc.start()
+        delete_items(path, [f"item{50 * n}" for n in range(num_chunks)])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2 * peaks[0]
 
 
 def test_deleting_again_after_a_crash_half_way_accounts_for_the_bytes_once(tmp_path):
