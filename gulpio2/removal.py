@@ -44,6 +44,10 @@ __all__ = [
 # Bytes copied at once.
 _BLOCK = 4 * 1024 * 1024
 
+# Times that a compaction notes how far it is, each of which writes all that is deleted.
+# One that is killed does the rest of such a part again.
+_NOTES = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
@@ -206,24 +210,35 @@ def compact_directory(
         names = set(store.names())
         for number in sorted(removals.deleted):
             _refuse_what_cannot_be_rewritten(store, number, names)
-        for number in sorted(removals.deleted):
-            name = meta_name(number)
-            meta_dict = load_gmeta(store.read(name), where=store.path(name))
-            hidden = [
-                entry
-                for id_, entry in removals.deleted[number]
-                if not _is_there(meta_dict, id_, entry)
-            ]
-            spans = [span for entry in hidden for span in entry_spans(entry)]
-            if hidden:
-                size = sum(stop - start for start, stop in spans)
-                done.append(Compaction(number, len(hidden), size))
-            if dry_run:
-                continue
-            if hidden:
-                removals.erased[number] = _rewrite(store, number, meta_dict, progress)
-            del removals.deleted[number]
-            store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+        chunks = sorted(removals.deleted)
+        together = -(-len(chunks) // _NOTES)
+        not_noted = 0
+        try:
+            for number in chunks:
+                name = meta_name(number)
+                meta_dict = load_gmeta(store.read(name), where=store.path(name))
+                hidden = [
+                    entry
+                    for id_, entry in removals.deleted[number]
+                    if not _is_there(meta_dict, id_, entry)
+                ]
+                spans = [span for entry in hidden for span in entry_spans(entry)]
+                if hidden:
+                    size = sum(stop - start for start, stop in spans)
+                    done.append(Compaction(number, len(hidden), size))
+                if dry_run:
+                    continue
+                if hidden:
+                    holes = _rewrite(store, number, meta_dict, progress)
+                    removals.erased[number] = holes
+                del removals.deleted[number]
+                not_noted += 1
+                if not_noted == together:
+                    store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+                    not_noted = 0
+        finally:
+            if not_noted:
+                store.write_atomically(REMOVALS_NAME, dump_removals(removals))
         if not dry_run:
             refresh_index(path)  # an earlier version did not, when items were deleted
     return done

@@ -24,6 +24,7 @@ from gulpio2.storage.index.keeping import build_index, index_state
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.power import record_operations
 
 
 @pytest.fixture
@@ -188,8 +189,10 @@ def test_a_data_file_with_a_second_name_is_not_changed_under_it(folder, tmp_path
     assert (tmp_path / "other.gulp").read_bytes() == data
 
 
-@pytest.mark.parametrize("step", ["delete", "compact"])
-def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step):
+@pytest.mark.parametrize("step", ["delete", "compact", "compact together"])
+def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step, monkeypatch):
+    if step == "compact together":
+        monkeypatch.setattr("gulpio2.removal._NOTES", 1)
     adapter = FrameAdapter(num_items=4, num_frames=2)
     told = set()
     for number in range(1, 100):
@@ -197,7 +200,7 @@ def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step):
         GulpIngestor(adapter, folder, 2, 1).run()
         kept = jpegs(folder)
         del kept["item0"], kept["item3"]
-        if step == "compact":
+        if step != "delete":
             delete_items(folder, ["item0", "item3"])
 
         def work(folder=folder, number=number):
@@ -223,7 +226,36 @@ def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step):
         if os.WIFEXITED(status):
             break
     assert number > 10
-    assert ("unfinished-compaction" in told) == (step == "compact")
+    assert ("unfinished-compaction" in told) == (step != "delete")
+
+
+def test_compacting_many_chunks_writes_the_list_of_deletions_few_times(tmp_path):
+    adapter = FrameAdapter(num_items=70, num_frames=1)
+    GulpIngestor(adapter, tmp_path, 1, 1).run()
+    delete_items(tmp_path, [f"item{n}" for n in range(69)])
+    with record_operations(tmp_path) as recording:
+        assert len(compact_directory(tmp_path)) == 69
+    names = [done.name for done in recording.operations if done.kind == "rename"]
+    assert names.count("data_7.gulp") == 1
+    assert names.count("deleted.json") == 23  # each time of three chunks
+    assert read_removals(open_store(tmp_path)).deleted == {}
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_an_interrupted_compaction_notes_what_it_has_erased(folder, monkeypatch):
+    monkeypatch.setattr("gulpio2.removal._NOTES", 1)
+    delete_items(folder, ["item0", "item2", "item4"])
+    copied = []
+
+    def progress(num_bytes=0, **_):
+        copied.append(num_bytes)
+        if len(copied) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compact_directory(folder, progress=progress)
+    assert check_directory(folder, deep=True).problems == []
+    assert [each.chunk for each in compact_directory(folder)] == [2]
 
 
 def test_deleting_does_not_hold_all_maps_in_memory(tmp_path):
