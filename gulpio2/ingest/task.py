@@ -301,12 +301,14 @@ class _TaskRun:
 
     def close(self) -> None:
         """Close the files, and leave them where they are."""
-        if self.session is not None:
+        try:
             with contextlib.suppress(StorageError):  # what ended the task, probably
                 self._write_entries()
-            self.session.close()
-        self.encoder.close()
-        self.journal.close()
+        finally:  # a callback that ends the run may raise again
+            if self.session is not None:
+                self.session.close()
+            self.encoder.close()
+            self.journal.close()
 
     def _session(self, resume: tuple[str, int] | None = None) -> ChunkSession:
         if self.session is None:

@@ -281,3 +281,21 @@ def test_other_items_are_noticed_where_none_are_listed(tmp_path, per_chunk, chan
         return
     with pytest.raises(IngestError, match="which the interrupted run has not stored"):
         run(changed, resume=True)
+
+
+def test_a_run_that_its_progress_has_ended_is_gone_on_with_in_the_same_process(
+    tmp_path,
+):
+    stored = []
+
+    def progress(items=0, **_):
+        stored.append(items)
+        if sum(stored) >= 6:
+            raise KeyboardInterrupt  # and again, when what waits is written
+
+    adapter = FrameAdapter(num_items=9)
+    with pytest.raises(KeyboardInterrupt):
+        GulpIngestor(adapter, tmp_path, 9, 1, progress=progress).run()
+    report = GulpIngestor(adapter, tmp_path, 9, 1, resume=True).run()
+    assert report.items == 9
+    assert report.resumed > 0
