@@ -99,8 +99,8 @@ MUTATIONS = [
         "hide deleted items before saying what they were",
         "removal.py",
         "            store.write_atomically(REMOVALS_NAME, dump_removals(removals))\n"
-        "            for number, meta_dict",
-        "            for number, meta_dict",
+        "            for number, gone",
+        "            for number, gone",
         "tests/test_removal.py",
     ),
     Mutation(
