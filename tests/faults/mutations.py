@@ -303,6 +303,9 @@ def run_tests(root: Path, arguments: str) -> bool:
 
 def main(names: list[str]) -> int:
     """Run it."""
+    if unknown := set(names).difference(mutation.name for mutation in MUTATIONS):
+        print(f"there is no break {min(unknown)!r}", file=sys.stderr)  # noqa: T201
+        return 2
     chosen = [m for m in MUTATIONS if not names or m.name in names]
     missed = []
     with tempfile.TemporaryDirectory() as folder:
