@@ -320,11 +320,7 @@ def without_chunks(runs: Iterable[Run], numbers: Collection[int]) -> tuple[Run, 
     """
     found = []
     for run in runs:
-        chunks = tuple(number for number in run.chunks if number not in numbers)
-        if len(chunks) == len(run.chunks):
-            found.append(run)
-        elif chunks or run.shares is not None:  # as `without_complete_shares`
-            found.append(replace(run, chunks=chunks))
+        found += _with_chunks(run, [each for each in run.chunks if each not in numbers])
     return tuple(found)
 
 
@@ -344,17 +340,25 @@ def without_lost_chunks(
         Numbers of the chunks of which a file is there.
     """
     is_whole = done.shares is None or len(done.shares.present) == done.shares.count
+    source = done.adapter, done.options, done.plan
     found = []
     for run in runs:
-        same = (run.adapter, run.options, run.plan) == (
-            done.adapter,
-            done.options,
-            done.plan,
-        )
-        chunks = tuple(number for number in run.chunks if number in present)
-        lost = len(chunks) < len(run.chunks)
-        if not (same and lost and (is_whole or done.shares == run.shares)):
+        same = (run.adapter, run.options, run.plan) == source
+        if same and (is_whole or done.shares == run.shares):
+            here = [number for number in run.chunks if number in present]
+            found += _with_chunks(run, here)
+        else:
             found.append(run)
-        elif chunks or run.shares is not None:  # as `without_complete_shares`
-            found.append(replace(run, chunks=chunks))
     return tuple(found)
+
+
+def _with_chunks(run: Run, chunks: Sequence[int]) -> list[Run]:
+    """Give a run as if these were all that it wrote: none where it has lost them all.
+
+    A share that has none now is still one that is here.
+    """
+    if len(chunks) == len(run.chunks):
+        return [run]
+    if not chunks and run.shares is None:
+        return []
+    return [replace(run, chunks=tuple(chunks))]
