@@ -201,18 +201,20 @@ def work_together(
     handler of signals raises, wherever it comes.
     """
     call = _Call(work, helpers)
+
+    def end() -> None:
+        if let_go is not None:
+            let_go()
+        call.wait()
+
     try:
         try:
             _pool.ask(call)
             (own or work)()
         finally:
-            if let_go is not None:
-                let_go()
-            call.wait()
-    finally:  # again, for an interrupt that came between two steps of this
-        if let_go is not None:
-            let_go()
-        call.wait()
+            end()
+    finally:
+        end()  # again, for an interrupt that came between two steps of this
     if call.error is not None:
         raise call.error
 
