@@ -13,6 +13,7 @@ import numpy as np
 import simplejpeg
 
 from gulpio2.codecs.frame_header import find_frame_header
+from gulpio2.codecs.input import codec_input
 from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
 from gulpio2.codecs.options import (
     SCALES,
@@ -204,18 +205,19 @@ class FrameDecoder:
         # After a frame has been decoded nothing of this code is in the processor's
         # caches any more, so that each step for a frame costs several times what it
         # costs in a loop of its own: there are few.
-        view, decode, mode = memoryview(block), _decode_jpeg, self._mode
+        decode, mode = _decode_jpeg, self._mode
         prefix, is_plain = self._prefix, self._is_plain
         height, width = self._min_size
         for start, stop, out in frames:
             if is_plain and block.startswith(prefix, start):
+                data = codec_input(block, start, stop)
                 try:
                     # As `_call`, without calling it, and by position: names cost more.
-                    decode(view[start:stop], mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
+                    decode(data, mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
                 except ValueError as cause:
                     raise _damaged(cause) from cause
             else:
-                self._decode_other(block, start, view[start:stop], out)
+                self._decode_other(block, start, memoryview(block)[start:stop], out)
 
     def plain_jpegs(
         self, block: bytes | bytearray, spans: Iterable[tuple[int, int]], base: int
@@ -234,16 +236,17 @@ class FrameDecoder:
         Returns
         -------
         list of memoryview or None
-            None where one takes more than a call of the codec, or may.
+            See `codec_input`. None where one takes more than a call of the codec, or
+            may.
         """
         if not self._is_plain:
             return None
-        view, prefix, jpegs = memoryview(block), self._prefix, []
+        prefix, jpegs = self._prefix, []
         for offset, length in spans:
             start = offset - base
             if not block.startswith(prefix, start):
                 return None
-            jpegs.append(view[start : start + length])
+            jpegs.append(codec_input(block, start, start + length))
         return jpegs
 
     def decode_plain(
@@ -295,7 +298,7 @@ class FrameDecoder:
             self.decode(block, start, stop, memory)
             return memory
         try:
-            return self._part(block, start, memoryview(block)[start:stop])
+            return self._part(block, start, stop)
         except ValueError as cause:
             raise _damaged(cause) from cause
 
@@ -324,9 +327,9 @@ class FrameDecoder:
                 return
         try:
             if self._region is None and not self._cmyk:
-                self._call(data, out)
+                self._call(codec_input(block, start, start + len(data)), out)
                 return
-            out.reshape(self.shape)[...] = self._part(block, start, data)
+            out.reshape(self.shape)[...] = self._part(block, start, start + len(data))
         except ValueError as cause:
             raise _damaged(cause) from cause
 
@@ -347,16 +350,18 @@ class FrameDecoder:
         return frame
 
     def _part(
-        self, block: bytes | bytearray, start: int, data: memoryview
+        self, block: bytes | bytearray, start: int, stop: int
     ) -> npt.NDArray[np.uint8]:
         """Decode as much as is needed, and give what was asked for of it."""
+        if self._short_prefix:
+            rest = memoryview(block)[start + len(self._prefix) : stop]
+            data = memoryview(b"".join((self._short_prefix, rest)))
+        else:
+            data = codec_input(block, start, stop)
         if self._cmyk:
             full = self._decode_cmyk(data)
         else:
             full = scratch_frame(self._full)
-            if self._short_prefix:
-                rest = memoryview(block)[start + len(self._prefix) : start + len(data)]
-                data = memoryview(b"".join((self._short_prefix, rest)))
             try:
                 self._call(data, full)
             except ValueError as cause:
