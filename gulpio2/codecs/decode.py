@@ -13,7 +13,7 @@ import numpy as np
 import simplejpeg
 
 from gulpio2.codecs.frame_header import find_frame_header
-from gulpio2.codecs.input import codec_input
+from gulpio2.codecs.input import NUM_BEHIND, codec_input
 from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
 from gulpio2.codecs.options import (
     SCALES,
@@ -25,6 +25,7 @@ from gulpio2.codecs.options import (
 from gulpio2.codecs.pixels import cmyk_to_rgb
 from gulpio2.codecs.scratch import scratch_frame
 from gulpio2.errors import CorruptFrameError
+from gulpio2.format.jpeg_markers import EOI
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -242,11 +243,17 @@ class FrameDecoder:
         if not self._is_plain:
             return None
         prefix, jpegs = self._prefix, []
+        view, last_stop = memoryview(block), len(block) - NUM_BEHIND
         for offset, length in spans:
             start = offset - base
+            stop = start + length
             if not block.startswith(prefix, start):
                 return None
-            jpegs.append(codec_input(block, start, start + length))
+            if stop <= last_stop and block.endswith(EOI, start, stop):
+                # As `codec_input`, without calling it: for each frame of a loader.
+                jpegs.append(view[start : stop + NUM_BEHIND])
+            else:
+                jpegs.append(codec_input(block, start, stop))
         return jpegs
 
     def decode_plain(
