@@ -12,7 +12,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.codecs.input import NUM_BEHIND
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
@@ -129,7 +128,7 @@ class Block:
             kept = self._home = _kept.memory
             memory = kept.pop() if kept else None
             if memory is None or len(memory) < length:
-                memory = bytearray(-(-(length + NUM_BEHIND) // _STEP) * _STEP)
+                memory = bytearray(-(-length // _STEP) * _STEP)
             self._memory = memory
             self.data = request.read_into(self.offset, length, memory)
             return self.data

@@ -13,7 +13,6 @@ import numpy as np
 import simplejpeg
 
 from gulpio2.codecs.frame_header import find_frame_header
-from gulpio2.codecs.input import NUM_BEHIND, codec_input
 from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
 from gulpio2.codecs.options import (
     SCALES,
@@ -25,7 +24,6 @@ from gulpio2.codecs.options import (
 from gulpio2.codecs.pixels import cmyk_to_rgb
 from gulpio2.codecs.scratch import scratch_frame
 from gulpio2.errors import CorruptFrameError
-from gulpio2.format.jpeg_markers import EOI
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -206,19 +204,18 @@ class FrameDecoder:
         # After a frame has been decoded nothing of this code is in the processor's
         # caches any more, so that each step for a frame costs several times what it
         # costs in a loop of its own: there are few.
-        decode, mode = _decode_jpeg, self._mode
+        view, decode, mode = memoryview(block), _decode_jpeg, self._mode
         prefix, is_plain = self._prefix, self._is_plain
         height, width = self._min_size
         for start, stop, out in frames:
             if is_plain and block.startswith(prefix, start):
-                data = codec_input(block, start, stop)
                 try:
                     # As `_call`, without calling it, and by position: names cost more.
-                    decode(data, mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
+                    decode(view[start:stop], mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
                 except ValueError as cause:
                     raise _damaged(cause) from cause
             else:
-                self._decode_other(block, start, memoryview(block)[start:stop], out)
+                self._decode_other(block, start, view[start:stop], out)
 
     def plain_jpegs(
         self, block: bytes | bytearray, spans: Iterable[tuple[int, int]], base: int
@@ -237,23 +234,16 @@ class FrameDecoder:
         Returns
         -------
         list of memoryview or None
-            See `codec_input`. None where one takes more than a call of the codec, or
-            may.
+            None where one takes more than a call of the codec, or may.
         """
         if not self._is_plain:
             return None
-        prefix, jpegs = self._prefix, []
-        view, last_stop = memoryview(block), len(block) - NUM_BEHIND
+        view, prefix, jpegs = memoryview(block), self._prefix, []
         for offset, length in spans:
             start = offset - base
-            stop = start + length
             if not block.startswith(prefix, start):
                 return None
-            if stop <= last_stop and block.endswith(EOI, start, stop):
-                # As `codec_input`, without calling it: for each frame of a loader.
-                jpegs.append(view[start : stop + NUM_BEHIND])
-            else:
-                jpegs.append(codec_input(block, start, stop))
+            jpegs.append(view[start : start + length])
         return jpegs
 
     def decode_plain(
@@ -305,7 +295,7 @@ class FrameDecoder:
             self.decode(block, start, stop, memory)
             return memory
         try:
-            return self._part(block, start, stop)
+            return self._part(block, start, memoryview(block)[start:stop])
         except ValueError as cause:
             raise _damaged(cause) from cause
 
@@ -334,9 +324,9 @@ class FrameDecoder:
                 return
         try:
             if self._region is None and not self._cmyk:
-                self._call(codec_input(block, start, start + len(data)), out)
+                self._call(data, out)
                 return
-            out.reshape(self.shape)[...] = self._part(block, start, start + len(data))
+            out.reshape(self.shape)[...] = self._part(block, start, data)
         except ValueError as cause:
             raise _damaged(cause) from cause
 
@@ -357,18 +347,16 @@ class FrameDecoder:
         return frame
 
     def _part(
-        self, block: bytes | bytearray, start: int, stop: int
+        self, block: bytes | bytearray, start: int, data: memoryview
     ) -> npt.NDArray[np.uint8]:
         """Decode as much as is needed, and give what was asked for of it."""
-        if self._short_prefix:
-            rest = memoryview(block)[start + len(self._prefix) : stop]
-            data = memoryview(b"".join((self._short_prefix, rest)))
-        else:
-            data = codec_input(block, start, stop)
         if self._cmyk:
             full = self._decode_cmyk(data)
         else:
             full = scratch_frame(self._full)
+            if self._short_prefix:
+                rest = memoryview(block)[start + len(self._prefix) : start + len(data)]
+                data = memoryview(b"".join((self._short_prefix, rest)))
             try:
                 self._call(data, full)
             except ValueError as cause:

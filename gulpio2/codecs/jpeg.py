@@ -13,7 +13,6 @@ import simplejpeg
 
 from gulpio2.arguments import require_choice
 from gulpio2.codecs.frame_header import with_factors_of_444
-from gulpio2.codecs.input import codec_input
 from gulpio2.codecs.pixels import cmyk_to_rgb, resample_plane, to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError
 from gulpio2.format.jpeg_markers import EOI, SOI
@@ -223,7 +222,6 @@ def _decode(
     data: bytes | memoryview, header: JpegHeader, out: npt.NDArray[np.uint8]
 ) -> None:
     """Decode into `out`, which has the right shape."""
-    data = codec_input(data, 0, len(data))
     try:
         if header.colorspace in ("CMYK", "YCCK"):
             cmyk = simplejpeg.decode_jpeg(data, "CMYK", fastdct=True, fastupsample=True)

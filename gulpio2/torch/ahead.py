@@ -6,7 +6,6 @@ import threading
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from gulpio2.codecs.input import NUM_BEHIND
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class ReadAhead:
     def _take(self, length: int) -> bytearray | None:
         with self._lock:
             spare = self._spare
-            size = -(-(length + NUM_BEHIND) // _STEP) * _STEP
+            size = -(-length // _STEP) * _STEP
             fits = bool(spare) and size <= len(spare[-1]) <= _MOST_SPARE * size
             if fits:
                 size = len(spare[-1])

@@ -143,9 +143,9 @@ class _Run:
         self._decoder = decoder = frames[0].decoder
         self._plain = []
         for frame in frames:
-            if decoder.plain_jpegs(frame.jpeg, ((0, len(frame.jpeg)),), 0):
-                # Each by itself, as one would give it to the codec; see `codec_input`.
-                self._plain.append((memoryview(frame.jpeg), frame.out))
+            jpegs = decoder.plain_jpegs(frame.jpeg, ((0, len(frame.jpeg)),), 0)
+            if jpegs is not None:
+                self._plain.append((jpegs[0], frame.out))
 
     def decode(self) -> None:
         """Decode them.
