@@ -127,7 +127,7 @@ class Ours(Reader):
         if call == "batch":
             return self._batches(task, directory)
         indices = next(draw(task, self.facts))[1]
-        memory = np.zeros_like(directory.read_clip(ids[0], indices, **options))
+        memory = directory.read_clip(ids[0], indices, **options)
 
         def read(number: int, wanted: Any) -> int:
             directory.read_clip(ids[number], wanted, out=memory, **options)
@@ -145,7 +145,7 @@ class Ours(Reader):
             ]
             for _ in range(64)
         ]
-        memory = np.zeros_like(directory.read_clips(batches[0], **options))
+        memory = directory.read_clips(batches[0], **options)
         num_frames = memory.shape[0] * memory.shape[1]
         turn = count()
 

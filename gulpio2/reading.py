@@ -14,6 +14,7 @@ import numpy as np
 from gulpio2.blocks import FrameRequest, Job, plan_blocks, verify_crc32
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.codecs.options import AS_STORED
+from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, with_article
 from gulpio2.format.plan import first_empty, plan_reads
@@ -193,7 +194,7 @@ def read_arrays(
         decoder = _decoder_of(block, options)
         lead = (len(requests), num_frames) if batched else (num_frames,)
         shape = (*lead, *decoder.shape)
-        array = np.empty(shape, np.uint8) if out is None else writable_array(out, shape)
+        array = empty_frames(shape) if out is None else writable_array(out, shape)
         frames = array.reshape(-1, *decoder.shape) if batched else array
         return decoder.decode_each, frames
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gulpio2.codecs.output import empty_frames
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -30,6 +32,6 @@ def scratch_frame(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     if _SCRATCH.frame.shape != shape:
         size = math.prod(shape)
         if _SCRATCH.memory.size < size:
-            _SCRATCH.memory = np.empty(size, np.uint8)
+            _SCRATCH.memory = empty_frames(shape).reshape(-1)
         _SCRATCH.frame = _SCRATCH.memory[:size].reshape(shape)
     return _SCRATCH.frame

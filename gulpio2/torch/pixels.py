@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.torch.profile import Clock
@@ -226,7 +227,7 @@ class PixelMaker:
         kept: Rows | None = getattr(self._scratch, name, None)
         size = math.prod(shape)
         if kept is None or kept.size < size:
-            kept = np.empty(size, np.uint8)
+            kept = empty_frames(shape).reshape(-1)
             setattr(self._scratch, name, kept)
         return kept[:size].reshape(shape)
 

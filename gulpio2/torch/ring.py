@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2._optional import require
+from gulpio2.codecs.output import empty_frames
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["Place", "Slot", "make_slots"]
 
@@ -57,7 +59,7 @@ class Slot:
         else:
             # By numpy, which asks the system for huge pages: into those two threads
             # decode 2 % faster than into the small ones that torch takes.
-            self.array = np.empty(shape, np.uint8)
+            self.array = empty_frames(shape)
         self.array.fill(0)  # mapped now: page faults cost as much as decoding does
         self._pinned = pinned
         self._address = self.array.ctypes.data
