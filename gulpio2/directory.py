@@ -227,12 +227,29 @@ class GulpDirectory(ReadingVerbs):
         else:
             self._use_index(self._index)
         self.num_chunks = len(self.chunk_objs_lookup)
-        if not self.num_chunks and not Path(self.output_dir).exists():
-            _logger.warning(
-                "there is no folder %s: it is taken for an empty gulp directory. Check "
-                "the path if it should hold items",
-                self.output_dir,
-            )
+        if not self.num_chunks:
+            self._warn_of_no_chunk(listing)
+
+    def _warn_of_no_chunk(self, listing: Listing) -> None:
+        """Say that there is nothing, where another path may have been meant."""
+        folder = Path(self.output_dir)
+        if not folder.exists():
+            found = f"there is no folder {folder}"
+        elif (
+            listing.partials
+            or listing.data_only
+            or listing.strays
+            or (folder / MANIFEST_NAME).exists()
+            or all(entry.name == LABELS_NAME for entry in folder.iterdir())
+        ):
+            return
+        else:
+            found = f"{folder} holds no chunk, but other files or folders"
+        _logger.warning(
+            "%s: it is taken for an empty gulp directory. Check the path if it should "
+            "hold items",
+            found,
+        )
 
     def _load_maps(self, numbers: Sequence[int]) -> None:
         """Have every entry in memory."""

@@ -522,3 +522,26 @@ def test_a_damaged_manifest_keeps_nobody_from_reading(tmp_path):
     manifest = folder / MANIFEST_NAME
     manifest.write_text(text.replace('"format_version": 1', '"format_version": 3'))
     assert len(GulpDirectory(folder)) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "warned"),
+    [
+        (["clip.mp4"], True),
+        (["walk/clip.mp4"], True),
+        (["label2idx.json"], False),
+        (["gulp.json", "notes.txt"], False),
+        (["data_0.gulp.abc.partial", "notes.txt"], False),
+    ],
+    ids=str,
+)
+def test_a_folder_of_other_things_is_warned_of(tmp_path, caplog, names, warned):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"{}")
+    assert len(GulpDirectory(tmp_path)) == 0
+    found = [record.getMessage() for record in caplog.records]
+    assert found == warned * [
+        f"{tmp_path} holds no chunk, but other files or folders: it is taken for an "
+        "empty gulp directory. Check the path if it should hold items"
+    ]

@@ -127,7 +127,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         if left_out:
             logger.warning(
                 "files below %s are left out for their endings: %s. Name the endings "
-                "to take in file_extensions",
+                "to take in file_extensions (on the command line --file-extensions)",
                 folder,
                 ", ".join(f"{ending} ({n})" for ending, n in sorted(left_out.items())),
             )

@@ -395,7 +395,8 @@ class GulpIngestor:
         if report.not_given:
             _logger.warning(
                 "the adapter %s counts %d items and gave %d; what it gave is stored. "
-                "Its len() and its iter_data() should agree",
+                "Its len() and its iter_data() should agree, and iter_data give the "
+                "items of its slice_element alone",
                 type(self.adapter).__name__,
                 self._num_items,
                 self._num_items - report.not_given,

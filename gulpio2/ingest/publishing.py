@@ -97,7 +97,8 @@ class Publisher:
                         f"and of one at positions {following.task.start} to "
                         f"{following.task.stop - 1}. The chunks before are in place. "
                         "Give each item an id of its own, or choose to skip such items "
-                        "(on_duplicate='skip')"
+                        "(on_duplicate='skip'). If no two have the same: does "
+                        "iter_data give the items of its slice_element, and no others?"
                     )
                 taken = following.task.taken | twice
                 return [replace(following.task, taken=taken)]
