@@ -239,8 +239,8 @@ class GulpDirectory(ReadingVerbs):
             listing.partials
             or listing.data_only
             or listing.strays
-            or (folder / MANIFEST_NAME).exists()
-            or all(entry.name == LABELS_NAME for entry in folder.iterdir())
+            or MANIFEST_NAME in (names := {entry.name for entry in folder.iterdir()})
+            or names <= {LABELS_NAME}
         ):
             return
         else:
