@@ -136,6 +136,8 @@ class OrderCursor:
         num_ranks: int = 1,
         drop_last: bool = False,
     ) -> None:
+        # As ints, since those of numpy may be of few bits, and no JSON.
+        rank, num_ranks = operator.index(rank), operator.index(num_ranks)
         rank_positions(0, 0, rank, num_ranks, drop_last=drop_last)  # checks the rank
         self.order = order
         self.rank = rank

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.arguments import optional_number
 from gulpio2.order.permutation import Permutation, whole_numbers
 from gulpio2.order.seeds import Purpose, derive_seed
 
@@ -257,9 +258,8 @@ class MixedOrder:
         self.num_items = sum(sizes)
         self.offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
         whole = sum(order.epoch_length for order in orders)
-        self.epoch_length = whole if epoch_length is None else epoch_length
-        if self.epoch_length < 1:
-            raise ValueError(f"epoch_length is {epoch_length}, expected at least 1")
+        given = optional_number("epoch_length", epoch_length, 1)
+        self.epoch_length = whole if given is None else given
         parts = [order.fingerprint for order in self.orders]
         for weight in self._weights:
             parts += [weight.numerator, weight.denominator]

@@ -205,7 +205,8 @@ def dense_windows(
     _require_near("step", step, 1)
     past_first = num_frames - span
     if partial:
-        count = 1 + max(0, -(-past_first // step))
+        # None that begins past the end, as one may where the step is larger.
+        count = min(1 + max(0, -(-past_first // step)), -(-num_frames // step))
     else:
         count = max(0, past_first // step + 1)
     starts = np.arange(count, dtype=np.int64)[:, np.newaxis] * step

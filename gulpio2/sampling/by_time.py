@@ -261,8 +261,7 @@ def dense_windows_by_time(
     times, clip_length, period_seconds, mode, border
         As in `sample_window_by_time`.
     step_seconds : float, optional
-        Seconds from one window to the next. Default: ``clip_length`` periods, so that
-        the windows lie side by side.
+        From one window to the next. Default: ``clip_length`` periods, side by side.
     partial : bool, default True
         Keep a last window that reaches past the end. False: only windows that fit.
     rng : numpy.random.Generator, optional
@@ -275,7 +274,7 @@ def dense_windows_by_time(
     """
     line = _Timeline.of(times)
     window = _window_seconds(clip_length, period_seconds)
-    step = clip_length * period_seconds
+    step = len(window) * float(period_seconds)
     if step_seconds is not None:
         step = _positive("step_seconds", step_seconds)
     past_first = line.last - line.first - float(window[-1])
@@ -283,10 +282,11 @@ def dense_windows_by_time(
     if partial:
         count = 1 + max(0, int(np.ceil(steps)))
     else:
-        steps = (past_first + _SAME_TIME_SECONDS) / step
-        count = max(0, int(np.floor(steps)) + 1)
-    starts = np.arange(count)[:, np.newaxis] * step
-    return _frames_at(line, line.first + starts + window, mode, None, border)
+        count = max(0, int((past_first + _SAME_TIME_SECONDS) // step) + 1)
+    starts = step * np.arange(count)[:, np.newaxis]
+    chosen = _frames_at(line, line.first + starts + window, mode, None, border)
+    empty = count > 1 and not chosen.valid[-1].any()  # it begins behind the last frame
+    return ClipIndices(chosen.indices[:-1], chosen.valid[:-1]) if empty else chosen
 
 
 def window_around_time(

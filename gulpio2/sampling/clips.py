@@ -13,7 +13,7 @@ from gulpio2.arguments import require_choice, require_number
 from gulpio2.errors import with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
     "BORDERS",
@@ -23,6 +23,7 @@ __all__ = [
     "ClipIndices",
     "all_valid",
     "apply_border",
+    "require_chosen",
 ]
 
 Border: TypeAlias = Literal["clamp", "loop", "mask", "repeat"]
@@ -78,6 +79,22 @@ def all_valid(indices: IndexArray) -> ClipIndices:
     valid = np.empty(indices.shape, np.bool_)
     valid.fill(1)  # done for every sample: np.ones and a comparison take longer
     return ClipIndices(indices, valid)
+
+
+def require_chosen(indices: Iterable[int]) -> None:
+    """Refuse an index that no sampler may give.
+
+    Raises
+    ------
+    ValueError
+        One is below `NO_FRAME`. In a clip nothing is counted from the end.
+    """
+    least = min(indices, default=0)
+    if least < NO_FRAME:
+        raise ValueError(
+            f"the sampler chose frame {least}: frames are counted from 0, and "
+            f"{NO_FRAME} stands for none"
+        )
 
 
 def _described(value: object) -> str:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections import deque
 from time import perf_counter
@@ -196,7 +197,8 @@ class GulpLoader:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, the settings and the place in the run, and nothing else."""
         own = ("_turn", "_maker", "_slots", "_given", "_active", "_past")
-        return {name: value for name, value in vars(self).items() if name not in own}
+        state = {name: value for name, value in vars(self).items() if name not in own}
+        return {**state, "cursor": copy.copy(self.cursor)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take up the settings and the place in the run."""

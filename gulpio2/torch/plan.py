@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.order import Purpose, derive_seed
+from gulpio2.sampling.clips import require_chosen
 from gulpio2.torch.seeding import rng_of
 from gulpio2.torch.stored import StoredClip, locate_clip
 
@@ -81,6 +82,7 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
     again: list[tuple[int, int]] = []
     empty: list[int] = []
     if min(indices, default=0) < 0 or len(set(indices)) < len(indices):
+        require_chosen(indices)
         first: dict[int, int] = {}
         for row, index in enumerate(indices):
             if index < 0:

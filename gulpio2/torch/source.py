@@ -21,6 +21,7 @@ from gulpio2.errors import (
     ItemNotFoundError,
 )
 from gulpio2.format.entry import load_extras
+from gulpio2.sampling.clips import require_chosen
 from gulpio2.torch.listing import Listing
 from gulpio2.view import GulpView
 
@@ -251,6 +252,7 @@ class GulpSource:
         if ordered and ordered[0] >= 0 and ordered == sorted(set(ordered)):
             frames = read_frames(reader, id_, ordered)  # as mostly
             return frames.reshape(*clip.indices.shape, *frames.shape[1:])
+        require_chosen(ordered)
         unique, places = np.unique(wanted[wanted >= 0], return_inverse=True)
         frames = read_frames(reader, id_, unique.tolist())
         if len(unique) < len(wanted) or not np.array_equal(unique, wanted):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from gulpio2.order import (
@@ -283,3 +285,11 @@ def test_what_is_pending_was_so_when_it_was_asked_for():
 def test_an_epoch_before_the_first_is_refused():
     with pytest.raises(ValueError, match="epoch is -1"):
         OrderCursor(PlainOrder(1)).set_epoch(-1)
+
+
+def test_ranks_of_numpy_are_taken_as_ints():
+    rank: Any = np.uint8(1)
+    cursor = OrderCursor(PlainOrder(1000), rank=rank, num_ranks=2 * rank)
+    assert len(cursor) == 500
+    cursor.advance(3)
+    assert json.loads(json.dumps(cursor.state_dict())) == cursor.state_dict()

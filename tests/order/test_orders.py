@@ -199,3 +199,21 @@ def test_an_order_can_be_asked_in_any_shape_and_only_inside(order):
         with pytest.raises(ValueError, match=r"positions are of type .* whole numbers"):
             order.indices(1, others)
     assert order.indices(1, np.array([1], np.uint8)).dtype == np.int64
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.int64])
+def test_an_epoch_length_of_numpy_is_taken_as_an_int(kind):
+    def order(length):
+        orders = [PlainOrder(10, seed=1), PlainOrder(7, seed=2)]
+        return MixedOrder(orders, [0.7, 0.3], epoch_length=length)
+
+    given, plain = order(kind(200)), order(200)
+    assert type(given.epoch_length) is int
+    np.testing.assert_array_equal(
+        given.indices(30_000, range(200)), plain.indices(30_000, range(200))
+    )
+
+
+def test_an_epoch_length_that_is_none_is_named():
+    with pytest.raises(TypeError, match=r"epoch_length is 2\.5, expected a whole"):
+        MixedOrder([PlainOrder(10)], [1], epoch_length=2.5)  # type: ignore[arg-type]

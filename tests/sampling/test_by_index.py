@@ -261,3 +261,13 @@ def test_a_number_of_frames_that_is_not_whole_is_refused(rng):
 def test_a_step_that_no_index_can_follow_is_named(call, name):
     with pytest.raises(ValueError, match=f"{name} is [0-9]+, expected at most"):
         call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "step", "starts"),
+    [((10, 3), 20, [0]), ((10, 3), 9, [0, 9]), ((10, 3), 10, [0]), ((2, 5), 7, [0])],
+)
+def test_no_dense_window_begins_past_the_end(arguments, step, starts):
+    clips = dense_windows(*arguments, step=step)
+    assert clips.indices[:, 0].tolist() == starts
+    assert clips.valid.any(axis=1).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -286,3 +288,19 @@ def test_several_times_give_a_clip_each():
 def test_times_that_make_no_sense_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("num_frames", [30, 58, 59, 60, 61, 62, 599])
+def test_no_dense_window_is_of_no_frame(num_frames):
+    times = np.arange(num_frames) / 30
+    clips = dense_windows_by_time(times, 8, period_seconds=1 / 8)
+    assert clips.valid.any(axis=1).all()
+    assert times[-1] - times[clips.indices[-1].max()] < 1 / 8  # up to the last frames
+
+
+def test_a_clip_length_of_few_bits_does_not_wrap_around():
+    times = np.arange(3000.0)
+    expected = dense_windows_by_time(times, 16, period_seconds=20)
+    length: Any = np.uint8(16)
+    found = dense_windows_by_time(times, length, period_seconds=20)
+    np.testing.assert_array_equal(found.indices, expected.indices)

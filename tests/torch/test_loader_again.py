@@ -361,3 +361,28 @@ def test_a_state_whose_counts_are_none_changes_nothing(folder):
             # the type checker refuses it too
             made.load_state_dict({**state, "position": 4, "skipped": None})  # type: ignore[dict-item]
         assert made.state_dict() == state
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_has_a_place_in_the_run_of_its_own(folder, copied):
+    dataset = GulpClipDataset(folder, partial(sample_window, clip_length=2))
+    loader = GulpLoader(dataset, batch_size=1, seed=1, output="numpy")
+    next(iter(loader))
+    state = loader.state_dict()
+    other = copied(loader)
+    assert other.state_dict() == state
+    assert sum(1 for _ in other) == len(dataset) - 1
+    assert loader.state_dict() == state
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_an_index_counted_from_the_end_is_refused(folder, threads):
+    def sampler(num_frames, rng=None):
+        return ClipIndices(np.array([0, -3]), np.ones(2, bool))
+
+    dataset = GulpClipDataset(folder, sampler)
+    with pytest.raises(ValueError, match=r"the sampler chose frame -3: .* from 0"):
+        dataset[0]
+    loader = GulpLoader(dataset, batch_size=1, threads=threads, output="numpy")
+    with pytest.raises(ValueError, match=r"the sampler chose frame -3"):
+        next(iter(loader))
