@@ -15,6 +15,8 @@ from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from gulpio2.format.layout import Listing
+
 __all__ = [
     "CHECKED_FILES",
     "FORMAT_VERSION",
@@ -25,6 +27,7 @@ __all__ = [
     "conflicting_runs",
     "dump_manifest",
     "file_check",
+    "free_number",
     "incomplete_plans",
     "load_manifest",
     "missing_shares",
@@ -322,6 +325,21 @@ def without_chunks(runs: Iterable[Run], numbers: Collection[int]) -> tuple[Run, 
     for run in runs:
         found += _with_chunks(run, [each for each in run.chunks if each not in numbers])
     return tuple(found)
+
+
+def free_number(listing: Listing, runs: Iterable[Run]) -> int:
+    """Give the first number for a new chunk.
+
+    Parameters
+    ----------
+    listing : Listing
+        Of the directory.
+    runs : iterable of Run
+        Those that its manifest tells of. The number of a chunk that is lost is not
+        free: another chunk under it would cover up the loss.
+    """
+    told = (number + 1 for run in runs for number in run.chunks)
+    return max(listing.next_number, max(told, default=0))
 
 
 def without_lost_chunks(

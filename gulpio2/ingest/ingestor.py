@@ -21,6 +21,7 @@ from gulpio2.errors import (
     IngestSettingError,
 )
 from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
+from gulpio2.format.manifest import free_number
 from gulpio2.format.other_settings import changed_settings, warning_of
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.chunk_bar import chunk_bar
@@ -354,7 +355,8 @@ class GulpIngestor:
             # What refuses the run comes before anything of an earlier one is removed.
             self._refuse_what_cannot_fit(store, plan.tasks)
             self._abandon(store, journal)
-            journal.begin(list_chunks(store.names()).next_number, plan.digest())
+            number = free_number(list_chunks(store.names()), runs)
+            journal.begin(number, plan.digest())
         write_labels(facts, self.output_folder)
         job = Job(
             self.adapter,

@@ -100,7 +100,8 @@ class RunJournal:
         if not _is_sound(lines):
             raise MetaFileError(
                 f"{where} is damaged, so the interrupted run cannot be resumed. Run "
-                "without resuming: what was committed stays, the rest is done again"
+                "without resuming and skip what is there (on_duplicate='skip', on the "
+                "command line --on-duplicate skip): the rest is done again"
             )
         if differences := _differences(lines[0]["run"], self.arguments):
             raise IngestError(

@@ -95,7 +95,8 @@ def refuse_other_items(
                     "interrupted run has not stored with those around it: items were "
                     "added, removed or renamed where the adapter takes them from, or "
                     "it gives them in another order in each process. Undo that, or run "
-                    "without resuming: what was committed stays. (With item_ids() an "
+                    "without resuming and skip what is there (on_duplicate='skip', on "
+                    "the command line --on-duplicate skip). (With item_ids() an "
                     "adapter lets this be seen for every item)"
                 )
 

@@ -29,6 +29,7 @@ from gulpio2.format.manifest import (
     add_run,
     dump_manifest,
     file_check,
+    free_number,
     missing_shares,
     without_complete_shares,
 )
@@ -176,7 +177,8 @@ def merge_directories(
         for text in warnings_of_settings(found, target, present):
             _logger.warning("%s", text)
         listing = list_chunks(out.names())
-        number = listing.next_number
+        with GulpDirectory(target) as directory:
+            number = free_number(listing, directory.manifest.runs)
         for part in found:
             for chunk, ids in part.chunks.items():
                 if (part.path, chunk) in present:

@@ -13,7 +13,7 @@ from gulpio2.ingest.planning import plan_run
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.sanity import check_directory
-from gulpio2.testing import FrameAdapter
+from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
 
@@ -87,14 +87,12 @@ def test_a_lost_chunk_whose_items_an_earlier_version_stored_again_is_missed_no_m
     assert check_directory(tmp_path, deep=True).problems == []
 
 
-def test_a_run_is_told_of_where_another_has_the_number_of_a_chunk_that_it_lost(
-    tmp_path,
-):
+def test_a_run_is_told_of_where_another_has_made_good_what_it_lost(tmp_path):
     make(tmp_path).run()
-    lose_chunk(tmp_path, 5)  # the last: the next one gets its number
-    assert make(tmp_path, on_duplicate="skip").run().chunks == [5]
+    lose_chunk(tmp_path, 5)  # the last: its number is not given again
+    assert make(tmp_path, on_duplicate="skip").run().chunks == [6]
     runs = load_manifest((tmp_path / "gulp.json").read_bytes(), where="").runs
-    assert [run.chunks for run in runs] == [(0, 1, 2, 3, 4), (5,)]
+    assert [run.chunks for run in runs] == [(0, 1, 2, 3, 4), (6,)]
     lose_chunk(tmp_path, 2)
     assert [p.code for p in check_directory(tmp_path).problems] == ["missing-chunk"]
 
@@ -104,11 +102,25 @@ def test_a_run_is_told_of_where_another_has_the_number_of_a_chunk_that_it_lost(
     [{"num_items": 14}, {"num_items": 3}, {"shard": Shard(1, 2)}],
     ids=["more items", "fewer items", "one share"],
 )
-def test_a_lost_chunk_is_missed_after_an_ingest_of_other_items(tmp_path, options):
+@pytest.mark.parametrize("lost", [4, 5])
+def test_a_lost_chunk_is_missed_after_an_ingest_of_other_items(tmp_path, options, lost):
     make(tmp_path).run()
-    lose_chunk(tmp_path, 4)
+    lose_chunk(tmp_path, lost)
     make(tmp_path, on_duplicate="skip", **options).run()
     assert [p.code for p in check_directory(tmp_path).problems] == ["missing-chunk"]
+
+
+def test_a_lost_last_chunk_is_missed_after_a_merge(tmp_path):
+    make(tmp_path / "target").run()
+    lose_chunk(tmp_path / "target", 5)
+    (tmp_path / "part").mkdir()
+    (chunk,) = GulpDirectory(tmp_path / "part").new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append("another", {}, make_frames(1))
+    report = merge_directories([tmp_path / "part"], tmp_path / "target")
+    assert report.chunks == [6]
+    problems = check_directory(tmp_path / "target").problems
+    assert [problem.code for problem in problems] == ["missing-chunk"]
 
 
 @pytest.mark.parametrize("on_duplicate", ["raise", "skip", "report"])
