@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from clips import Clips, make_clips
-from loaders import BATCH_SIZE, CLIP_LENGTH, CODEC, LOADERS, WORKERS
+from loaders import BATCH_SIZE, CLIP_LENGTH, CODEC, CODEC_ODD, LOADERS, WORKERS
 from peers import python_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +49,7 @@ _VERSION = 1
 # The peer in whose environment a loader runs; None: this one.
 ENVIRONMENTS = {
     CODEC: None,
+    CODEC_ODD: None,
     "GulpLoader": None,
     "GulpLoader, cropped to 224": None,
     "GulpLoader, single frames": None,
@@ -268,12 +269,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each turn")
-    parser.add_argument("--only", nargs="+", choices=list(LOADERS), metavar="NAME")
+    parser.add_argument(
+        "--only", nargs="+", choices=[CODEC_ODD, *LOADERS], metavar="NAME"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--clips", type=Path, default=ROOT / ".peers" / "clips")
     options = parser.parse_args()
     clips = make_clips(options.clips.resolve())
-    names = options.only or list(LOADERS)
+    names = options.only or [CODEC_ODD, *LOADERS]
     facts = facts_of(clips, names)
     running = start(names, facts)
     try:

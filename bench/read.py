@@ -107,6 +107,7 @@ def _pattern(pattern: str) -> Case:
             Turn("ours, list of arrays", "ours", {**task, "call": "list"}),
             Turn("limit", "limit", task),
             Turn("limit, memory of 8 clips", "limit", {**task, "batch": 8}),
+            Turn("limit, odd addresses", "limit", {**task, "odd": True}),
             Turn("bare", "bare", task),
             *(Turn(kind, kind, {"pattern": pattern}) for kind in OTHERS),
             *(
@@ -117,6 +118,7 @@ def _pattern(pattern: str) -> Case:
         (
             Ratio("ours", "limit", 0.93),
             Ratio("ours, 8 clips a call", "limit, memory of 8 clips", 0.93),
+            Ratio("ours", "limit, odd addresses"),
             Ratio("ours, new memory", "limit"),
             Ratio("ours, list of arrays", "limit"),
             Ratio("bare", "limit"),

@@ -184,7 +184,10 @@ class Limit(Reader):
         size = [-(-pixels // scale) for pixels in header[:2]]
         least = size if scale > 1 else [0, 0]
         length = len(chosen[0][1]) * task.get("batch", 1)
-        memory = np.zeros((length, *size, 1 if grey else 3), np.uint8)
+        shape = (length, *size, 1 if grey else 3)
+        # Memory comes at even addresses.
+        odd = int(task.get("odd", False))
+        memory = np.zeros(int(np.prod(shape)) + odd, np.uint8)[odd:].reshape(shape)
         colours = "GRAY" if grey else "RGB"
         counts, ends = [0] * threads, [0.0] * threads
         barrier = threading.Barrier(threads + 1)

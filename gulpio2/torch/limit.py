@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gulpio2.codecs.options import DecodeOptions
+from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError
 
@@ -35,6 +36,7 @@ def decode_for(
     num_threads: int,
     *,
     places: Sequence[str] | None = None,
+    at_odd_addresses: bool = False,
 ) -> float:
     """Measure the codec: decode JPEGs from memory into memory that is used again.
 
@@ -48,6 +50,9 @@ def decode_for(
         How many threads do so.
     places : sequence of str, optional
         Where each JPEG is from, to name it by in an error. Default: its number.
+    at_odd_addresses : bool, default False
+        Decode into memory as this package makes it, see `empty_frames`. False: as it
+        comes.
 
     Returns
     -------
@@ -75,10 +80,10 @@ def decode_for(
     errors: list[BaseException] = []
 
     def decode(number: int) -> None:
-        memory = {  # full, and not zeros, which are mapped as they are written to
-            shape: np.full((_NUM_MEMORY_FRAMES, *shape), 1, np.uint8)
-            for shape in shapes
-        }
+        make = empty_frames if at_odd_addresses else _empty
+        memory = {shape: make((_NUM_MEMORY_FRAMES, *shape)) for shape in shapes}
+        for frames in memory.values():
+            frames.fill(1)  # else they are mapped when they are written to
         work = [
             _Frame(
                 places[at],
@@ -120,6 +125,10 @@ def decode_for(
     if errors:
         raise errors[0]
     return sum(rates)
+
+
+def _empty(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    return np.empty(shape, np.uint8)
 
 
 class _Frame(NamedTuple):
