@@ -348,6 +348,7 @@ class GulpIngestor:
         report.failures.extend(plan.failures)
         self._note_failures(plan.failures, None)
         refuse_other_labels(facts, self.output_folder)
+        replaces = not resumed and JOURNAL_NAME in store.names()
         if resumed:
             journal.refuse_other_plan(plan.digest())
             refuse_other_tasks(self.adapter, plan, journal.finished)
@@ -387,10 +388,17 @@ class GulpIngestor:
             self._refuse_what_cannot_fit(store, tasks)
         try:
             self._work(job, tasks, publisher, on_task)
-        except (DuplicateIdError, AdapterContractError):
-            if not resumed and not report.chunks:
+        except (DuplicateIdError, AdapterContractError) as cause:
+            if not (resumed or report.chunks or replaces):
                 # Refused, though only now: it leaves a finished directory finished.
                 self._abandon(store, journal)
+            if replaces and isinstance(cause, DuplicateIdError):
+                # And one that an interrupted run had left unfinished is so still.
+                raise DuplicateIdError(
+                    f"{cause}. A run into this folder was interrupted before: to go "
+                    "on, skip what is there (on_duplicate='skip', on the command line "
+                    "--on-duplicate skip)"
+                ) from cause
             raise
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)

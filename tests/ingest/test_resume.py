@@ -9,6 +9,7 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
 from gulpio2.removal import delete_items
+from gulpio2.sanity import check_directory
 from gulpio2.staging import ChunkSession
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
@@ -299,3 +300,24 @@ def test_a_run_that_its_progress_has_ended_is_gone_on_with_in_the_same_process(
     report = GulpIngestor(adapter, tmp_path, 9, 1, resume=True).run()
     assert report.items == 9
     assert report.resumed > 0
+
+
+def test_a_run_that_is_refused_late_leaves_the_directory_unfinished(tmp_path):
+    def make(**options):
+        adapter = FrameAdapter(num_items=12, num_frames=2, list_ids=False)
+        return GulpIngestor(adapter, tmp_path, 2, 1, **options)
+
+    def killed():
+        kill_at_operation(60)
+        make().run()
+
+    assert os.WIFSIGNALED(in_child(killed))
+    stored = len(GulpDirectory(tmp_path))
+    assert 0 < stored < 12
+    with pytest.raises(DuplicateIdError, match=r"was interrupted before: .* skip"):
+        make().run()
+    problems = check_directory(tmp_path, deep=True).problems
+    assert "unfinished-ingest" in [problem.code for problem in problems]
+    assert len(GulpDirectory(tmp_path)) == stored
+    assert make(on_duplicate="skip").run().items == 12 - stored
+    assert check_directory(tmp_path, deep=True).problems == []
