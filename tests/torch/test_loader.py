@@ -13,7 +13,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
-from gulpio2.errors import FormatError
+from gulpio2.errors import FormatError, FrameIndexError
 from gulpio2.order import PlainOrder, RepeatedOrder
 from gulpio2.sampling import (
     apply_border,
@@ -21,6 +21,7 @@ from gulpio2.sampling import (
     sample_window,
     spaced_windows,
 )
+from gulpio2.sampling.clips import all_valid
 from gulpio2.testing import make_frames
 from gulpio2.torch import (
     CenterCrop,
@@ -206,6 +207,22 @@ def test_frames_that_come_again_or_are_missing(
         assert not (absent & batch.valid).any()
         assert (pixels[absent] == 0).all()
     assert sorted(set(batch.frame_indices[0].tolist())) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    "wanted", [[3], [1, 2, 3], [0, 2, 4], [3, 1], [0, 3, 1, 9]], ids=str
+)
+def test_a_frame_that_an_item_does_not_have_is_never_one_of_the_next_item(
+    make_directory, wanted, indexed
+):
+    directory = GulpDirectory(make_directory(counts=(3, 8)), indexed=indexed)
+    dataset = GulpClipDataset(
+        directory, lambda count, rng: all_valid(np.array(wanted)), indices=[0]
+    )
+    loader = numpy_loader(dataset, batch_size=1)
+    with pytest.raises(FrameIndexError, match=r"'clip0': frame .* item of 3 frames"):
+        list(loader)
 
 
 def test_several_clips_of_an_item_and_single_images(clips, make_directory):

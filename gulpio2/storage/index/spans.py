@@ -48,10 +48,24 @@ class FrameSpans(MutableSequence[Any]):
         ]
 
     def jpeg_spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
-        """Give offset and length of the JPEG of each of these frames."""
+        """Give offset and length of the JPEG of each of these frames.
+
+        Raises
+        ------
+        IndexError
+            The item has no such frame: there another one's begin.
+        """
+        if not indices:
+            return []
         columns, first = self._columns, self._first
-        if isinstance(indices, range) and indices.step == 1:
-            part = slice(first + indices.start, first + indices.stop)
+        in_steps = isinstance(indices, range) and indices.step > 0
+        least, most = (
+            (indices[0], indices[-1]) if in_steps else (min(indices), max(indices))
+        )
+        if least < 0 or most >= self._last - first:
+            raise IndexError(f"frames {least} to {most} of {self._last - first}")
+        if isinstance(indices, range) and in_steps:
+            part = slice(first + indices.start, first + indices.stop, indices.step)
             lengths = (columns.frame_length[part] - columns.frame_pad[part]).tolist()
             return list(zip(columns.frame_offset[part].tolist(), lengths, strict=True))
         offset, length, pad = (
