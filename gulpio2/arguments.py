@@ -33,6 +33,8 @@ def require_number(name: str, value: Any, least: int) -> int:
     ValueError
         It is too small.
     """
+    if type(value) is int and value >= least:  # as mostly, and for every sample
+        return value
     try:
         number = operator.index(value)
     except TypeError:

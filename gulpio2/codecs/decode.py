@@ -238,12 +238,14 @@ class FrameDecoder:
         """
         if not self._is_plain:
             return None
-        view, prefix, jpegs = memoryview(block), self._prefix, []
+        view, prefix = memoryview(block), self._prefix
+        jpegs: list[memoryview] = []
+        begins, add = block.startswith, jpegs.append
         for offset, length in spans:
             start = offset - base
-            if not block.startswith(prefix, start):
+            if not begins(prefix, start):
                 return None
-            jpegs.append(view[start : start + length])
+            add(view[start : start + length])
         return jpegs
 
     def decode_plain(

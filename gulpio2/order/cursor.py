@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gulpio2.order.orders import Order
 
-__all__ = ["Draw", "OrderCursor", "augmentation_seeds", "rank_positions"]
+__all__ = ["Draw", "OrderCursor", "Portion", "augmentation_seeds", "rank_positions"]
 
 _STATE_VERSION = 1
 _CHUNK = 1024
@@ -38,6 +38,19 @@ class Draw:
     """Place in the epoch's global order; past its end for padding."""
     seed: int
     """For all that is random about this sample."""
+
+
+class Portion(NamedTuple):
+    """Samples to be made one after the other, see `Draw`."""
+
+    epoch: int
+    """From 0."""
+    indices: npt.NDArray[np.int64]
+    """Items of the dataset."""
+    positions: npt.NDArray[np.int64]
+    """Places in the epoch's global order."""
+    seeds: npt.NDArray[np.uint64]
+    """For all that is random about each sample."""
 
 
 def rank_positions(
@@ -162,17 +175,33 @@ class OrderCursor:
         iterator of Draw
             In order; computed in portions, so that an epoch of any length costs little.
         """
-        return self._draws(self.epoch, self._positions())
+        return (
+            Draw(index, portion.epoch, position, seed)
+            for portion in self.portions()
+            for index, position, seed in zip(
+                portion.indices.tolist(),
+                portion.positions.tolist(),
+                portion.seeds.tolist(),
+                strict=True,
+            )
+        )
 
-    def _draws(self, epoch: int, positions: range) -> Iterator[Draw]:
+    def portions(self) -> Iterator[Portion]:
+        """Give the same as `pending`, many at once.
+
+        Returns
+        -------
+        iterator of Portion
+            In order.
+        """
+        return self._portions(self.epoch, self._positions())
+
+    def _portions(self, epoch: int, positions: range) -> Iterator[Portion]:
         for begin in range(0, len(positions), _CHUNK):
             chunk = np.array(positions[begin : begin + _CHUNK], dtype=np.int64)
             indices = self.order.indices(epoch, chunk % self.order.epoch_length)
             seeds = augmentation_seeds(self.order.seed, epoch, chunk)
-            for index, position, seed in zip(
-                indices.tolist(), chunk.tolist(), seeds.tolist(), strict=True
-            ):
-                yield Draw(index, epoch, position, seed)
+            yield Portion(epoch, indices, chunk, seeds)
 
     def advance(self, num_samples: int) -> None:
         """Note that this rank, and so every other, has consumed some more samples.

@@ -19,6 +19,7 @@ from gulpio2.sampling.clips import (
     ClipIndices,
     all_valid,
     apply_border,
+    in_steps,
 )
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ def sample_window(
     clip_length, stride, span = _window_of(clip_length, stride)
     slack = max(0, num_frames - span)
     start = slack // 2 if rng is None else int(rng.integers(slack + 1))
-    window = _window(start, clip_length, stride)
     if span <= num_frames and border in BORDERS:  # as mostly
-        return all_valid(window)
+        return in_steps(range(start, start + span, stride))
+    window = start + stride * np.arange(clip_length, dtype=np.int64)
     return apply_border(window, num_frames, border)
 
 
@@ -293,8 +294,6 @@ def _require_near(name: str, step: int, count: int) -> None:
 
 
 def _window(
-    start: int | npt.NDArray[np.int64], clip_length: int, stride: int
+    start: npt.NDArray[np.int64], clip_length: int, stride: int
 ) -> npt.NDArray[np.int64]:
-    if isinstance(start, int):
-        return np.arange(start, start + stride * clip_length, stride, dtype=np.int64)
     return start + stride * np.arange(clip_length, dtype=np.int64)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ __all__ = [
     "ClipIndices",
     "all_valid",
     "apply_border",
+    "in_steps",
     "require_chosen",
 ]
 
@@ -36,9 +36,16 @@ NO_FRAME = -1
 """Index of a place for which nothing is to be read (border ``"mask"`` only)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ClipIndices:
     """The frames of one clip, or of several, by their index in the item.
+
+    Parameters
+    ----------
+    indices : numpy.ndarray of int64
+        ``(frames,)`` for one clip, ``(clips, frames)`` for several; each in
+        ``[0, num_frames)``, or `NO_FRAME` where the border is ``"mask"``.
+    valid : numpy.ndarray of bool
+        Same shape: False where another frame, or none, stands for the wanted one.
 
     Examples
     --------
@@ -47,26 +54,59 @@ class ClipIndices:
     ([0, 2, 4], True)
     """
 
-    indices: IndexArray
-    """``(frames,)`` for one clip, ``(clips, frames)`` for several; int64, each in
-    ``[0, num_frames)``, or `NO_FRAME` where the border is ``"mask"``."""
-    valid: ValidArray
-    """Same shape: False where another frame, or none, stands for the wanted one."""
+    # Most clips of a training are frames at equal steps, of which a loader needs no
+    # arrays: those are made when they are asked for.
+    __slots__ = ("_indices", "_steps", "_valid")
 
-    def __post_init__(self) -> None:
-        """Check that both are arrays of one shape, and that it is a clip's."""
-        for name, kinds in (("indices", "iu"), ("valid", "b")):
-            array = getattr(self, name)
+    _indices: IndexArray
+    _valid: ValidArray
+    _steps: range | None
+
+    def __init__(self, indices: IndexArray, valid: ValidArray) -> None:
+        array: Any
+        for name, array, kinds in (("indices", indices, "iu"), ("valid", valid, "b")):
             if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
                 raise TypeError(
                     f"{name} is {_described(array)}, expected a numpy array of "
                     f"{'whole numbers' if name == 'indices' else 'booleans'}"
                 )
-        if self.indices.shape != self.valid.shape or self.indices.ndim not in (1, 2):
+        if indices.shape != valid.shape or indices.ndim not in (1, 2):
             raise ValueError(
-                f"indices of shape {self.indices.shape} with a mask of shape "
-                f"{self.valid.shape}: both must be (frames,) or (clips, frames)"
+                f"indices of shape {indices.shape} with a mask of shape "
+                f"{valid.shape}: both must be (frames,) or (clips, frames)"
             )
+        self._indices, self._valid, self._steps = indices, valid, None
+
+    @property
+    def indices(self) -> IndexArray:
+        """``(frames,)`` or ``(clips, frames)`` int64: which frames."""
+        if self._steps is not None:
+            self._make_arrays(self._steps)
+        return self._indices
+
+    @property
+    def valid(self) -> ValidArray:
+        """Same shape, bool: whether each is the wanted one."""
+        if self._steps is not None:
+            self._make_arrays(self._steps)
+        return self._valid
+
+    @property
+    def steps(self) -> range | None:
+        """The frames, where they are known to be at equal steps and all wanted.
+
+        None as soon as somebody has the arrays, and may have changed them.
+        """
+        return self._steps
+
+    def _make_arrays(self, steps: range) -> None:
+        self._indices = np.arange(steps.start, steps.stop, steps.step, dtype=np.int64)
+        self._valid = np.ones(len(steps), np.bool_)
+        self._steps = None
+
+    def __reduce__(self) -> tuple[type[ClipIndices], tuple[IndexArray, ValidArray]]:
+        """Pickle and copy as the arrays."""
+        return ClipIndices, (self.indices, self.valid)
 
     def __repr__(self) -> str:
         """Show the shape and how many places have no frame of their own."""
@@ -76,9 +116,19 @@ class ClipIndices:
 
 def all_valid(indices: IndexArray) -> ClipIndices:
     """Give a clip of which every frame is the wanted one."""
-    valid = np.empty(indices.shape, np.bool_)
-    valid.fill(1)  # done for every sample: np.ones and a comparison take longer
-    return ClipIndices(indices, valid)
+    # Done for every sample: np.ones takes longer, and so does looking at what is known.
+    clip = ClipIndices.__new__(ClipIndices)
+    clip._indices, clip._steps = indices, None
+    clip._valid = np.empty(indices.shape, np.bool_)
+    clip._valid.fill(1)
+    return clip
+
+
+def in_steps(steps: range) -> ClipIndices:
+    """Give a clip of frames at equal steps upwards, every one the wanted one."""
+    clip = ClipIndices.__new__(ClipIndices)
+    clip._steps = steps
+    return clip
 
 
 def require_chosen(indices: Iterable[int]) -> None:

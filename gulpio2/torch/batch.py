@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from gulpio2.order import Draw
     from gulpio2.torch.plan import Sample
     from gulpio2.torch.prefetch import Job
+    from gulpio2.torch.seeding import SampleIndex
 
 __all__ = ["Batch", "make_batch"]
 
@@ -48,7 +48,7 @@ class Batch:
     # threads want the processor for something else.
 
     def __init__(
-        self, clips: Any, targets: Any, made: list[tuple[Draw, Sample]], job: Job
+        self, clips: Any, targets: Any, made: list[tuple[SampleIndex, Sample]], job: Job
     ) -> None:
         self.clips = clips
         self.targets = targets
@@ -80,7 +80,7 @@ class Batch:
     @cached_property
     def indices(self) -> npt.NDArray[np.int64]:
         """``(B,)``: the samples that the order asked for."""
-        return np.array([draw.index for draw, _ in self._made], np.int64)
+        return np.array([int(draw) for draw, _ in self._made], np.int64)
 
     @cached_property
     def positions(self) -> npt.NDArray[np.int64]:

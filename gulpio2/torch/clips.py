@@ -354,6 +354,9 @@ def _sampler_of(config: Mapping[str, Any]) -> ClipSampler:
 def _clip(chosen: Any) -> ClipIndices:
     """Refuse what a sampler of somebody's own must not give."""
     clip: ClipIndices = chosen
+    # Whose arrays are made when they are asked for.
+    if type(chosen) is ClipIndices:
+        return clip
     if not isinstance(getattr(chosen, "indices", None), np.ndarray):
         raise TypeError(
             f"the sampler gave {reprlib.repr(chosen)}, expected a ClipIndices of "

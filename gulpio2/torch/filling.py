@@ -11,18 +11,18 @@ from gulpio2.tolerant import is_damage
 from gulpio2.torch.ahead import ReadAhead
 from gulpio2.torch.pixels import PixelMaker
 from gulpio2.torch.plan import Sample, plan_sample
-from gulpio2.torch.seeding import place_of, substitute_index
+from gulpio2.torch.seeding import substitute_index
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gulpio2.codecs.decode import FrameDecoder
-    from gulpio2.order import Draw
     from gulpio2.torch.plan import Plan
     from gulpio2.torch.prefetch import Job
     from gulpio2.torch.profile import Clock
     from gulpio2.torch.ring import Place
+    from gulpio2.torch.seeding import SampleIndex
     from gulpio2.torch.stored import ReadyClip, StoredClip
     from gulpio2.torch.views import FrameView
 
@@ -76,12 +76,12 @@ class SampleMaker:
         self._ahead = ReadAhead()
         self._shape: tuple[int, ...] = ()
 
-    def sample_shape(self, draws: Iterable[Draw]) -> tuple[int, ...]:
+    def sample_shape(self, draws: Iterable[SampleIndex]) -> tuple[int, ...]:
         """Give the shape that a sample has in a batch; reads a frame, where needed.
 
         Parameters
         ----------
-        draws : iterable of Draw
+        draws : iterable of SampleIndex
             At least one. Further ones are looked at where the first are damaged and
             that is put up with.
 
@@ -92,7 +92,7 @@ class SampleMaker:
         """
         damage: Exception | None = None
         for draw in draws:
-            leaf, place = find_sample(self.dataset, place_of(draw))
+            leaf, place = find_sample(self.dataset, draw)
             try:
                 plan = self._plan(leaf, place)
                 self._shape = (*plan.shape, *self._pixels.frame_shape(plan))
@@ -107,7 +107,7 @@ class SampleMaker:
         """Let nothing be read ahead for an iteration that was left before its end."""
         self._ahead.begin()
 
-    def plan(self, draws: Sequence[Draw], clock: Clock) -> list[Plan | None]:
+    def plan(self, draws: Sequence[SampleIndex], clock: Clock) -> list[Plan | None]:
         """Find out all that can be known of samples, and read them as far as may be.
 
         Of many at once: what decoding has put out of the processor's caches comes back
@@ -115,7 +115,7 @@ class SampleMaker:
 
         Parameters
         ----------
-        draws : sequence of Draw
+        draws : sequence of SampleIndex
             The samples.
         clock : Clock
             Of this thread.
@@ -145,9 +145,9 @@ class SampleMaker:
             and not plan.empty
         )
 
-    def _try_to_plan(self, draw: Draw) -> Plan | None:
+    def _try_to_plan(self, draw: SampleIndex) -> Plan | None:
         try:
-            return self._plan(*find_sample(self.dataset, place_of(draw)))
+            return self._plan(*find_sample(self.dataset, draw))
         except Exception:  # noqa: BLE001  # the sample's own turn is when it is raised
             return None
 
@@ -220,7 +220,7 @@ class SampleMaker:
         return alone + damaged
 
     def _make(
-        self, draw: Draw, plan: Plan | None, place: Place, clock: Clock
+        self, draw: SampleIndex, plan: Plan | None, place: Place, clock: Clock
     ) -> Sample | None:
         """Make one sample; None where it is left out (``on_corrupt="skip"``).
 
@@ -245,10 +245,10 @@ class SampleMaker:
         return sample
 
     def _make_anew(
-        self, draw: Draw, error: Exception | None, place: Place, clock: Clock
+        self, draw: SampleIndex, error: Exception | None, place: Place, clock: Clock
     ) -> Sample | None:
         """Make a sample that could not be planned, or filled for this reason."""
-        leaf, asked = find_sample(self.dataset, place_of(draw))
+        leaf, asked = find_sample(self.dataset, draw)
         index = asked
         for attempt in range(NUM_SUBSTITUTES + 1):
             if error is None:
@@ -269,7 +269,7 @@ class SampleMaker:
             index = substitute_index(asked, attempt + 1, len(leaf))
         return None
 
-    def _note(self, draw: Draw, leaf: Any, index: int, error: Exception) -> None:
+    def _note(self, draw: SampleIndex, leaf: Any, index: int, error: Exception) -> None:
         """Count and log a damaged sample, or raise what cannot be put up with."""
         if self.on_corrupt == "raise" or not is_damage(error):
             raise error

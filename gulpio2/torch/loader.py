@@ -26,6 +26,7 @@ from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
 from gulpio2.torch.ring import Slot, make_slots
 from gulpio2.torch.samplers import damage_of, share_of
+from gulpio2.torch.seeding import places_of
 from gulpio2.torch.turns import Turn, in_turn
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class GulpLoader:
     def _begin(self) -> tuple[Prefetcher | None, deque[Slot]]:
         """Start the threads; None where the epoch had no batches left, and is over."""
         self.close()
-        draws, size = self.cursor.pending(), self._batch_size
+        draws, size = places_of(self.cursor), self._batch_size
         batches = (list(itertools.islice(draws, size)) for _ in range(len(self)))
         first = next(batches, None)
         if first is None:
@@ -283,7 +284,7 @@ class GulpLoader:
         return self._maker.sample_shape(
             draw
             for cursor in cursors
-            for draw in itertools.islice(cursor.pending(), _NUM_LOOKED_AT)
+            for draw in itertools.islice(places_of(cursor), _NUM_LOOKED_AT)
         )
 
     def _give(self, of: Prefetcher, job: Job | None) -> Batch | None:

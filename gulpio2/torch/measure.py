@@ -17,7 +17,7 @@ from gulpio2.sampling import sample_window
 from gulpio2.torch.clips import GulpClipDataset
 from gulpio2.torch.limit import decode_for
 from gulpio2.torch.loader import GulpLoader
-from gulpio2.torch.seeding import place_of
+from gulpio2.torch.seeding import places_of
 from gulpio2.torch.views import RandomResizedCrop
 from gulpio2.torch.wrappers import find_sample
 
@@ -189,8 +189,8 @@ def jpegs_of_loader(loader: GulpLoader) -> list[tuple[str, bytes]]:
         JPEGs, each behind its place, as an error names it; enough to be a fair sample.
     """
     jpegs: list[tuple[str, bytes]] = []
-    for draw in itertools.islice(loader.cursor.pending(), _NUM_CODEC_FRAMES):
-        leaf, place = find_sample(loader.dataset, place_of(draw))
+    for draw in itertools.islice(places_of(loader.cursor), _NUM_CODEC_FRAMES):
+        leaf, place = find_sample(loader.dataset, draw)
         info, chosen = leaf.choose(place)
         reader: Any
         reader, id_ = leaf.source.find(info)

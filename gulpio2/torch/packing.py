@@ -44,8 +44,8 @@ def pack_samples(samples: Sequence[dict[str, Any]]) -> tuple[Bytes, Ends]:
 
 def unpack_sample(data: Bytes, ends: Ends, position: int) -> dict[str, Any]:
     """Make a new copy of the sample at a position in ``[0, len(ends))``."""
-    start = int(ends[position - 1]) if position else 0
-    pickled = data[start : int(ends[position])].data
+    start = ends.item(position - 1) if position else 0
+    pickled = data[start : ends.item(position)].data
     sample: dict[str, Any] = pickle.loads(pickled)  # noqa: S301  packed by this object
     return sample
 

@@ -104,7 +104,7 @@ class PixelMaker:
             jpegs = read_each(reader, id_, indices, rows, clock)
             if jpegs is None:
                 start = perf_counter()
-                frames = read_frames(reader, id_, indices)
+                frames = read_frames(reader, id_, list(indices))
                 clock.decode += perf_counter() - start  # with storage: not told apart
                 places = [targets[row] for row in rows]
                 self._show(frames, places, plan.rng, clock, f"item {id_!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.order import Purpose, derive_seed
-from gulpio2.sampling.clips import require_chosen
+from gulpio2.sampling.clips import ClipIndices, require_chosen
 from gulpio2.torch.seeding import rng_of
 from gulpio2.torch.stored import StoredClip, locate_clip
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from gulpio2.sampling import ClipIndices
     from gulpio2.torch.seeding import SampleIndex
 
 __all__ = ["Plan", "Sample", "plan_sample"]
@@ -48,7 +47,7 @@ class Plan(NamedTuple):
     """From where they are read."""
     id_: str
     """The item's id there."""
-    indices: list[int]
+    indices: Sequence[int]
     """The frames to read, each once."""
     rows: Sequence[int]
     """Where in the sample each of them is to be."""
@@ -77,11 +76,20 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
     info: dict[str, Any]
     chosen: ClipIndices
     info, chosen = leaf.choose(place)  # just as for a DataLoader
-    indices: list[int] = chosen.indices.ravel().tolist()
+    # Whose spans lie in a row, and of which none comes again.
+    steps = chosen.steps if type(chosen) is ClipIndices else None
+    shape: tuple[int, ...]
+    indices: Sequence[int]
+    if steps is not None:
+        shape, indices = (len(steps),), steps
+    else:
+        shape, indices = chosen.indices.shape, chosen.indices.ravel().tolist()
     rows: Sequence[int] = range(len(indices))
     again: list[tuple[int, int]] = []
     empty: list[int] = []
-    if min(indices, default=0) < 0 or len(set(indices)) < len(indices):
+    if steps is None and (
+        min(indices, default=0) < 0 or len(set(indices)) < len(indices)
+    ):
         require_chosen(indices)
         first: dict[int, int] = {}
         for row, index in enumerate(indices):
@@ -98,7 +106,7 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
         leaf,
         info,
         chosen,
-        () if leaf.single_frame else chosen.indices.shape,
+        () if leaf.single_frame else shape,
         reader,
         id_,
         indices,

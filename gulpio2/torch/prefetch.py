@@ -21,10 +21,10 @@ from gulpio2.torch.profile import Clock
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gulpio2.order import Draw
     from gulpio2.torch.filling import SampleMaker
     from gulpio2.torch.plan import Plan, Sample
     from gulpio2.torch.ring import Slot
+    from gulpio2.torch.seeding import SampleIndex
 
 __all__ = ["Job", "Prefetcher", "share_of_thread"]
 
@@ -46,7 +46,7 @@ class Job:
 
     Attributes
     ----------
-    draws : sequence of Draw
+    draws : sequence of SampleIndex
         Its samples.
     plans : list of Plan or None
         What is known of them before their frames are read; None once they are.
@@ -60,7 +60,7 @@ class Job:
 
     slot: Slot
 
-    def __init__(self, draws: Sequence[Draw], plans: list[Plan | None]) -> None:
+    def __init__(self, draws: Sequence[SampleIndex], plans: list[Plan | None]) -> None:
         self.draws = draws
         self.plans = plans
         self.samples: list[Sample | None] = [None] * len(draws)
@@ -74,7 +74,7 @@ class Prefetcher:
 
     Parameters
     ----------
-    batches : iterator of sequence of Draw
+    batches : iterator of sequence of SampleIndex
         The samples of each batch.
     slots : sequence of Slot
         Memory; as many batches as there are slots are under way or in use.
@@ -91,7 +91,7 @@ class Prefetcher:
 
     def __init__(
         self,
-        batches: Iterator[Sequence[Draw]],
+        batches: Iterator[Sequence[SampleIndex]],
         slots: Sequence[Slot],
         maker: SampleMaker,
         num_threads: int,

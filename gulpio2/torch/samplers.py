@@ -21,7 +21,7 @@ from gulpio2._optional import require
 from gulpio2.arguments import require_number
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.torch.damaged import DamageCount
-from gulpio2.torch.seeding import SampleIndex, place_of
+from gulpio2.torch.seeding import SampleIndex, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sized
@@ -211,7 +211,7 @@ class ResumableSampler:
 
     def __iter__(self) -> Iterator[SampleIndex]:
         """Give what this rank still has to do in this epoch."""
-        return map(place_of, self.cursor.pending())
+        return places_of(self.cursor, used_here=False)
 
     def __len__(self) -> int:
         """Count the samples that this rank still has in this epoch."""

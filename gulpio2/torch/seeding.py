@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import threading
@@ -12,19 +13,22 @@ import numpy as np
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from gulpio2.order import Purpose, derive_seed
-from gulpio2.order.seeds import GOLDEN, mix64
+from gulpio2.order.seeds import GOLDEN, derive_seeds, mix64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
-    from gulpio2.order import Draw
+    from gulpio2.order import OrderCursor
+    from gulpio2.order.cursor import Portion
+
+    Words = npt.NDArray[np.uint64]
 
 __all__ = [
     "SampleIndex",
     "index_like",
-    "place_of",
+    "places_of",
     "rng_of",
     "sample_rng",
     "seeded",
@@ -35,6 +39,8 @@ Index = TypeVar("Index", bound=int)
 
 # Used instead of the number of a word, and never one.
 _CHILDREN = -1
+# 64-bit words of which a generator is made.
+_NUM_WORDS = 4
 
 
 class SampleIndex(int):
@@ -56,6 +62,8 @@ class SampleIndex(int):
     seed: int
     epoch: int
     position: int
+    words: Words | None = None
+    """Of which its generator is made, where they have been made for many at once."""
 
     def __new__(
         cls, index: int, *, seed: int, epoch: int, position: int
@@ -72,9 +80,12 @@ class SampleIndex(int):
 
     def at(self, index: int) -> SampleIndex:
         """Give another index at the same place, for a dataset inside of this one."""
-        return SampleIndex(
+        other = SampleIndex(
             index, seed=self.seed, epoch=self.epoch, position=self.position
         )
+        if self.words is not None:
+            other.words = self.words
+        return other
 
 
 def index_like(index: int, original: Index) -> Index:
@@ -84,11 +95,38 @@ def index_like(index: int, original: Index) -> Index:
     return found
 
 
-def place_of(draw: Draw) -> SampleIndex:
-    """Give a draw as the index that the datasets of this package take."""
-    return SampleIndex(
-        draw.index, seed=draw.seed, epoch=draw.epoch, position=draw.position
-    )
+def places_of(cursor: OrderCursor, *, used_here: bool = True) -> Iterator[SampleIndex]:
+    """Give what a cursor has pending as the indices that our datasets take.
+
+    Parameters
+    ----------
+    cursor : OrderCursor
+        See `OrderCursor.pending`.
+    used_here : bool, default True
+        Whether the samples are made in this process: then with `SampleIndex.words`,
+        which are not worth a journey.
+    """
+    return _places_of(cursor.portions(), used_here=used_here)
+
+
+def _places_of(
+    portions: Iterable[Portion], *, used_here: bool
+) -> Iterator[SampleIndex]:
+    for portion in portions:
+        all_words = _words_of(portion.seeds) if used_here else itertools.repeat(None)
+        for index, position, seed, words in zip(
+            portion.indices.tolist(),
+            portion.positions.tolist(),
+            portion.seeds.tolist(),
+            all_words,
+            strict=False,
+        ):
+            place = SampleIndex(
+                index, seed=seed, epoch=portion.epoch, position=position
+            )
+            if words is not None:
+                place.words = words
+            yield place
 
 
 def substitute_index(original: SampleIndex, attempt: int, length: int) -> SampleIndex:
@@ -121,14 +159,17 @@ class _Scattered(ISpawnableSeedSequence):
     which takes longer than all else that is done to choose the frames of a clip.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, words: Words | None = None) -> None:
         self._seed = seed
+        self._words = words
         self._num_children = 0
 
     def generate_state(
         self, n_words: int, dtype: npt.DTypeLike = np.uint32
     ) -> npt.NDArray[Any]:
         """Give as many words, each a seed of its own of this one."""
+        if self._words is not None and n_words == _NUM_WORDS and dtype is np.uint64:
+            return self._words
         words, seed = [], self._seed
         for _ in range(n_words):  # splitmix64's own sequence
             seed += GOLDEN
@@ -146,10 +187,24 @@ class _Scattered(ISpawnableSeedSequence):
         ]
 
 
-def rng_of(seed: int) -> np.random.Generator:
-    """Give a generator of a seed that `derive_seed` made, or one as well mixed."""
-    words: Any = _Scattered(seed)  # of numpy's interface, not of its types
-    return np.random.Generator(np.random.PCG64(words))
+def _words_of(seeds: npt.NDArray[np.uint64]) -> Words:
+    """Give the words of which a generator of each seed is made, ``(seeds, 4)``."""
+    steps = np.arange(_NUM_WORDS, dtype=np.uint64) * np.uint64(GOLDEN)
+    return derive_seeds(0, seeds[:, np.newaxis] + steps)  # see `generate_state`
+
+
+def rng_of(seed: int, words: Words | None = None) -> np.random.Generator:
+    """Give a generator of a seed that `derive_seed` made, or one as well mixed.
+
+    Parameters
+    ----------
+    seed : int
+        In ``[0, 2 ** 64)``.
+    words : numpy.ndarray of uint64, optional
+        Those of this seed, see `SampleIndex.words`.
+    """
+    scattered: Any = _Scattered(seed, words)  # of numpy's interface, not of its types
+    return np.random.Generator(np.random.PCG64(scattered))
 
 
 def sample_rng(index: int) -> np.random.Generator:
@@ -167,7 +222,7 @@ def sample_rng(index: int) -> np.random.Generator:
         A new one.
     """
     if isinstance(index, SampleIndex):
-        return rng_of(index.seed)
+        return rng_of(index.seed, index.words)
     drawn = np.random.randint(0, 2**31, size=4)  # noqa: NPY002  what workers seed
     return np.random.default_rng(drawn)
 

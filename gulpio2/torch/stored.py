@@ -95,15 +95,18 @@ class StoredClip:
         """
         if len(self.blocks) < len(self.reads):
             return
-        found: list[tuple[int, memoryview]] = []
+        found: list[memoryview] = []
+        rows: list[int] = []
         for block, places in zip(self.blocks, self.reads, strict=True):
             jpegs = decoder.plain_jpegs(block, places.spans, places.offset)
             if jpegs is None:
                 return
-            found += zip(places.rows, jpegs, strict=True)
+            found += jpegs
+            rows += places.rows
         if len(self.reads) > 1:  # else they are in order
-            found.sort(key=itemgetter(0))
-        self.ready = ReadyClip(decoder, [jpeg for _, jpeg in found])
+            placed = sorted(zip(rows, found, strict=True), key=itemgetter(0))
+            found = [jpeg for _, jpeg in placed]
+        self.ready = ReadyClip(decoder, found)
         self.reads = []
 
     def drop(self) -> None:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gulpio2.sampling import BORDERS, NO_FRAME, ClipIndices, apply_border
+from gulpio2.sampling import (
+    BORDERS,
+    NO_FRAME,
+    ClipIndices,
+    apply_border,
+    sample_window,
+)
+
+
+def round_trip(clip: ClipIndices) -> Any:
+    """Send it to another process and back."""
+    return pickle.loads(pickle.dumps(clip))
+
 
 # wanted, frames of the item, border -> indices
 CASES = [
@@ -108,3 +124,23 @@ def test_the_repr_tells_the_shape_and_what_is_missing():
     assert (
         repr(apply_border([0, 5], 3, "clamp")) == "ClipIndices(shape=(2,), missing=1)"
     )
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, round_trip])
+def test_the_arrays_of_a_window_are_made_once_and_are_the_clip_s(copied):
+    clip = sample_window(20, 4, stride=3)
+    assert clip.steps == range(5, 15, 3)
+    again = copied(clip)
+    for same in (clip, again):
+        assert same.indices.tolist() == [5, 8, 11, 14]
+        assert same.indices.dtype == np.int64
+        assert same.valid.tolist() == [True] * 4
+        assert same.valid.dtype == np.bool_
+        assert same.steps is None
+    clip.indices[0] = 2
+    clip.valid[1] = False
+    assert clip.indices.tolist() == [2, 8, 11, 14]
+    assert clip.valid.tolist() == [True, False, True, True]
+    with pytest.raises(AttributeError):
+        clip.indices = again.indices  # type: ignore[misc]  # it cannot
+    assert sample_window(2, 4).steps is None

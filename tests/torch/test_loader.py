@@ -225,6 +225,22 @@ def test_a_frame_that_an_item_does_not_have_is_never_one_of_the_next_item(
         list(loader)
 
 
+def test_a_sampler_may_change_what_a_sampler_of_the_package_chose(
+    make_directory, frame_numbers
+):
+    def shifted(count, rng):
+        clip = sample_window(count, 4, rng=rng)
+        clip.indices[:2] = [7, 6]
+        clip.valid[3] = False
+        return clip
+
+    dataset = GulpClipDataset(make_directory(counts=(8, 8)), shifted, test_mode=True)
+    ((pixels, batch),) = copies(numpy_loader(dataset, batch_size=2))
+    assert batch.frame_indices.tolist() == [[7, 6, 4, 5]] * 2
+    assert batch.valid.tolist() == [[True, True, True, False]] * 2
+    assert frame_numbers(np.moveaxis(pixels, -1, -3)) == [[7, 6, 4, 5]] * 2
+
+
 def test_several_clips_of_an_item_and_single_images(clips, make_directory):
     path = make_directory("other", counts=(8, 8))
     views = partial(spaced_windows, num_windows=3, clip_length=4)

@@ -9,9 +9,10 @@ import random
 import numpy as np
 import pytest
 
+from gulpio2.order import OrderCursor, PlainOrder
 from gulpio2.testing import make_gulp_directory
 from gulpio2.torch import GulpImageDataset, ResumableSampler, SampleIndex
-from gulpio2.torch.seeding import sample_rng
+from gulpio2.torch.seeding import places_of, sample_rng
 
 
 def index_of(seed: int) -> SampleIndex:
@@ -53,6 +54,21 @@ def test_a_sample_has_the_same_numbers_on_every_machine_and_numpy():
         assert found == pcg64(splitmix64(seed, 4), 100)
     first = sample_rng(index_of(2026)).bit_generator.random_raw()
     assert first == 10676194733773681933
+
+
+def test_generators_of_many_samples_are_those_of_each():
+    cursor = OrderCursor(PlainOrder(1500, seed=MASK_64), rank=1, num_ranks=2)
+    cursor.advance(3)
+    ahead, alone = places_of(cursor), places_of(cursor, used_here=False)
+    cursor.set_epoch(4)  # what was asked for does not follow
+    for place, other in zip(ahead, alone, strict=True):
+        assert (place, place.seed, place.epoch) == (other, other.seed, 0)
+        assert (place.words is not None, other.words) == (True, None)
+        wanted = sample_rng(other).bit_generator.random_raw(9).tolist()
+        for same in (place, place.at(7), pickle.loads(pickle.dumps(place))):
+            assert sample_rng(same).bit_generator.random_raw(9).tolist() == wanted
+    children = [sample_rng(place).spawn(1)[0].random() for place in (place, other)]
+    assert children[0] == children[1]
 
 
 def test_seeds_give_numbers_of_their_own():
