@@ -212,7 +212,8 @@ class OrderCursor:
             Of this rank; at most ``len(self)``.
         """
         count = operator.index(num_samples)
-        if not 0 <= count <= len(self):
+        rest = self.order.epoch_length - self.position
+        if count < 0 or count > _share(rest, self.num_ranks, drop_last=self.drop_last):
             raise ValueError(
                 f"{count} samples consumed of {len(self)} that this rank had left"
             )

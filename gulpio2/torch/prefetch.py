@@ -158,7 +158,9 @@ class Prefetcher:
         if not self._threads:
             while not self._is_ready() and (taken := self._take(self.clocks[0])):
                 self._make(*taken, self.clocks[0])
-        while True:
+        # Without the lock, which would cost the threads a turn, only the first batch is
+        # looked at: nobody else takes it away.
+        while not (self._jobs and self._jobs[0].num_left == 0):
             with self._lock:
                 if self._is_ready():
                     break
@@ -215,8 +217,9 @@ class Prefetcher:
         return self._exhausted and not self._planned
 
     def _tell_consumer(self) -> None:
-        """Have who waits for a batch look again; the lock is held."""
-        if self._is_awaited:
+        """Wake who waits for a batch, if there is something for it; the lock is held."""
+        # In vain it would take the processor, and then the interpreter, from a thread.
+        if self._is_awaited and self._is_ready():
             self._is_awaited = False
             self._ready.release()
 
