@@ -217,7 +217,7 @@ class Prefetcher:
         return self._exhausted and not self._planned
 
     def _tell_consumer(self) -> None:
-        """Wake who waits for a batch, if there is something for it; the lock is held."""
+        """Wake who waits for a batch, if there is one; the lock is held."""
         # In vain it would take the processor, and then the interpreter, from a thread.
         if self._is_awaited and self._is_ready():
             self._is_awaited = False
