@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import write_label_file
-from gulpio2.directory import GulpDirectory
 from gulpio2.errors import (
     IngestError,
     IngestSettingError,
@@ -30,6 +29,7 @@ from gulpio2.format.manifest import (
     dump_manifest,
     file_check,
     free_number,
+    load_manifest,
     missing_shares,
     without_complete_shares,
 )
@@ -177,8 +177,7 @@ def merge_directories(
         for text in warnings_of_settings(found, target, present):
             _logger.warning("%s", text)
         listing = list_chunks(out.names())
-        with GulpDirectory(target) as directory:
-            number = free_number(listing, directory.manifest.runs)
+        number = free_number(listing, _manifest_of(out).runs)
         for part in found:
             for chunk, ids in part.chunks.items():
                 if (part.path, chunk) in present:
@@ -211,7 +210,7 @@ def merge_directories(
                     progress(items=len(entries))
         if not report.chunks:
             _begin(out, target, brought, labels)
-        report.missing = _write_records(found, out, target)
+        report.missing = _write_records(found, out)
         refresh_index(target)
         out.remove(JOURNAL_NAME)
     for path in sorted({*brought} - given):
@@ -309,11 +308,17 @@ def _write_failures(parts: list[Part], out: Store) -> None:
         out.remove(FAILURES_NAME)
 
 
-def _write_records(parts: list[Part], out: Store, target: StrPath) -> list[str]:
+def _manifest_of(store: Store) -> Manifest:
+    data = read_if_there(store, MANIFEST_NAME)
+    if data is None:
+        return Manifest()
+    return load_manifest(data, where=store.path(MANIFEST_NAME))
+
+
+def _write_records(parts: list[Part], out: Store) -> list[str]:
     """Write the list of failures and the manifest; name the shares that it lacks."""
     _write_failures(parts, out)
-    with GulpDirectory(target) as directory:
-        manifest = directory.manifest
+    manifest = _manifest_of(out)
     runs = list(manifest.runs)
     metainfo: dict[str, Any] = dict(manifest.metainfo)
     for part in parts:
