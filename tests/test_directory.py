@@ -25,6 +25,7 @@ from gulpio2.errors import (
     FrameTimeError,
     ItemNotFoundError,
     MetaFileError,
+    StorageNotFoundError,
     UnknownVersionError,
 )
 from gulpio2.format.checked_json import dump_checked, load_checked
@@ -229,6 +230,21 @@ def test_a_map_without_data_file_is_refused_and_named(folder):
         GulpDirectory(folder)
     with pytest.raises(AssertionError):
         GulpDirectory(folder)
+
+
+@pytest.mark.parametrize("indexed", [None, True, False])
+def test_a_map_that_is_a_link_to_nowhere_is_refused_and_named(folder, indexed):
+    map_ = folder / "meta_1.gmeta"
+    elsewhere = folder.parent / "elsewhere"
+    map_.rename(elsewhere)
+    map_.symlink_to(elsewhere)
+    wanted = list(GulpDirectory(folder, indexed=indexed).merged_meta_dict)
+    assert "item2" in wanted
+    elsewhere.rename(folder.parent / "moved")
+    with pytest.raises(
+        StorageNotFoundError, match=rf"{map_} is a link to {elsewhere}, which is not"
+    ):
+        GulpDirectory(folder, indexed=indexed)
 
 
 def test_an_id_in_two_chunks_is_refused_and_named(folder):

@@ -6,13 +6,16 @@ same, or else if its CRC-32 is; only maps of which neither holds are parsed.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gulpio2.errors import StorageError, StorageNotFoundError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.storage.handles import letting_go, open_descriptor, open_regular
@@ -72,10 +75,12 @@ def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     Raises
     ------
     StorageError
-        The folder cannot be looked into.
+        The folder cannot be looked into, or a map is a link that leads nowhere.
     """
     try:
         found, sizes, times = _look_at(folder, numbers)
+    except StorageError:
+        raise
     except OSError as cause:
         raise refused(cause, "look at the maps in", folder) from cause
     states = np.zeros((len(found), 5), np.int64)
@@ -97,6 +102,7 @@ def _look_at(
             try:
                 state = stat(f"meta_{number}.gmeta", dir_fd=fd)
             except FileNotFoundError:
+                _refuse_broken_link(folder, meta_name(number), fd)
                 continue
             found.append(number)
             sizes.append(state.st_size)
@@ -105,6 +111,20 @@ def _look_at(
         if numbers:
             os.close(fd)
     return found, sizes, times
+
+
+def _refuse_broken_link(folder: str, name: str, fd: int) -> None:
+    """Raise if a map is still there, but as a link to what is not."""
+    try:
+        target = os.readlink(name, dir_fd=fd)
+    except OSError:
+        return  # gone, and with it its items
+    raise StorageNotFoundError(
+        errno.ENOENT,
+        f"{Path(folder, name)} is a link to {target}, which is not there, so that the "
+        "items of its chunk cannot be read. Bring back what it leads to, or run `gulp2 "
+        "check` on the directory",
+    )
 
 
 def compose(
