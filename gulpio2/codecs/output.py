@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["empty_frames"]
+__all__ = ["empty_frames", "lead_of"]
 
 # Bytes of a frame. Up to here decoding is 1 to 16 % faster at odd addresses; above, 1 %
 # faster or slower, where a processor's second cache is of 1 MB. See docs/decisions.md.
@@ -38,7 +38,22 @@ def empty_frames(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     and in every eighth of 340. Of small frames that takes longer than the caches do. At
     an odd address no row of an even number of bytes ever does.
     """
-    if math.prod(shape[-3:]) > _MAX_ODD_BYTES:
-        return np.empty(shape, np.uint8)
+    lead = lead_of(shape)
     # Memory comes at even addresses: at multiples of 16, mostly.
-    return np.empty(math.prod(shape) + 1, np.uint8)[1:].reshape(shape)
+    return np.empty(lead + math.prod(shape), np.uint8)[lead:].reshape(shape)
+
+
+def lead_of(shape: tuple[int, ...]) -> int:
+    """Give the bytes to leave free where frames are put to an even address.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        As for `empty_frames`.
+
+    Returns
+    -------
+    int
+        1 for small frames, else 0.
+    """
+    return int(math.prod(shape[-3:]) <= _MAX_ODD_BYTES)

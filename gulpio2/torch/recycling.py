@@ -8,10 +8,12 @@ trainer has mapped already, and again when the trainer has let go of the batch.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
+from gulpio2.codecs.output import lead_of
 from gulpio2.errors import FormatError
 from gulpio2.torch.collate import collate_leaves, default_collate, stack_leaves
 from gulpio2.torch.wrappers import DatasetWrapper, find_sample
@@ -117,8 +119,11 @@ class RecyclingCollate:
             return memory if memory.shape == (count, *shape) else None
         if self._lease is None:
             return None
-        memory = self._lease.take((count, *shape), "u1")
-        if memory is not None:
+        lead = lead_of(shape)
+        block = self._lease.take((lead + count * math.prod(shape),), "u1")
+        memory = None
+        if block is not None:
+            memory = block[lead:].reshape(count, *shape)
             starts = [row.__array_interface__["data"][0] for row in memory]
             self._reserved = memory, starts
         return memory
