@@ -95,7 +95,8 @@ def ingest() -> None:
 
     An item that cannot be read is reported and left out, the rest is stored, and the
     exit status is 1. OUTPUT/failures.jsonl lists those of the last ingest, all of them;
-    the first 20 are told on the way (with -vv all).
+    the first 20 are told on the way (with -vv all). It is 1 as well where --dry-run
+    finds that nothing would be ingested, since the run would be refused.
     """
 
 
@@ -129,7 +130,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
             settings = replace(settings, output=folder)
         adapter = _adapter(cls, given, settings.output)
         if settings.dry_run:
-            _plan(adapter, settings)
+            if not _plan(adapter, settings):
+                ctx.exit(1)
         else:
             _ingest(ctx, adapter, settings)
 
@@ -410,8 +412,8 @@ def _sentence(report: IngestReport, output: Path) -> str:
     )
 
 
-def _plan(adapter: Any, settings: Settings) -> None:
-    """Say what would be ingested."""
+def _plan(adapter: Any, settings: Settings) -> bool:
+    """Say what would be ingested, and whether it would be."""
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.directory import GulpDirectory
     from gulpio2.errors import IngestError, MetaFileError
@@ -477,7 +479,7 @@ def _plan(adapter: Any, settings: Settings) -> None:
         )
     if settings.as_json:
         write_json({**plan, "estimate": found.to_json()})
-        return
+        return refused is None
     at_least = "at least " if settings.chunk_bytes is not None else ""
     lines = [
         f"{escape(settings.output)}: {count(num_items, 'item')} of "
@@ -502,3 +504,4 @@ def _plan(adapter: Any, settings: Settings) -> None:
     if num_items:
         lines += survey_lines(found, settings.num_workers)
     write_lines(lines)
+    return refused is None

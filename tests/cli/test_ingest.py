@@ -220,14 +220,15 @@ def test_a_dry_run_counts_repeated_and_stored_ids(gulp2, tmp_path, make_video):
         make_video(tmp_path / "videos" / folder / "x" / "1.mp4", 1)
         make_video(tmp_path / "videos" / folder / "x" / f"only_{folder}.mp4", 1)
     words = ["ingest", "video-folder", "videos", "out"]
-    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
     assert (plan["items"], plan["repeated_ids"], plan["already_stored"]) == (3, 1, 0)
     assert "1 of 4 items have an id that is taken" in plan["refused"]
     gulp2(*words, "--on-duplicate", "skip")
     before = sorted(Path("out").iterdir())
-    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
     assert (plan["items"], plan["chunks"], plan["already_stored"]) == (0, 0, 3)
-    assert "would be refused: 4 of 4 items" in gulp2(*words, "--dry-run").stdout
+    text = gulp2(*words, "--dry-run", status=1).stdout
+    assert "would be refused: 4 of 4 items" in text
     assert sorted(Path("out").iterdir()) == before
 
 
@@ -277,16 +278,15 @@ class Ending(FrameAdapter):
     monkeypatch.delenv("ENDS_AT")
     journal = (tmp_path / "out" / "ingest.journal").read_bytes()
 
-    def plan(*more):
-        told = gulp2(*words, *more, "--resume", "--dry-run", "--json").stdout
-        return json.loads(told)
+    def plan(*more, status=0):
+        more = (*more, "--resume", "--dry-run", "--json")
+        return json.loads(gulp2(*words, *more, status=status).stdout)
 
     left = plan()
     assert (left["refused"], left["items"], left["chunks"]) == (None, 4, 2)
     assert left["estimate"]["oddities"] == []
-    assert (
-        "videos_per_chunk was 2 and is 3" in plan("--videos-per-chunk", "3")["refused"]
-    )
+    other = plan("--videos-per-chunk", "3", status=1)
+    assert "videos_per_chunk was 2 and is 3" in other["refused"]
     assert (tmp_path / "out" / "ingest.journal").read_bytes() == journal
     gulp2(*words, "--resume")
     assert (plan()["refused"], plan()["items"]) == (None, 0)
