@@ -227,6 +227,7 @@ class GulpDirectory(ReadingVerbs):
         else:
             self._use_index(self._index)
         self.num_chunks = len(self.chunk_objs_lookup)
+        self._is_of_others = False
         if not self.num_chunks:
             self._warn_of_no_chunk(listing)
 
@@ -245,6 +246,7 @@ class GulpDirectory(ReadingVerbs):
             return
         else:
             found = f"{folder} holds no chunk, but other files or folders"
+            self._is_of_others = True
         _logger.warning(
             "%s: it is taken for an empty gulp directory. Check the path if it should "
             "hold items",

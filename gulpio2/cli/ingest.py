@@ -96,7 +96,7 @@ def ingest() -> None:
     An item that cannot be read is reported and left out, the rest is stored, and the
     exit status is 1. OUTPUT/failures.jsonl lists those of the last ingest, all of them;
     the first 20 are told on the way (with -vv all). It is 1 as well where --dry-run
-    finds that nothing would be ingested, since the run would be refused.
+    finds that the run would be refused.
     """
 
 
@@ -418,10 +418,11 @@ def _plan(adapter: Any, settings: Settings) -> bool:
     from gulpio2.directory import GulpDirectory
     from gulpio2.errors import IngestError, MetaFileError
     from gulpio2.format.other_settings import changed_settings, warning_of
-    from gulpio2.ingest.facts import ask_for_facts
+    from gulpio2.ingest.facts import ask_for_facts, require_items
     from gulpio2.ingest.planning import plan_run
     from gulpio2.storage.local import is_there
 
+    require_items(adapter)
     encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it
     stored: frozenset[str] = frozenset()
     runs: tuple[Run, ...] = ()

@@ -7,13 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import AdapterContractError, GulpError, with_article
+from gulpio2.errors import (
+    AdapterContractError,
+    GulpError,
+    IngestSettingError,
+    with_article,
+)
 from gulpio2.format.metadata import plain_metadata
 
 if TYPE_CHECKING:
     from gulpio2.types import Adapter
 
-__all__ = ["AdapterFacts", "ask", "ask_for_facts", "count_items", "item_ids"]
+__all__ = [
+    "AdapterFacts",
+    "ask",
+    "ask_for_facts",
+    "count_items",
+    "item_ids",
+    "require_items",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,25 @@ def count_items(adapter: Adapter) -> int:
         return len(adapter)
     except (Exception, SystemExit) as cause:
         raise _failed(adapter, "__len__()", cause) from cause
+
+
+def require_items(adapter: Adapter) -> int:
+    """Count the items of an adapter, or refuse where there are none.
+
+    Raises
+    ------
+    IngestSettingError
+        There are none.
+    """
+    num_items = count_items(adapter)
+    if num_items == 0:
+        options = ask(adapter, "describe") or {}
+        made_with = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        raise IngestSettingError(
+            f"there are no items to ingest: {type(adapter).__name__}({made_with}) "
+            "found none. Check the folder or the list that it was given"
+        )
+    return num_items
 
 
 def item_ids(adapter: Adapter) -> list[str] | None:

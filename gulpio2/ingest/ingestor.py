@@ -29,7 +29,7 @@ from gulpio2.ingest.cluster import is_lost
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
-from gulpio2.ingest.facts import ask, ask_for_facts, count_items
+from gulpio2.ingest.facts import ask_for_facts, count_items, require_items
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.planning import RunPlan, plan_run
@@ -422,15 +422,7 @@ class GulpIngestor:
 
     def _refuse_nothing(self) -> int:
         """Count the items, or refuse where there are none."""
-        num_items = count_items(self.adapter)
-        if num_items == 0:
-            options = ask(self.adapter, "describe") or {}
-            made_with = ", ".join(f"{key}={value!r}" for key, value in options.items())
-            raise IngestSettingError(
-                f"there are no items to ingest: {type(self.adapter).__name__}"
-                f"({made_with}) found none. Check the folder or the list that it was "
-                "given"
-            )
+        num_items = require_items(self.adapter)
         calculate_chunk_slices(self.videos_per_chunk, num_items)  # or refuse
         return num_items
 

@@ -259,9 +259,9 @@ class OrderCursor:
         ValueError
             It was saved along another order.
         """
-        if state.get("version") != _STATE_VERSION:
+        if state.get("version", _STATE_VERSION) != _STATE_VERSION:
             raise ValueError(
-                f"state of version {state.get('version')!r}, expected {_STATE_VERSION}"
+                f"state of version {state['version']!r}, expected {_STATE_VERSION}"
             )
         if missing := [name for name in self.state_dict() if name not in state]:
             raise ValueError(

@@ -30,7 +30,7 @@ class Salvaged:
 
     def __str__(self) -> str:
         """Give it on one line."""
-        whose = "of an unknown item" if self.item is None else f"of item {self.item!r}"
+        whose = "of unknown items" if self.item is None else f"of item {self.item!r}"
         return f"{self.id}: {counted(self.frames, 'frame')} {whose}: {self.reason}"
 
 

@@ -57,6 +57,7 @@ class ClipIndices:
     # Most clips of a training are frames at equal steps, of which a loader needs no
     # arrays: those are made when they are asked for.
     __slots__ = ("_indices", "_steps", "_valid")
+    __match_args__ = ("indices", "valid")
 
     _indices: IndexArray
     _valid: ValidArray
@@ -80,15 +81,15 @@ class ClipIndices:
     @property
     def indices(self) -> IndexArray:
         """``(frames,)`` or ``(clips, frames)`` int64: which frames."""
-        if self._steps is not None:
-            self._make_arrays(self._steps)
+        if (steps := self._steps) is not None:
+            self._make_arrays(steps)
         return self._indices
 
     @property
     def valid(self) -> ValidArray:
         """Same shape, bool: whether each is the wanted one."""
-        if self._steps is not None:
-            self._make_arrays(self._steps)
+        if (steps := self._steps) is not None:
+            self._make_arrays(steps)
         return self._valid
 
     @property
@@ -106,7 +107,7 @@ class ClipIndices:
 
     def __reduce__(self) -> tuple[type[ClipIndices], tuple[IndexArray, ValidArray]]:
         """Pickle and copy as the arrays."""
-        return ClipIndices, (self.indices, self.valid)
+        return type(self), (self.indices, self.valid)
 
     def __repr__(self) -> str:
         """Show the shape and how many places have no frame of their own."""

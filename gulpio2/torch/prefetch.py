@@ -160,22 +160,25 @@ class Prefetcher:
                 self._make(*taken, self.clocks[0])
         # Without the lock, which would cost the threads a turn, only the first batch is
         # looked at: nobody else takes it away.
-        while not (self._jobs and self._jobs[0].num_left == 0):
+        while not self._first_is_made():
             with self._lock:
                 if self._is_ready():
                     break
                 self._is_awaited = True
             self._ready.acquire()
+        try:
+            job = self._jobs.popleft() if self._jobs else None  # as nobody else does
+        except IndexError:  # but who stops us
+            job = None
         if self._stopped:
             raise RuntimeError(
                 "this iteration over the loader has ended, because another was begun, "
                 "the loader was closed, or its state was set"
             )
-        if not self._jobs:
+        if job is None:
             if self._failure is not None:
                 raise self._failure
             return None
-        job = self._jobs.popleft()  # as nobody else does
         if job.errors:
             raise job.errors[min(job.errors)]
         return job
@@ -208,6 +211,12 @@ class Prefetcher:
         self._jobs.clear()
         self._planned.clear()
         self._open = None
+
+    def _first_is_made(self) -> bool:
+        try:
+            return self._jobs[0].num_left == 0
+        except IndexError:
+            return False
 
     def _is_ready(self) -> bool:
         if self._stopped:

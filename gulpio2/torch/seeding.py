@@ -62,8 +62,7 @@ class SampleIndex(int):
     seed: int
     epoch: int
     position: int
-    words: Words | None = None
-    """Of which its generator is made, where they have been made for many at once."""
+    _words: tuple[int, Words] | None = None  # see `places_of`
 
     def __new__(
         cls, index: int, *, seed: int, epoch: int, position: int
@@ -83,9 +82,24 @@ class SampleIndex(int):
         other = SampleIndex(
             index, seed=self.seed, epoch=self.epoch, position=self.position
         )
-        if self.words is not None:
-            other.words = self.words
+        if self._words is not None:
+            other._words = self._words
         return other
+
+    @property
+    def words(self) -> Words | None:
+        """Of which its generator is made, where they were made for many at once.
+
+        They belong to the seed that it had then: somebody may have given it another.
+        """
+        made = self._words
+        return made[1] if made is not None and made[0] == self.seed else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again sooner than sent."""
+        state = self.__dict__.copy()
+        state.pop("_words", None)
+        return state
 
 
 def index_like(index: int, original: Index) -> Index:
@@ -104,7 +118,7 @@ def places_of(cursor: OrderCursor, *, used_here: bool = True) -> Iterator[Sample
         See `OrderCursor.pending`.
     used_here : bool, default True
         Whether the samples are made in this process: then with `SampleIndex.words`,
-        which are not worth a journey.
+        which do not travel.
     """
     return _places_of(cursor.portions(), used_here=used_here)
 
@@ -125,7 +139,7 @@ def _places_of(
                 index, seed=seed, epoch=portion.epoch, position=position
             )
             if words is not None:
-                place.words = words
+                place._words = seed, words
             yield place
 
 
@@ -169,7 +183,7 @@ class _Scattered(ISpawnableSeedSequence):
     ) -> npt.NDArray[Any]:
         """Give as many words, each a seed of its own of this one."""
         if self._words is not None and n_words == _NUM_WORDS and dtype is np.uint64:
-            return self._words
+            return self._words.copy()
         words, seed = [], self._seed
         for _ in range(n_words):  # splitmix64's own sequence
             seed += GOLDEN

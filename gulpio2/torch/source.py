@@ -361,7 +361,13 @@ def _reader(part: Any, data_root: str) -> FrameReader:
         # A missing directory reads as an empty one, which nobody means to train on.
         if "://" not in path and not Path(path).is_dir():
             raise FileNotFoundError(f"there is no gulp directory at {path}")
-        return GulpDirectory(path)
+        directory = GulpDirectory(path)
+        if directory._is_of_others:
+            raise FileNotFoundError(
+                f"{path} is no gulp directory: it holds other files or folders, and no "
+                "chunk (data_N.gulp with meta_N.gmeta)"
+            )
+        return directory
     if not isinstance(part, FrameReader):
         raise TypeError(
             f"source is {part!r}, expected the path of a gulp directory or an object "

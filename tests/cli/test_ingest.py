@@ -232,6 +232,15 @@ def test_a_dry_run_counts_repeated_and_stored_ids(gulp2, tmp_path, make_video):
     assert sorted(Path("out").iterdir()) == before
 
 
+@pytest.mark.parametrize("more", [(), ("--json",), ("--resume",)])
+def test_a_dry_run_of_nothing_is_refused_as_the_run_is(gulp2, tmp_path, more):
+    (tmp_path / "videos").mkdir()
+    words = ["ingest", "video-folder", "videos", "out", *more]
+    for dry in ((), ("--dry-run",)):
+        told = gulp2(*words, *dry, status=1).stderr
+        assert "there are no items to ingest: VideoFolderAdapter" in told
+
+
 def test_a_dry_run_is_of_what_the_run_would_store(gulp2, tmp_path, make_video):
     for n in range(6):
         make_video(tmp_path / "videos" / "a" / f"{n}.mp4", n + 1)

@@ -144,3 +144,14 @@ def test_the_arrays_of_a_window_are_made_once_and_are_the_clip_s(copied):
     with pytest.raises(AttributeError):
         clip.indices = again.indices  # type: ignore[misc]  # it cannot
     assert sample_window(2, 4).steps is None
+
+
+def test_a_class_of_somebody_s_own_stays_it_when_it_is_copied():
+    class Own(ClipIndices):
+        pass
+
+    clip = Own(np.arange(3), np.ones(3, bool))
+    assert type(copy.copy(clip)) is Own
+    match clip:
+        case ClipIndices(indices, valid):
+            assert (indices is clip.indices, valid is clip.valid) == (True, True)

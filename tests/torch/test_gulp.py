@@ -95,6 +95,12 @@ def test_an_empty_directory_is_a_dataset_of_none(tmp_path):
     assert len(GulpDataset(tmp_path)) == 0
 
 
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "video.mp4").touch()
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path} is no gulp directory"):
+        GulpDataset(tmp_path)
+
+
 def test_a_pickled_dataset_has_no_open_file_and_reads_on(make_directory):
     dataset = GulpDataset(make_directory())
     whole = ClipIndices(np.arange(8), np.ones(8, np.bool_))

@@ -22,6 +22,7 @@ from gulpio2.torch import (
     GulpClipDataset,
     GulpLoader,
     ResumableSampler,
+    SampleIndex,
     default_collate,
 )
 from gulpio2.torch.prefetch import Prefetcher
@@ -386,3 +387,42 @@ def test_an_index_counted_from_the_end_is_refused(folder, threads):
     loader = GulpLoader(dataset, batch_size=1, threads=threads, output="numpy")
     with pytest.raises(ValueError, match=r"the sampler chose frame -3"):
         next(iter(loader))
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_no_frame_that_is_said_to_be_one_is_refused(folder, threads):
+    def sampler(num_frames, rng=None):
+        return ClipIndices(np.array([-1, 0]), np.ones(2, bool))
+
+    dataset = GulpClipDataset(folder, sampler)
+    with pytest.raises(ValueError, match=r"the sampler chose frame -1 and calls it"):
+        dataset[0]
+    loader = GulpLoader(dataset, batch_size=1, threads=threads, output="numpy")
+    with pytest.raises(ValueError, match=r"the sampler chose frame -1 and calls it"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_dataset_may_give_a_sample_another_seed(folder, copied):
+    class Reseeding(GulpClipDataset):
+        """Takes the same numbers in every epoch."""
+
+        def choose(self, idx):
+            """Choose by a seed of the item's own."""
+            own = copy.copy(idx) if copied else idx
+            own.seed = 7 * int(idx)
+            return super().choose(own)
+
+    def first_frames(seed):
+        dataset = Reseeding(folder, partial(sample_window, clip_length=1))
+        loader = GulpLoader(
+            dataset, batch_size=len(dataset), seed=seed, threads=1, output="numpy"
+        )
+        (batch,) = loader
+        found = dict(zip(batch.indices.tolist(), batch.frame_indices, strict=True))
+        for index in found:
+            place = SampleIndex(index, seed=99, epoch=0, position=0)
+            assert dataset.choose(place)[1].indices == found[index]
+        return {index: frames.tolist() for index, frames in found.items()}
+
+    assert first_frames(1) == first_frames(2)

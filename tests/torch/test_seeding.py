@@ -67,6 +67,8 @@ def test_generators_of_many_samples_are_those_of_each():
         wanted = sample_rng(other).bit_generator.random_raw(9).tolist()
         for same in (place, place.at(7), pickle.loads(pickle.dumps(place))):
             assert sample_rng(same).bit_generator.random_raw(9).tolist() == wanted
+    assert pickle.loads(pickle.dumps(place)).words is None
+    assert copy.copy(place).__dict__ == other.__dict__
     children = [sample_rng(place).spawn(1)[0].random() for place in (place, other)]
     assert children[0] == children[1]
 
