@@ -212,8 +212,7 @@ class OrderCursor:
             Of this rank; at most ``len(self)``.
         """
         count = operator.index(num_samples)
-        rest = self.order.epoch_length - self.position
-        if count < 0 or count > _share(rest, self.num_ranks, drop_last=self.drop_last):
+        if not 0 <= count <= len(self):
             raise ValueError(
                 f"{count} samples consumed of {len(self)} that this rank had left"
             )

@@ -58,14 +58,15 @@ class FrameSpans(MutableSequence[Any]):
         if not indices:
             return []
         columns, first = self._columns, self._first
-        in_steps = isinstance(indices, range) and indices.step > 0
-        least, most = (
-            (indices[0], indices[-1]) if in_steps else (min(indices), max(indices))
-        )
+        steps = indices if isinstance(indices, range) and indices.step > 0 else None
+        if steps is not None:
+            least, most = steps[0], steps[-1]
+        else:
+            least, most = min(indices), max(indices)
         if least < 0 or most >= self._last - first:
             raise IndexError(f"frames {least} to {most} of {self._last - first}")
-        if isinstance(indices, range) and in_steps:
-            part = slice(first + indices.start, first + indices.stop, indices.step)
+        if steps is not None:
+            part = slice(first + steps.start, first + steps.stop, steps.step)
             lengths = (columns.frame_length[part] - columns.frame_pad[part]).tolist()
             return list(zip(columns.frame_offset[part].tolist(), lengths, strict=True))
         offset, length, pad = (
