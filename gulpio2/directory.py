@@ -24,12 +24,11 @@ from gulpio2.format.layout import (
     list_chunks,
     meta_name,
 )
-from gulpio2.format.manifest import Manifest, load_manifest
 from gulpio2.item import StoredItem
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
 from gulpio2.serializers import json_serializer
-from gulpio2.storage.base import read_if_there, require_known_version
+from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import map_states
 from gulpio2.storage.index.lazy import LazyDict
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from gulpio2.format.layout import Listing
+    from gulpio2.format.manifest import Manifest
     from gulpio2.storage.index.index import Index
     from gulpio2.types import StrPath
 
@@ -368,10 +368,7 @@ class GulpDirectory(ReadingVerbs):
         MetaFileError
             ``gulp.json`` is damaged, or of a newer format.
         """
-        data = read_if_there(self._store, MANIFEST_NAME)
-        if data is None:
-            return Manifest()
-        return load_manifest(data, where=self._store.path(MANIFEST_NAME))
+        return read_manifest(self._store)
 
     @property
     def metainfo(self) -> dict[str, Any]:

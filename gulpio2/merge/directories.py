@@ -29,7 +29,6 @@ from gulpio2.format.manifest import (
     dump_manifest,
     file_check,
     free_number,
-    load_manifest,
     missing_shares,
     without_complete_shares,
 )
@@ -50,7 +49,7 @@ from gulpio2.merge.parts import (
     unfinished_copying,
     warnings_of_settings,
 )
-from gulpio2.storage.base import read_if_there
+from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
@@ -177,7 +176,7 @@ def merge_directories(
         for text in warnings_of_settings(found, target, present):
             _logger.warning("%s", text)
         listing = list_chunks(out.names())
-        number = free_number(listing, _manifest_of(out).runs)
+        number = free_number(listing, read_manifest(out).runs)
         for part in found:
             for chunk, ids in part.chunks.items():
                 if (part.path, chunk) in present:
@@ -308,17 +307,10 @@ def _write_failures(parts: list[Part], out: Store) -> None:
         out.remove(FAILURES_NAME)
 
 
-def _manifest_of(store: Store) -> Manifest:
-    data = read_if_there(store, MANIFEST_NAME)
-    if data is None:
-        return Manifest()
-    return load_manifest(data, where=store.path(MANIFEST_NAME))
-
-
 def _write_records(parts: list[Part], out: Store) -> list[str]:
     """Write the list of failures and the manifest; name the shares that it lacks."""
     _write_failures(parts, out)
-    manifest = _manifest_of(out)
+    manifest = read_manifest(out)
     runs = list(manifest.runs)
     metainfo: dict[str, Any] = dict(manifest.metainfo)
     for part in parts:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from gulpio2.format.layout import MANIFEST_NAME
-from gulpio2.format.manifest import refuse_other_version
+from gulpio2.format.manifest import Manifest, load_manifest, refuse_other_version
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["Store", "StoreWriter", "read_if_there", "require_known_version"]
+__all__ = [
+    "Store",
+    "StoreWriter",
+    "read_if_there",
+    "read_manifest",
+    "require_known_version",
+]
 
 
 class StoreWriter(Protocol):
@@ -127,3 +133,17 @@ def require_known_version(store: Store) -> None:
     manifest = read_if_there(store, MANIFEST_NAME)
     if manifest is not None:
         refuse_other_version(manifest, where=store.path(MANIFEST_NAME))
+
+
+def read_manifest(store: Store) -> Manifest:
+    """Read how a directory was made; an empty manifest where it has none.
+
+    Raises
+    ------
+    MetaFileError
+        It is damaged, or of a newer format.
+    """
+    data = read_if_there(store, MANIFEST_NAME)
+    if data is None:
+        return Manifest()
+    return load_manifest(data, where=store.path(MANIFEST_NAME))
