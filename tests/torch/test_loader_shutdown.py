@@ -192,10 +192,10 @@ def test_an_iteration_that_one_of_its_threads_collects_ends(loader, monkeypatch)
 MEMORY = (
     PROGRAM
     + """
-def private():
+def private():  # but for pages of libraries, which come from and go to other programs
     with open("/proc/self/smaps_rollup") as file:
         return sum(
-            int(line.split()[1]) for line in file if line.startswith("Private_")
+            int(line.split()[1]) for line in file if line.startswith("Private_Dirty")
         )
 
 sizes = []
