@@ -30,7 +30,7 @@ from gulpio2.format.gmeta import (
     validate_entry,
 )
 from gulpio2.format.metadata import plain_metadata
-from gulpio2.format.records import FrameInfo, record_of
+from gulpio2.gathering import GatheredRecords
 from gulpio2.types import StoredFrame
 
 if TYPE_CHECKING:
@@ -42,65 +42,13 @@ if TYPE_CHECKING:
     )
 
     from gulpio2.format.edits import Origins
+    from gulpio2.format.records import FrameInfo
     from gulpio2.storage.base import StoreWriter
     from gulpio2.types import FrameSource
 
 __all__ = ["ChunkAppender", "stored_frames"]
 
-# Bytes. More that waits takes the processor's caches from the codecs: of the 580 us
-# that a frame of 340x256 takes, writing costs 8 less than with four times as many, and
-# 12 less than with a write per frame.
-_BLOCK_BYTES = 1 << 16
-
 _IN_THIS_THREAD = FrameEncoder()
-
-
-class _Block:
-    """Records that are written together; of one item, or of several small ones."""
-
-    def __init__(
-        self, writer: StoreWriter, tell: Callable[[int, int], None] | None
-    ) -> None:
-        self._writer = writer
-        self._tell = tell
-        self._start = self.position = writer.tell()
-        self._parts: list[bytes] = []
-
-    def take(self, jpeg: bytes) -> FrameInfo:
-        """Take a frame; say where it will be."""
-        info, padding = record_of(jpeg, self.position)
-        self._parts += (jpeg, padding)
-        self.position += info.length
-        if self.position - self._start >= _BLOCK_BYTES:
-            self.flush()
-        return info
-
-    def flush(self) -> None:
-        """Write what was taken."""
-        if not self._parts:
-            return
-        try:
-            self._writer.write(b"".join(self._parts))
-        except BaseException:
-            self._writer.truncate(self._start)  # some of it may be there
-            raise
-        if self._tell is not None:
-            self._tell(len(self._parts) // 2, self.position - self._start)
-        self._parts.clear()
-        self._start = self.position
-
-    @property
-    def num_bytes(self) -> int:
-        """Count the bytes that wait."""
-        return self.position - self._start
-
-    def cut(self, position: int) -> None:
-        """Drop the records from a place on, written or not."""
-        while self._parts and self.position > position:
-            self.position -= len(self._parts.pop()) + len(self._parts.pop())
-        if position < self._start:
-            self._writer.truncate(position)
-            self._start = self.position = position
 
 
 def _is_source(frames: Any) -> TypeGuard[FrameSource]:
@@ -202,7 +150,7 @@ class ChunkAppender:
         self.on_frames = on_frames
         self.frame_encoder = frame_encoder or _IN_THIS_THREAD
         self.gather = gather
-        self._block = _Block(writer, on_frames)
+        self._block = GatheredRecords(writer, on_frames)
         self.origins: Origins | None = None
         self.dump: Callable[[Mapping[str, Any]], bytes] | None = None
         self._growth: dict[str, GrowingExtras | None] = {}
@@ -244,7 +192,7 @@ class ChunkAppender:
         num_before = len(growth.crc32) if growth else 0
         self._sealed.pop(id_, None)
         if not self._block.num_bytes:
-            self._block = _Block(self.writer, self.on_frames)
+            self._block = GatheredRecords(self.writer, self.on_frames)
         start = self._block.position
         entry = self.meta_dict.setdefault(id_, {"frame_info": [], "meta_data": []})
         infos: list[FrameInfo] = []
@@ -266,6 +214,49 @@ class ChunkAppender:
                 growth.source = source.source_info()
             growth.add(infos, times, None if source is None else source.time_base)
         return len(infos)
+
+    def take_over(
+        self, entries: Mapping[str, Mapping[str, Any]], records: Iterable[bytes]
+    ) -> dict[str, str]:
+        """Write items whose records were made already, in another file.
+
+        Parameters
+        ----------
+        entries : mapping
+            Id to entry, as they are stored there, one behind the other. With extras.
+        records : iterable of bytes
+            What lies there from the first one's beginning to the last one's end.
+
+        Returns
+        -------
+        dict
+            Id to the JSON of the entry, as `seal` gives it.
+        """
+        self.flush()
+        start = self.writer.tell()
+        try:
+            for block in records:
+                self.writer.write(block)
+        except BaseException:
+            self.writer.truncate(start)
+            raise
+        texts: dict[str, str] = {}
+        moved: int | None = None
+        for id_, entry in entries.items():
+            infos = entry["frame_info"]
+            if moved is None:
+                moved = start - infos[0][0]
+            new = {
+                **entry,
+                "frame_info": [[loc + moved, pad, size] for loc, pad, size in infos],
+            }
+            # Its check is another one, as the frames lie elsewhere.
+            new[EXTRAS_KEY] = {**new.pop(EXTRAS_KEY)}
+            new[EXTRAS_KEY].pop("check", None)
+            texts[id_] = seal_entry(id_, new)
+            self.meta_dict[id_] = new
+        self._sealed |= texts
+        return texts
 
     def drop_last(self, id_: str) -> int:
         """Take back the item that was appended last; give its number of frames."""

@@ -184,6 +184,7 @@ class ChunkSession:
             gather=gather,
         )
         self.append = self.appender.append
+        self.take_over = self.appender.take_over
         self.seal = self.appender.seal
         self.drop_last = self.appender.drop_last
         self.tell = self.appender.tell

@@ -32,6 +32,7 @@ LAYERS = (
         "threads",
         "blocks",
         "reading",
+        "gathering",
         "appending",
         "staging",
         "item",

@@ -16,6 +16,7 @@ The run
     * `parent`: how workers end with the run. `crashes`: items that end a worker.
     * `items`: the items of an adapter, one failing without the rest.
     * `task`: the work of one process: a slice of items into staged chunks.
+    * `pieces`: chunks that several processes store together.
     * `journal`, `task_journal`: what was done, so that another run can go on;
       `resuming`: whether the items are still the same.
     * `publishing`: staged chunks get their numbers and names.

@@ -32,6 +32,7 @@ from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.facts import ask_for_facts, count_items, require_items
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
+from gulpio2.ingest.pieces import CutTasks
 from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (
@@ -357,7 +358,9 @@ class GulpIngestor:
             self._refuse_what_cannot_fit(store, plan.tasks)
             self._abandon(store, journal)
             number = free_number(list_chunks(store.names()), runs)
-            journal.begin(number, plan.digest())
+            # Others' executors have no number of workers that is known.
+            cut_for = self.num_workers if self.executor is None else 1
+            journal.begin(number, plan.digest(), cut_for)
         write_labels(facts, self.output_folder)
         job = Job(
             self.adapter,
@@ -387,7 +390,10 @@ class GulpIngestor:
         if resumed:
             self._refuse_what_cannot_fit(store, tasks)
         try:
-            self._work(job, tasks, publisher, on_task)
+            cuts = CutTasks(
+                plan.tasks, None if publisher.in_order else plan.ids, journal.cut_for
+            )
+            self._work(job, tasks, cuts, publisher, on_task)
         except (DuplicateIdError, AdapterContractError) as cause:
             if not (resumed or report.chunks or replaces):
                 # Refused, though only now: it leaves a finished directory finished.
@@ -531,6 +537,7 @@ class GulpIngestor:
         self,
         job: Job,
         tasks: list[Task],
+        cuts: CutTasks,
         publisher: Publisher,
         on_task: Callable[[], object],
     ) -> None:
@@ -538,10 +545,11 @@ class GulpIngestor:
         crashed = CrashedItems()
         try:
             while tasks:
-                left: list[Task] = []
+                left = tasks.copy()
+                waiting = cuts.hand_out(tasks, publisher.store, resume=job.resume)
                 try:
                     with self._workers(job, crashed) as submit:
-                        self._hand_out(tasks, left, submit, publisher, on_task)
+                        self._hand_out(waiting, left, cuts, submit, publisher, on_task)
                 except CrashedWorkersError as cause:
                     if not crashed.take(cause.crashes, left):
                         raise
@@ -575,18 +583,18 @@ class GulpIngestor:
 
     def _hand_out(
         self,
-        tasks: list[Task],
+        waiting: list[Task],
         left: list[Task],
+        cuts: CutTasks,
         submit: Submit,
         publisher: Publisher,
         on_task: Callable[[], object],
     ) -> None:
         """Hand out tasks, a few ahead of the workers, and publish what comes back.
 
-        Those that are not done stay in `left`.
+        Of those in `left` the ones stay there that are not done.
         """
-        left.extend(tasks)
-        waiting = list(reversed(tasks))
+        waiting.reverse()
         running: dict[Future[TaskResult], Task] = {}
         # Two to a worker keep it busy; more would only hold memory.
         ahead = 2 * self.num_workers if self.executor or self.num_workers > 1 else 1
@@ -599,10 +607,22 @@ class GulpIngestor:
                 result = future.result()
                 if not self.resume:
                     result.resumed = 0  # at most from before a worker crashed
-                self._note_failures(result.failures, result.first_error)
+                if running.pop(future).piece:
+                    self._note_failures(result.failures, result.first_error)
+                    if (closing := cuts.take(result)) is not None:
+                        waiting.append(closing)
+                    continue
+                task, told = cuts.settle(result)
+                if told is None:  # an interrupted run was closing its chunk
+                    self._tell(items=result.resumed)
+                    told = frozenset()
+                self._note_failures(
+                    [each for each in result.failures if each.position not in told],
+                    result.first_error,
+                )
                 again = publisher.take(result)
                 waiting.extend(reversed(again))
-                left.remove(running.pop(future))
+                left.remove(task)
                 left.extend(again)
                 if not again:
                     on_task()

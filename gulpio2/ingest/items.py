@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+import pickle
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.errors import AdapterContractError
+from gulpio2.errors import AdapterContractError, IngestError
 from gulpio2.ingest.report import ItemFailure
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "check_item",
     "describe_failure",
     "place_items",
+    "portable_error",
     "source_of",
 ]
 
@@ -180,6 +182,15 @@ def as_failure(error: Exception | SystemExit) -> Exception:
         )
         failure.__cause__ = error
         return failure
+    return error
+
+
+def portable_error(error: Exception) -> Exception:
+    """Give an exception that survives the way to another process."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  # made in the line before
+    except Exception:  # noqa: BLE001  # whatever a foreign class raises
+        return IngestError(f"{type(error).__name__}: {error}")
     return error
 
 

@@ -51,6 +51,16 @@ class Task:
     """Further ids that are taken: known once a chunk before this one is there."""
     ids: frozenset[str] | None = None
     """What the adapter lists for these positions; None where it lists no ids."""
+    piece: Literal["", "first", "later"] = ""
+    """Which part of a task it is that was cut, if any: see `gulpio2.ingest.pieces`."""
+    pieces: tuple[range, ...] | None = None
+    """Of a task that was cut, and now closes its chunk: the later pieces' positions."""
+
+    @property
+    def name(self) -> str:
+        """What the names of its files begin with; the first piece has the task's."""
+        whole = f"chunk_{self.index}"
+        return f"{whole}-{self.start}-{self.stop}" if self.piece == "later" else whole
 
     def positions(self) -> list[int]:
         """List the positions that are to be stored."""

@@ -32,18 +32,24 @@ class RunJournal:
         The directory.
     arguments : mapping
         What must be the same for another run to go on with this one.
+
+    Attributes
+    ----------
+    cut_for : int
+        Processes that the run's last tasks were cut for.
     """
 
     def __init__(self, store: Store, arguments: Mapping[str, Any]) -> None:
         self.store = store
         self.arguments = dict(arguments)
         self.first_number = 0
+        self.cut_for = 1
         self.finished: list[dict[str, Any]] = []
         self._ends: list[int] = []
         self._plan: str | None = None
         self._writer: StoreWriter | None = None
 
-    def begin(self, first_number: int, plan: str) -> None:
+    def begin(self, first_number: int, plan: str, cut_for: int) -> None:
         """Start a journal in place of any other.
 
         Parameters
@@ -52,9 +58,17 @@ class RunJournal:
             Of the run's chunks.
         plan : str
             The same only where the same items go into the same chunks.
+        cut_for : int
+            See `gulpio2.ingest.pieces`.
         """
         self.first_number = first_number
-        line = {"run": self.arguments, "first_number": first_number, "plan": plan}
+        self.cut_for = cut_for
+        line = {
+            "run": self.arguments,
+            "first_number": first_number,
+            "plan": plan,
+            "cut_for": cut_for,
+        }
         self.store.write_atomically(JOURNAL_NAME, dump_line(line))
         self._writer = self.store.extend(JOURNAL_NAME)
 
@@ -111,6 +125,7 @@ class RunJournal:
             )
         self.first_number = lines[0]["first_number"]
         self._plan = lines[0]["plan"]
+        self.cut_for = lines[0].get("cut_for", 1)
         self.finished, self._ends = lines[1:], ends
         return True
 
@@ -161,7 +176,7 @@ def _is_sound(lines: Sequence[Any]) -> bool:
     """Tell whether lines are those of a run's journal: a check is not a signature."""
     try:
         head, *tasks = lines
-        numbers = [head["first_number"]]
+        numbers = [head["first_number"], head.get("cut_for", 1)]
         if not (isinstance(head["run"], dict) and isinstance(head["plan"], str)):
             return False
         for line in tasks:

@@ -1,7 +1,8 @@
-"""What stands against a run: an interrupted one, other items, chunks of other names."""
+"""What stands against a run: its end, an interrupted one, other items, other names."""
 
 from __future__ import annotations
 
+import platform
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gulpio2.types import Adapter
 
 __all__ = [
+    "refuse_ended_run",
     "refuse_misnamed_chunks",
     "refuse_other_items",
     "refuse_other_tasks",
@@ -27,6 +29,25 @@ __all__ = [
 # Tasks that are looked at, spread over those that are finished: one more file before
 # them all, or an order by chance, moves every one.
 _MOST = 20
+
+
+def refuse_ended_run(store: Store, sign: str, task: int) -> None:
+    """Refuse to go on with a task where the run has ended without it.
+
+    Raises
+    ------
+    IngestError
+        The file is gone that says that the run goes on.
+    """
+    try:
+        store.size(sign)
+    except FileNotFoundError:
+        raise IngestError(
+            f"a worker on {platform.node()} does not find {store.path(sign)}, which is "
+            "there until the run ends. If the run goes on, the worker has another "
+            "folder under that path: the output folder must be the same one on all "
+            f"machines. Task {task} stops"
+        ) from None
 
 
 def refuse_other_tasks(

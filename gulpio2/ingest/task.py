@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import pickle
-import platform
 import time
 from collections import OrderedDict
 from dataclasses import asdict
@@ -24,9 +22,11 @@ from gulpio2.ingest.items import (
     as_failure,
     describe_failure,
     place_items,
+    portable_error,
 )
 from gulpio2.ingest.jobs import TaskResult
-from gulpio2.ingest.resuming import refuse_other_items
+from gulpio2.ingest.pieces import Piece
+from gulpio2.ingest.resuming import refuse_ended_run, refuse_other_items
 from gulpio2.ingest.task_journal import Part, TaskJournal
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
@@ -34,7 +34,7 @@ from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gulpio2.ingest.jobs import Job, Task
     from gulpio2.storage.base import Store
@@ -85,12 +85,15 @@ def run_task(
     run = _TaskRun(job, task, progress, idle_cores)
     try:
         run.take_up()
-        for item in place_items(job.adapter, run.next_position, task.stop):
-            run.check_sign()
-            run.result.given += 1
-            if item.position not in task.left_out:
-                run.store(item)
-        run.stage()
+        for start, stop in run.missing():
+            for item in place_items(job.adapter, start, stop):
+                run.check_sign()
+                run.result.given += 1
+                if item.position not in task.left_out:
+                    run.store(item)
+                if run.is_unfit:
+                    return run.result
+        run.finish()
     finally:
         run.close()
     return run.result
@@ -117,9 +120,11 @@ class _TaskRun:
         self.session: ChunkSession | None = None
         self.meta_dict: OrderedDict[str, Any] = OrderedDict()
         self.frames = 0
-        # Ids of this task's earlier parts; those of the open one are in meta_dict.
+        # Ids of earlier parts; those of the open one are in meta_dict.
         self.ids: set[str] = set()
         self.next_position = task.start
+        # Of a piece: another's item came, and the task is to see what to do.
+        self.is_unfit = False
         # The item that was stored last. It goes into the journal when the adapter has
         # gone on to the next one, since until then it may change the metadata.
         self._unwritten: tuple[int, str] | None = None
@@ -128,21 +133,18 @@ class _TaskRun:
         # What an interrupted run had stored, until the adapter gives something else.
         self._known: frozenset[str] = frozenset()
         self.journal = TaskJournal(
-            self.output, task.index, task.start, task.stop, resume=job.resume
+            self.output,
+            task.name,
+            task.start,
+            task.stop,
+            resume=job.resume or task.pieces is not None,
         )
         self.result.journal = self.journal.name
 
     def check_sign(self) -> None:
         """Stop when the run has ended without this task."""
-        sign = self.job.sign
-        if sign is not None and not _exists(self.output, sign):
-            raise IngestError(
-                f"a worker on {platform.node()} does not find "
-                f"{self.output.path(sign)}, which is there until the run ends. If the "
-                "run goes on, the worker has another folder under that path: the "
-                "output folder must be the same one on all machines. Task "
-                f"{self.task.index} stops"
-            )
+        if self.job.sign is not None:
+            refuse_ended_run(self.output, self.job.sign, self.task.index)
 
     def take_up(self) -> None:
         """Go on where an interrupted run was."""
@@ -154,7 +156,7 @@ class _TaskRun:
         self.result.failures.extend(record.failures)
         for part in record.parts:
             self.ids.update(part.ids)
-        if record.failures:
+        if record.failures and self.task.pieces is None:
             self.result.first_error = IngestError(str(record.failures[0]))
         if record.open_part is not None:
             self.meta_dict = record.open_part.meta_dict
@@ -170,10 +172,42 @@ class _TaskRun:
                 {failure.position for failure in record.failures},
             )
         self.result.resumed = len(self._known)
-        self.progress(items=self.result.resumed, failures=len(record.failures))
+        if self.task.pieces is None:  # else its pieces have told of theirs
+            self.progress(items=self.result.resumed, failures=len(record.failures))
         if record.open_part is not None:
             # The run may have ended just before its chunk was closed.
             self._stage_if_full(session)
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """Give the positions of items to ask for, between those that pieces hold."""
+        for span in self.task.pieces or ():
+            if self.next_position < span.start:
+                yield self.next_position, span.start
+                self._write_journal()
+                self.next_position = span.start
+            self._take_over(Piece(self.output, self.task, span))
+        yield self.next_position, self.task.stop
+
+    def _take_over(self, piece: Piece) -> None:
+        done, end = self.next_position, piece.record.next_position
+        if done < end and not any(map(self._is_taken, piece.ids_from(done))):
+            self._write_entries()
+            entries = piece.move(self._session(), self.journal, done)
+            self.frames += sum(len(each["frame_info"]) for each in entries.values())
+            self.result.resumed += len(entries)
+            self.result.failures.extend(piece.failures_from(done))
+            self.result.given += end - done
+            self.next_position = end
+            # As after an interruption, for an adapter that gives fewer than it has.
+            self._known = frozenset(self.meta_dict)
+        piece.remove()
+
+    def finish(self) -> None:
+        """Close the chunk, or leave that to the task that this is a piece of."""
+        if self.task.piece:
+            self._write_journal()
+        else:
+            self.stage()
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
@@ -191,6 +225,9 @@ class _TaskRun:
         self._known = frozenset()
         if self.task.ids is not None and item.id_ not in self.task.ids:
             # Nobody has compared it with the ids of other tasks, and of the directory.
+            if self.task.piece:
+                self.is_unfit = True
+                return
             error = AdapterContractError(
                 f"the adapter gives the id {item.id_!r}, which its item_ids() does not "
                 f"list for positions {self.task.start} to {self.task.stop - 1}. Both "
@@ -221,15 +258,13 @@ class _TaskRun:
         self._stage_if_full(session)
 
     def _stage_if_full(self, session: ChunkSession) -> None:
-        limit = self.job.chunk_bytes
-        if limit is not None and session.tell() >= limit:
+        if self.job.chunk_bytes and session.tell() >= self.job.chunk_bytes:
             self.stage()
 
     def _append(self, session: ChunkSession, id_: str, item: PlacedItem) -> int:
         """Store an item's frames, with more threads where cores are idle."""
-        frames = item.frames
+        frames = video = item.frames
         idle = 0 if self.idle_cores is None else min(self.idle_cores(), MAX_HELPERS)
-        video = frames
         if idle > 0 and isinstance(frames, DeferredFrames):
             with contextlib.suppress(Exception):  # it is raised again below
                 video = frames.found()
@@ -266,9 +301,9 @@ class _TaskRun:
         failure = describe_failure(self.job.adapter, item.position, item.id_, error)
         self.result.failures.append(failure)
         if self.result.first_error is None:
-            self.result.first_error = _portable(error)
+            self.result.first_error = portable_error(error)
         self._write_entries()
-        self.journal.write({"at": item.position, "failed": asdict(failure)})
+        self.journal.add_failure(failure)
         self.progress(failures=1)
 
     def stage(self) -> None:
@@ -279,9 +314,8 @@ class _TaskRun:
         if session is None:
             return
         if self.meta_dict:
-            size = session.tell()
             self.check_sign()
-            staged = session.stage(f"chunk_{self.task.index}.gmeta")
+            staged = session.stage(f"{self.task.name}.gmeta")
             try:
                 self.check_sign()
             except IngestError:
@@ -289,7 +323,7 @@ class _TaskRun:
                 staged.discard(self.output)
                 raise
             ids = tuple(self.meta_dict)
-            self.result.parts.append(Part(staged, ids, self.frames, size))
+            self.result.parts.append(Part(staged, ids, self.frames, session.tell()))
             self.ids.update(ids)
             self.journal.write({"staged": asdict(staged)})
         else:
@@ -314,11 +348,11 @@ class _TaskRun:
         if self.session is None:
             self.session = ChunkSession(
                 self.output,
-                f"chunk_{self.task.index}.gulp",
+                f"{self.task.name}.gulp",
                 self.meta_dict,
                 self.job.encoder,
                 resume=resume,
-                on_frames=self._tell_frames,
+                on_frames=lambda n, size: self.progress(frames=n, num_bytes=size),
                 frame_encoder=self.encoder,
                 gather=True,
             )
@@ -326,9 +360,6 @@ class _TaskRun:
             if resume is None:
                 self.journal.write({"data": self.session.partial})
         return self.session
-
-    def _tell_frames(self, frames: int, num_bytes: int) -> None:
-        self.progress(frames=frames, num_bytes=num_bytes)
 
     def _write_journal(self) -> None:
         """Record the item that was stored last."""
@@ -367,20 +398,3 @@ class _TaskRun:
             or id_ in self.job.taken
             or id_ in self.task.taken
         )
-
-
-def _exists(store: Store, name: str) -> bool:
-    try:
-        store.size(name)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _portable(error: Exception) -> Exception:
-    """Give an exception that survives the way to another process."""
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301  # made in the line before
-    except Exception:  # noqa: BLE001  # whatever a foreign class raises
-        return IngestError(f"{type(error).__name__}: {error}")
-    return error

@@ -3,13 +3,14 @@
 ``chunk_K.journal.<token>.partial`` is written by the worker, in checked lines
 (`gulpio2.format.journal`): the items of task K; small ones, whose frames are written
 together, share a line. It is not synced: whether its lines and the data agree is
-checked on resuming. It is gone when the run is complete.
+checked on resuming. It is gone when the run is complete. A piece of a task has one of
+its own (`gulpio2.ingest.pieces`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,10 @@ __all__ = [
 ]
 
 
+# Bytes that are read back at a time.
+_BLOCK = 1 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A staged chunk, and what is in it."""
@@ -55,6 +60,8 @@ class OpenPart:
     size: int = 0
     frames: int = 0
     meta_dict: OrderedDict[str, Any] = field(default_factory=OrderedDict)
+    positions: dict[str, int] = field(default_factory=dict)
+    """Of each item, in the adapter."""
 
 
 @dataclass(slots=True)
@@ -75,25 +82,27 @@ class TaskJournal:
     ----------
     store : Store
         The directory.
-    index, start, stop : int
-        The task's ordinal, its first position, and the one behind its last.
+    task_name : str
+        What the task's files are called.
+    start, stop : int
+        Its first position, and the one behind its last.
     resume : bool
         Go on with the journal of an interrupted run, if there is one.
     """
 
     def __init__(
-        self, store: Store, index: int, start: int, stop: int, *, resume: bool
+        self, store: Store, task_name: str, start: int, stop: int, *, resume: bool
     ) -> None:
         self.store = store
-        self._index = index
+        self._task_name = task_name
         self._stop = stop
         self._items: list[str] = []
         self.record = TaskRecord(start)
         self.name = ""
         if resume:
-            self._find(index, start)
+            self._find(start)
         if not self.name:
-            self.name = partial_name(f"chunk_{index}.journal", new_token())
+            self.name = partial_name(f"{task_name}.journal", new_token())
             self._writer: StoreWriter = store.create(self.name, alone=True)
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -116,6 +125,11 @@ class TaskJournal:
             f'{{"at": {position}, "id": {dump_text(id_)}, "entry": {entry}}}'
         )
 
+    def add_failure(self, failure: ItemFailure) -> None:
+        """Append the line of an item that was not stored, after those before it."""
+        self.write_items()
+        self.write({"at": failure.position, "failed": asdict(failure)})
+
     def write_items(self) -> None:
         """Append one line for the items that were added, if there are any.
 
@@ -129,13 +143,13 @@ class TaskJournal:
         """Close the file; it stays until the run is complete."""
         self._writer.close()
 
-    def _find(self, index: int, start: int) -> None:
+    def _find(self, start: int) -> None:
         """Take up the journal that got furthest, cut after its last sound line.
 
         One that is open still is left alone, and the data that it speaks of: a worker
         of the run that was killed may be waiting for its disk, and go on writing.
         """
-        prefix = f"chunk_{index}.journal."
+        prefix = f"{self._task_name}.journal."
         best_end = 0
         for name in sorted(self.store.names()):
             if not name.startswith(prefix):
@@ -185,7 +199,7 @@ class TaskJournal:
         """Add a line to the record; False where the files do not bear it out."""
         names = self.store.names
         if "data" in line:
-            is_ours = line["data"].startswith(f"chunk_{self._index}.gulp.")
+            is_ours = line["data"].startswith(f"{self._task_name}.gulp.")
             if not is_ours or line["data"] not in names():
                 return False
             record.open_part = OpenPart(line["data"])
@@ -196,7 +210,7 @@ class TaskJournal:
             is_ours = (
                 part is not None
                 and staged.data == part.partial
-                and staged.meta.startswith(f"chunk_{self._index}.gmeta.")
+                and staged.meta.startswith(f"{self._task_name}.gmeta.")
                 and {staged.data, staged.meta} <= set(names())
             )
             if part is None or not is_ours:
@@ -221,12 +235,15 @@ class TaskJournal:
             return False
         begin = part.size
         for item in items:
-            if not self._is_whole(part, begin, item["id"], item["entry"]):
+            if item["id"] in part.meta_dict or not self._is_whole(
+                part, begin, item["id"], item["entry"]
+            ):
                 return False
             begin = _end(item["entry"]["frame_info"])
         for item in items:
             infos = item["entry"]["frame_info"]
             part.meta_dict[item["id"]] = item["entry"]
+            part.positions[item["id"]] = item["at"]
             part.frames += len(infos)
             part.size = _end(infos)
             record.next_position = self._position_after(record, item)
@@ -258,16 +275,32 @@ class TaskJournal:
             end += length
         if self.store.size(part.partial) < end:
             return False
-        data = memoryview(self.store.read_at(part.partial, begin, end - begin))
-        crcs = [
+        crcs: list[int] = []
+        start = 0
+        for stop, (loc, _, length) in enumerate(infos, 1):
+            if stop == len(infos) or loc + length - infos[start][0] >= _BLOCK:
+                found = self._crcs(part.partial, infos[start:stop])
+                if found is None:
+                    return False
+                crcs += found
+                start = stop
+        return bool(np.array_equal(crcs, extras.crc32))
+
+    def _crcs(self, name: str, records: Sequence[Sequence[int]]) -> list[int] | None:
+        """Compute the checksums of neighbours' JPEGs; None where padding is not zeros.
+
+        In parts, as it takes as much memory as they do, and an item may be a film.
+        """
+        begin = records[0][0]
+        data = memoryview(self.store.read_at(name, begin, _end(records) - begin))
+        ends = [loc - begin + length for loc, _, length in records]
+        pads = [pad for _, pad, _ in records]
+        if any(b"".join(data[e - pad : e] for e, pad in zip(ends, pads, strict=True))):
+            return None
+        return [
             crc32_of(data[loc - begin : loc - begin + length - pad])
-            for loc, pad, length in infos
+            for loc, pad, length in records
         ]
-        pads = b"".join(
-            data[loc - begin + length - pad : loc - begin + length]
-            for loc, pad, length in infos
-        )
-        return bool(np.array_equal(crcs, extras.crc32)) and not any(pads)
 
 
 def _end(infos: Sequence[Sequence[int]]) -> int:

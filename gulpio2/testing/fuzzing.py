@@ -208,7 +208,7 @@ def _task_journal(data: bytes) -> None:
     if (lines := _lines(data)) is None:
         return
     left.put("chunk_0.journal.c.partial", lines)
-    journal = TaskJournal(left.store, 0, 0, 100, resume=True)
+    journal = TaskJournal(left.store, "chunk_0", 0, 100, resume=True)
     journal.close()
     record, part = journal.record, journal.record.open_part
     position = record.next_position

@@ -238,14 +238,14 @@ MUTATIONS = [
     ),
     Mutation(
         "do not cut off an item that failed",
-        "appending.py",
+        "gathering.py",
         "            self._writer.truncate(position)\n",
         "",
         "tests/faults/test_failing_disk.py -k half_way",
     ),
     Mutation(
         "leave what there was room for of a write that failed",
-        "appending.py",
+        "gathering.py",
         "            self._writer.truncate(self._start)  # some",
         "            # some",
         "tests/test_chunk_writing.py tests/test_gathering.py",
@@ -260,9 +260,23 @@ MUTATIONS = [
     Mutation(
         "trust the item journal without looking at the data",
         "ingest/task_journal.py",
-        "        return bool(np.array_equal(crcs, extras.crc32)) and not any(pads)\n",
+        "        return bool(np.array_equal(crcs, extras.crc32))\n",
         "        return True\n",
         POWER,
+    ),
+    Mutation(
+        "give the frames of pieces no place of their own",
+        "appending.py",
+        "                moved = start - infos[0][0]\n",
+        "                moved = 0\n",
+        "tests/ingest/test_pieces.py",
+    ),
+    Mutation(
+        "fail what a piece was given of another's items",
+        "ingest/task.py",
+        "            if self.task.piece:\n                self.is_unfit",
+        "            if self.task.piece == 1:\n                self.is_unfit",
+        "tests/ingest/test_pieces.py",
     ),
     Mutation(
         "follow links when resuming",

@@ -21,11 +21,13 @@ from gulpio2.testing import FrameAdapter, make_gulp_directory
 from gulpio2.testing.faults import content
 from gulpio2.testing.power import record_operations, state_after_cut
 from tests.faults.cuts import CHANGES, LONG, clips_of, committed, put
+from tests.ingest.in_one_process import InOneProcess
 
 MODES: dict[str, dict[str, Any]] = {
     "count": {},
     "bytes": {"chunk_bytes": 3000},
     "unlisted": {},
+    "pieces": {},  # of one chunk, as for three workers
 }
 
 
@@ -39,6 +41,8 @@ def ingest(folder, mode, *, resume=False):
     adapter = FrameAdapter(
         num_items=5, num_frames=2, bad=[3], list_ids=mode != "unlisted"
     )
+    if mode == "pieces":
+        return InOneProcess(adapter, folder, 5, 3, resume=resume).run()
     return GulpIngestor(adapter, folder, 2, 1, resume=resume, **MODES[mode]).run()
 
 

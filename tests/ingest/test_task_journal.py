@@ -39,7 +39,7 @@ def journal_file(tmp_path):
     """Write the journal of a task whose run was interrupted."""
     (tmp_path / DATA).write_bytes(bytes(80))
     (tmp_path / STAGED["meta"]).write_bytes(b"{}")
-    journal = TaskJournal(open_store(tmp_path), 0, 0, 100, resume=False)
+    journal = TaskJournal(open_store(tmp_path), "chunk_0", 0, 100, resume=False)
     journal.write({"data": DATA})
     for number in range(2):
         journal.add_item(number, f"item{number}", json.dumps(entry(number, number)))
@@ -57,7 +57,7 @@ def journal_file(tmp_path):
 
 def resumed(path):
     """Take the journal up, and give what it says."""
-    journal = TaskJournal(open_store(path.parent), 0, 0, 100, resume=True)
+    journal = TaskJournal(open_store(path.parent), "chunk_0", 0, 100, resume=True)
     journal.close()
     assert journal.name == path.name
     return journal.record

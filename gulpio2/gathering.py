@@ -1,0 +1,75 @@
+"""Records of a data file, written some at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gulpio2.format.records import FrameInfo, record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gulpio2.storage.base import StoreWriter
+
+__all__ = ["GatheredRecords"]
+
+# Bytes. More that waits takes the processor's caches from the codecs: of the 580 us
+# that a frame of 340x256 takes, writing costs 8 less than with four times as many, and
+# 12 less than with a write per frame.
+_BLOCK_BYTES = 1 << 16
+
+
+class GatheredRecords:
+    """Records that are written together; of one item, or of several small ones.
+
+    Parameters
+    ----------
+    writer : StoreWriter
+        The data file, to go on at its end.
+    tell : callable or None
+        Called with a number of frames and their bytes, each time some were written.
+    """
+
+    def __init__(
+        self, writer: StoreWriter, tell: Callable[[int, int], None] | None
+    ) -> None:
+        self._writer = writer
+        self._tell = tell
+        self._start = self.position = writer.tell()
+        self._parts: list[bytes] = []
+
+    def take(self, jpeg: bytes) -> FrameInfo:
+        """Take a frame; say where it will be."""
+        info, padding = record_of(jpeg, self.position)
+        self._parts += (jpeg, padding)
+        self.position += info.length
+        if self.position - self._start >= _BLOCK_BYTES:
+            self.flush()
+        return info
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        if not self._parts:
+            return
+        try:
+            self._writer.write(b"".join(self._parts))
+        except BaseException:
+            self._writer.truncate(self._start)  # some of it may be there
+            raise
+        if self._tell is not None:
+            self._tell(len(self._parts) // 2, self.position - self._start)
+        self._parts.clear()
+        self._start = self.position
+
+    @property
+    def num_bytes(self) -> int:
+        """Count the bytes that wait."""
+        return self.position - self._start
+
+    def cut(self, position: int) -> None:
+        """Drop the records from a place on, written or not."""
+        while self._parts and self.position > position:
+            self.position -= len(self._parts.pop()) + len(self._parts.pop())
+        if position < self._start:
+            self._writer.truncate(position)
+            self._start = self.position = position

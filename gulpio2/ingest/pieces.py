@@ -1,0 +1,255 @@
+"""Chunks that several processes store together.
+
+Where there are fewer chunks than processes, and at the end of every run, a process
+would have nothing to do but to lend its core to the thread of another. So the last
+tasks are cut: the *first piece* is written into the chunk's own file, *later* ones into
+files of their own, each with a journal as that of a task. Once all are there the task
+itself is run. It goes on where the first piece has ended, takes over what the later
+ones hold, record by record as it was encoded, and closes the chunk, which is the same
+as that of a task that was not cut. What a piece does not have (an adapter that lists
+its ids in another order gave it another's item) is asked for once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import GulpError
+from gulpio2.format.journal import load_lines
+from gulpio2.ingest.task_journal import OpenPart, TaskJournal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gulpio2.ingest.jobs import Task, TaskResult
+    from gulpio2.ingest.report import ItemFailure
+    from gulpio2.staging import ChunkSession
+    from gulpio2.storage.base import Store
+
+__all__ = ["CutTasks", "Piece"]
+
+# Later pieces that a worker's share of a task is cut into at least: they take unequal
+# times, and the last one to end has the others wait.
+_PIECES = 4
+# Of a task that a worker has for itself, what is in its first piece: later ones are
+# written twice.
+_FIRST_SHARE = 0.75
+# Bytes that are taken over at a time.
+_BLOCK = 1 << 20
+
+
+@dataclass(slots=True)
+class _Cut:
+    """A task that was cut."""
+
+    task: Task
+    closing: Task
+    """The same, after its pieces."""
+    waiting: int
+    """Pieces that are to be done still."""
+    resumed: int | None = 0
+    """Items that pieces had from an interrupted run; None where none was run."""
+    noted: set[int] = field(default_factory=set)
+    """Positions of the failures that pieces have told."""
+
+
+class CutTasks:
+    """The tasks of a run that are done in pieces.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        All of the run, also those that are done.
+    ids : sequence of str or None
+        Of all items, by position. Without them nothing is cut: two pieces might store
+        one id.
+    num_workers : int
+        Processes to share the work out to; the same where a run is resumed.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Task], ids: Sequence[str] | None, num_workers: int
+    ) -> None:
+        self._ids = ids
+        self._cuts: dict[int, _Cut] = {}
+        self._num_workers = num_workers
+        last = tasks[-num_workers:] if ids is not None and num_workers > 1 else ()
+        self._share = len(last) / num_workers
+        self._indices = {task.index for task in last}
+
+    def hand_out(
+        self, tasks: Sequence[Task], store: Store, *, resume: bool
+    ) -> list[Task]:
+        """List what is to be run for these tasks, in this order.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+            Those that are left.
+        store : Store
+            Where they are stored.
+        resume : bool
+            Whether something of them may be there.
+        """
+        self._cuts.clear()
+        firsts: list[Task] = []
+        later: list[Task] = []
+        for task in tasks:
+            pieces = self._cut(task) if task.index in self._indices else []
+            if not pieces:
+                firsts.append(task)
+                continue
+            first, *others = pieces
+            spans = tuple(range(piece.start, piece.stop) for piece in others)
+            cut = _Cut(task, replace(task, pieces=spans), len(pieces))
+            self._cuts[task.index] = cut
+            if resume and _is_being_closed(store, first):
+                cut.resumed = None
+                firsts.append(cut.closing)
+            else:
+                firsts.append(first)
+                later += others
+        return firsts + later
+
+    def _cut(self, task: Task) -> list[Task]:
+        positions = task.positions()
+        count = len(positions)
+        first = min(max(round(count * min(self._share, _FIRST_SHARE)), 1), count)
+        parts = round(_PIECES / self._share) if self._share < 1 else 2 * _PIECES
+        size = max(-(-count // parts), 1)
+        starts = [0, *range(first, count, size)]
+        if len(starts) == 1 or self._ids is None:
+            return []
+        pieces = []
+        for number, begin in enumerate(starts):
+            is_last = begin == starts[-1]
+            start = task.start if number == 0 else positions[begin]
+            stop = task.stop if is_last else positions[starts[number + 1]]
+            own = frozenset(self._ids[n] for n in range(start, stop))
+            pieces.append(
+                replace(
+                    task,
+                    start=start,
+                    stop=stop,
+                    left_out=task.left_out.intersection(range(start, stop)),
+                    ids=own.intersection(task.ids or ()),
+                    piece="later" if number else "first",
+                )
+            )
+        return pieces
+
+    def take(self, result: TaskResult) -> Task | None:
+        """Take what a piece has done; give the task, to be run, after its last one."""
+        cut = self._cuts[result.task.index]
+        cut.waiting -= 1
+        cut.resumed = (cut.resumed or 0) + result.resumed
+        cut.noted.update(failure.position for failure in result.failures)
+        return None if cut.waiting else cut.closing
+
+    def settle(self, result: TaskResult) -> tuple[Task, frozenset[int] | None]:
+        """Give the task that a result is of, and which of its failures were told.
+
+        None where nothing was told of the items that it has from an interrupted run.
+        """
+        cut = self._cuts.get(result.task.index)
+        if cut is None:
+            return result.task, frozenset()
+        if cut.resumed is None:
+            return cut.task, None
+        result.resumed = cut.resumed
+        return cut.task, frozenset(cut.noted)
+
+
+def _is_being_closed(store: Store, first: Task) -> bool:
+    """Tell whether a task has begun to take over what is behind its first piece.
+
+    Some later pieces are gone then, and what they held is where it belongs.
+    """
+    prefix = f"{first.name}.journal."
+    for name in store.names():
+        if name.startswith(prefix):
+            try:
+                lines, _ = load_lines(store.read(name))
+                at = [line["items"][-1]["at"] for line in lines if "items" in line]
+            except (GulpError, FileNotFoundError, LookupError, TypeError):
+                continue  # it is looked at again, closely, by the task
+            if any(type(n) is int and n >= first.stop for n in at):
+                return True
+    return False
+
+
+class Piece:
+    """A later piece of a task, as its journal tells; each frame was compared with it.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is.
+    task : Task
+        What it is of.
+    span : range
+        Its positions.
+    """
+
+    def __init__(self, store: Store, task: Task, span: range) -> None:
+        piece = replace(task, start=span.start, stop=span.stop, piece="later")
+        journal = TaskJournal(store, piece.name, span.start, span.stop, resume=True)
+        journal.close()
+        self._store = store
+        self._name = journal.name
+        self.record = journal.record
+        self._part = journal.record.open_part or OpenPart("")
+
+    def ids_from(self, done: int) -> list[str]:
+        """List the items that it holds, from a position on."""
+        where = self._part.positions
+        return [id_ for id_ in self._part.meta_dict if where[id_] >= done]
+
+    def move(
+        self, session: ChunkSession, journal: TaskJournal, done: int
+    ) -> dict[str, Any]:
+        """Store what it holds in the task's chunk, and note it in the task's journal.
+
+        Parameters
+        ----------
+        session : ChunkSession
+            The chunk.
+        journal : TaskJournal
+            The task's.
+        done : int
+            First position that is not in there yet.
+
+        Returns
+        -------
+        dict
+            Id to entry of the items, as they were here.
+        """
+        part = self._part
+        entries = {id_: part.meta_dict[id_] for id_ in self.ids_from(done)}
+        begin = next((e["frame_info"][0][0] for e in entries.values()), part.size)
+        texts = session.take_over(entries, self._blocks(range(begin, part.size)))
+        items = [(part.positions[id_], id_) for id_ in entries]
+        failed = {each.position: each for each in self.failures_from(done)}
+        for position, id_ in sorted([*items, *((n, "") for n in failed)]):
+            if position in failed:
+                journal.add_failure(failed[position])
+            else:
+                journal.add_item(position, id_, texts[id_])
+        journal.write_items()
+        return entries
+
+    def failures_from(self, done: int) -> list[ItemFailure]:
+        """List its failures, from a position on."""
+        return [each for each in self.record.failures if each.position >= done]
+
+    def remove(self) -> None:
+        """Remove its files: what they held is in the chunk."""
+        if self._part.partial:
+            self._store.remove(self._part.partial)
+        self._store.remove(self._name)
+
+    def _blocks(self, span: range) -> Iterator[bytes]:
+        for start in range(span.start, span.stop, _BLOCK):
+            length = min(_BLOCK, span.stop - start)
+            yield self._store.read_at(self._part.partial, start, length)
