@@ -73,7 +73,6 @@ class CutTasks:
     ) -> None:
         self._ids = ids
         self._cuts: dict[int, _Cut] = {}
-        self._num_workers = num_workers
         last = tasks[-num_workers:] if ids is not None and num_workers > 1 else ()
         self._share = len(last) / num_workers
         self._indices = {task.index for task in last}
@@ -93,6 +92,7 @@ class CutTasks:
             Whether something of them may be there.
         """
         self._cuts.clear()
+        names = store.names() if resume and self._indices else []
         firsts: list[Task] = []
         later: list[Task] = []
         for task in tasks:
@@ -104,7 +104,7 @@ class CutTasks:
             spans = tuple(range(piece.start, piece.stop) for piece in others)
             cut = _Cut(task, replace(task, pieces=spans), len(pieces))
             self._cuts[task.index] = cut
-            if resume and _is_being_closed(store, first):
+            if _is_being_closed(store, names, first):
                 cut.resumed = None
                 firsts.append(cut.closing)
             else:
@@ -161,13 +161,13 @@ class CutTasks:
         return cut.task, frozenset(cut.noted)
 
 
-def _is_being_closed(store: Store, first: Task) -> bool:
+def _is_being_closed(store: Store, names: Sequence[str], first: Task) -> bool:
     """Tell whether a task has begun to take over what is behind its first piece.
 
     Some later pieces are gone then, and what they held is where it belongs.
     """
     prefix = f"{first.name}.journal."
-    for name in store.names():
+    for name in names:
         if name.startswith(prefix):
             try:
                 lines, _ = load_lines(store.read(name))
