@@ -22,6 +22,7 @@ The run
     * `publishing`: staged chunks get their numbers and names.
     * `records`: what is written beside the chunks.
     * `report`: what a run did, and the items that failed.
+    * `progress`: what is told of it meanwhile.
 
 `writer` is `ChunkWriter`: one chunk at a time, without an ingestor.
 """

@@ -34,6 +34,7 @@ from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task, TaskResult
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.pieces import CutTasks
 from gulpio2.ingest.planning import RunPlan, plan_run
+from gulpio2.ingest.progress import ToldProgress
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (
     describe_run,
@@ -191,6 +192,7 @@ class GulpIngestor:
         self.report: IngestReport | None = None
         self._first_error: tuple[int, Exception] | None = None
         self._failures_noted = 0
+        self._told = ToldProgress(progress or no_progress)
         self._num_items = 0  # as counted when the run began
 
     def __call__(self) -> None:
@@ -303,6 +305,7 @@ class GulpIngestor:
         self.report = report = IngestReport()
         self._first_error = None
         self._failures_noted = 0
+        self._told = ToldProgress(self.progress or no_progress)
         with store.lock():
             refuse_unfinished_copying(store)
             refuse_misnamed_chunks(store)
@@ -386,7 +389,7 @@ class GulpIngestor:
                 on_task()
             else:
                 tasks.append(task)
-        self._tell(items=report.items, failures=len(report.failures))
+        self._told(items=report.items, failures=len(report.failures))
         if resumed:
             self._refuse_what_cannot_fit(store, tasks)
         try:
@@ -406,6 +409,7 @@ class GulpIngestor:
                     "--on-duplicate skip)"
                 ) from cause
             raise
+        self._settle(report)
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
         if report.not_given:
@@ -529,9 +533,9 @@ class GulpIngestor:
         store.sync_names()  # or the disk may keep the others and lose the journal
         journal.remove()
 
-    def _tell(self, **counts: int) -> None:
-        if self.progress is not None:
-            self.progress(**counts)
+    def _settle(self, report: IngestReport) -> None:
+        """Have the progress be what is in the chunks."""
+        self._told.settle(items=report.items, failures=len(report.failures))
 
     def _work(
         self,
@@ -554,6 +558,7 @@ class GulpIngestor:
                     if not crashed.take(cause.crashes, left):
                         raise
                     job = replace(job, resume=True)
+                    self._settle(publisher.report)
                 tasks = left
         except Exception as cause:
             if is_lost(cause):
@@ -607,19 +612,12 @@ class GulpIngestor:
                 result = future.result()
                 if not self.resume:
                     result.resumed = 0  # at most from before a worker crashed
+                self._note_failures(cuts.untold(result), result.first_error)
                 if running.pop(future).piece:
-                    self._note_failures(result.failures, result.first_error)
-                    if (closing := cuts.take(result)) is not None:
-                        waiting.append(closing)
+                    if (whole := cuts.take(result, publisher.store)) is not None:
+                        waiting.append(whole)
                     continue
-                task, told = cuts.settle(result)
-                if told is None:  # an interrupted run was closing its chunk
-                    self._tell(items=result.resumed)
-                    told = frozenset()
-                self._note_failures(
-                    [each for each in result.failures if each.position not in told],
-                    result.first_error,
-                )
+                task = cuts.settle(result)
                 again = publisher.take(result)
                 waiting.extend(reversed(again))
                 left.remove(task)
@@ -630,7 +628,7 @@ class GulpIngestor:
     def _workers(
         self, job: Job, crashed: CrashedItems
     ) -> AbstractContextManager[Submit]:
-        progress = self.progress or no_progress
+        progress = self._told
         if self.executor is not None:
             return on_executor(self.executor, job, progress)
         if self.num_workers == 1:

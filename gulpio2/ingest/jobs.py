@@ -53,6 +53,8 @@ class Task:
     """What the adapter lists for these positions; None where it lists no ids."""
     piece: Literal["", "first", "later"] = ""
     """Which part of a task it is that was cut, if any: see `gulpio2.ingest.pieces`."""
+    listed: tuple[str, ...] = ()
+    """Of a piece: what the adapter lists for each position from `start` on."""
     pieces: tuple[range, ...] | None = None
     """Of a task that was cut, and now closes its chunk: the later pieces' positions."""
 
@@ -83,3 +85,5 @@ class TaskResult:
     failures: list[ItemFailure] = field(default_factory=list)
     first_error: Exception | None = None
     """The first failure's exception, to be raised in the caller."""
+    is_unfit: bool = False
+    """Of a piece: the adapter did not give what it lists for each position."""

@@ -6,13 +6,13 @@ tasks are cut: the *first piece* is written into the chunk's own file, *later* o
 files of their own, each with a journal as that of a task. Once all are there the task
 itself is run. It goes on where the first piece has ended, takes over what the later
 ones hold, record by record as it was encoded, and closes the chunk, which is the same
-as that of a task that was not cut. What a piece does not have (an adapter that lists
-its ids in another order gave it another's item) is asked for once more.
+as that of a task that was not cut. Of an adapter that does not give to a piece what it
+lists for its positions, the task is done anew, as a whole.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import GulpError
@@ -50,8 +50,8 @@ class _Cut:
     """Pieces that are to be done still."""
     resumed: int | None = 0
     """Items that pieces had from an interrupted run; None where none was run."""
-    noted: set[int] = field(default_factory=set)
-    """Positions of the failures that pieces have told."""
+    is_fit: bool = True
+    """Whether the adapter gave to each piece what it lists for its positions."""
 
 
 class CutTasks:
@@ -73,6 +73,8 @@ class CutTasks:
     ) -> None:
         self._ids = ids
         self._cuts: dict[int, _Cut] = {}
+        # By task, position and id of its failures that were told.
+        self._told: dict[int, set[tuple[int, str | None]]] = {}
         last = tasks[-num_workers:] if ids is not None and num_workers > 1 else ()
         self._share = len(last) / num_workers
         self._indices = {task.index for task in last}
@@ -126,39 +128,56 @@ class CutTasks:
             is_last = begin == starts[-1]
             start = task.start if number == 0 else positions[begin]
             stop = task.stop if is_last else positions[starts[number + 1]]
-            own = frozenset(self._ids[n] for n in range(start, stop))
+            listed = tuple(self._ids[start:stop])
             pieces.append(
                 replace(
                     task,
                     start=start,
                     stop=stop,
                     left_out=task.left_out.intersection(range(start, stop)),
-                    ids=own.intersection(task.ids or ()),
+                    ids=frozenset(listed).intersection(task.ids or ()),
+                    listed=listed,
                     piece="later" if number else "first",
                 )
             )
         return pieces
 
-    def take(self, result: TaskResult) -> Task | None:
+    def take(self, result: TaskResult, store: Store) -> Task | None:
         """Take what a piece has done; give the task, to be run, after its last one."""
         cut = self._cuts[result.task.index]
         cut.waiting -= 1
         cut.resumed = (cut.resumed or 0) + result.resumed
-        cut.noted.update(failure.position for failure in result.failures)
-        return None if cut.waiting else cut.closing
+        cut.is_fit = cut.is_fit and not result.is_unfit
+        if cut.waiting:
+            return None
+        if cut.is_fit:
+            return cut.closing
+        # Whatever the adapter does is to have the same result as with one worker.
+        prefixes = (f"{cut.task.name}.", f"{cut.task.name}-")
+        for name in store.names():
+            if name.startswith(prefixes):
+                store.remove(name)
+        cut.resumed = 0
+        return cut.task
 
-    def settle(self, result: TaskResult) -> tuple[Task, frozenset[int] | None]:
-        """Give the task that a result is of, and which of its failures were told.
+    def untold(self, result: TaskResult) -> list[ItemFailure]:
+        """List the failures of a result that were not among those of one before it."""
+        index = result.task.index
+        if index not in self._indices:
+            return result.failures
+        told = self._told.setdefault(index, set())
+        new = [each for each in result.failures if (each.position, each.id) not in told]
+        told.update((each.position, each.id) for each in new)
+        return new
 
-        None where nothing was told of the items that it has from an interrupted run.
-        """
+    def settle(self, result: TaskResult) -> Task:
+        """Give the task that a result is of, as it was before it was cut."""
         cut = self._cuts.get(result.task.index)
         if cut is None:
-            return result.task, frozenset()
-        if cut.resumed is None:
-            return cut.task, None
-        result.resumed = cut.resumed
-        return cut.task, frozenset(cut.noted)
+            return result.task
+        if cut.resumed is not None:
+            result.resumed = cut.resumed
+        return cut.task
 
 
 def _is_being_closed(store: Store, names: Sequence[str], first: Task) -> bool:
@@ -171,8 +190,11 @@ def _is_being_closed(store: Store, names: Sequence[str], first: Task) -> bool:
         if name.startswith(prefix):
             try:
                 lines, _ = load_lines(store.read(name))
-                at = [line["items"][-1]["at"] for line in lines if "items" in line]
-            except (GulpError, FileNotFoundError, LookupError, TypeError):
+                at = [
+                    (line["items"][-1] if "items" in line else line).get("at")
+                    for line in lines
+                ]
+            except (GulpError, OSError, LookupError, TypeError, AttributeError):
                 continue  # it is looked at again, closely, by the task
             if any(type(n) is int and n >= first.stop for n in at):
                 return True

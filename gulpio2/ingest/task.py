@@ -89,10 +89,10 @@ def run_task(
             for item in place_items(job.adapter, start, stop):
                 run.check_sign()
                 run.result.given += 1
+                if run.is_unfit(item):
+                    return run.result
                 if item.position not in task.left_out:
                     run.store(item)
-                if run.is_unfit:
-                    return run.result
         run.finish()
     finally:
         run.close()
@@ -120,11 +120,8 @@ class _TaskRun:
         self.session: ChunkSession | None = None
         self.meta_dict: OrderedDict[str, Any] = OrderedDict()
         self.frames = 0
-        # Ids of earlier parts; those of the open one are in meta_dict.
-        self.ids: set[str] = set()
+        self.ids: set[str] = set()  # of earlier parts; the open one's are in meta_dict
         self.next_position = task.start
-        # Of a piece: another's item came, and the task is to see what to do.
-        self.is_unfit = False
         # The item that was stored last. It goes into the journal when the adapter has
         # gone on to the next one, since until then it may change the metadata.
         self._unwritten: tuple[int, str] | None = None
@@ -198,14 +195,20 @@ class _TaskRun:
             self.result.failures.extend(piece.failures_from(done))
             self.result.given += end - done
             self.next_position = end
-            # As after an interruption, for an adapter that gives fewer than it has.
-            self._known = frozenset(self.meta_dict)
         piece.remove()
+
+    def is_unfit(self, item: PlacedItem) -> bool:
+        """Tell whether a piece got another item than the adapter lists in its place."""
+        if self.task.piece and item.id_ is not None:
+            wanted = self.task.listed[item.position - self.task.start :][:1]
+            self.result.is_unfit = wanted != (item.id_,)
+        return self.result.is_unfit
 
     def finish(self) -> None:
         """Close the chunk, or leave that to the task that this is a piece of."""
         if self.task.piece:
             self._write_journal()
+            self.result.is_unfit = self.result.given != len(self.task.listed)
         else:
             self.stage()
 
@@ -225,9 +228,6 @@ class _TaskRun:
         self._known = frozenset()
         if self.task.ids is not None and item.id_ not in self.task.ids:
             # Nobody has compared it with the ids of other tasks, and of the directory.
-            if self.task.piece:
-                self.is_unfit = True
-                return
             error = AdapterContractError(
                 f"the adapter gives the id {item.id_!r}, which its item_ids() does not "
                 f"list for positions {self.task.start} to {self.task.stop - 1}. Both "

@@ -272,10 +272,10 @@ MUTATIONS = [
         "tests/ingest/test_pieces.py",
     ),
     Mutation(
-        "fail what a piece was given of another's items",
-        "ingest/task.py",
-        "            if self.task.piece:\n                self.is_unfit",
-        "            if self.task.piece == 1:\n                self.is_unfit",
+        "keep pieces that were not given what is listed",
+        "ingest/pieces.py",
+        "        cut.is_fit = cut.is_fit and not result.is_unfit\n",
+        "        cut.is_fit = True\n",
         "tests/ingest/test_pieces.py",
     ),
     Mutation(

@@ -2,7 +2,6 @@
 
 from gulpio2 import GulpIngestor
 from gulpio2.ingest.workers import in_this_process
-from gulpio2.types import no_progress
 
 __all__ = ["InOneProcess"]
 
@@ -12,4 +11,4 @@ class InOneProcess(GulpIngestor):
 
     def _workers(self, job, crashed):
         del crashed
-        return in_this_process(job, self.progress or no_progress)
+        return in_this_process(job, self._told)

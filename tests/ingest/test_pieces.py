@@ -4,6 +4,7 @@ import json
 import os
 import random
 import time
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpIngestor
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import DuplicateIdError, SourceReadError
 from gulpio2.ingest.jobs import Task, TaskResult
 from gulpio2.ingest.pieces import CutTasks, Piece
 from gulpio2.storage.local import open_store
@@ -94,16 +95,19 @@ def test_nothing_is_cut_for_one_worker_or_without_a_list_of_ids(tmp_path):
 
 
 def test_the_task_comes_after_its_last_piece_and_takes_over_the_later_ones(tmp_path):
-    task = task_of(0, 20)
+    def result_of(piece):
+        return TaskResult(piece, given=piece.stop - piece.start)
+
+    task, store = task_of(0, 20), open_store(tmp_path)
     cuts = CutTasks([task], [f"item{n}" for n in range(20)], 2)
-    first, *later = cuts.hand_out([task], open_store(tmp_path), resume=False)
+    first, *later = cuts.hand_out([task], store, resume=False)
     for piece in later:
-        assert cuts.take(TaskResult(piece)) is None
-    closing = cuts.take(TaskResult(first))
+        assert cuts.take(result_of(piece), store) is None
+    closing = cuts.take(result_of(first), store)
     assert closing is not None
     assert (closing.start, closing.stop, closing.piece) == (0, 20, "")
     assert closing.pieces == tuple(range(p.start, p.stop) for p in later)
-    assert cuts.settle(TaskResult(closing))[0] == task
+    assert cuts.settle(TaskResult(closing)) == task
 
 
 # --- what is stored ----------------------------------------------------------------
@@ -205,17 +209,6 @@ class Shuffled(Uneven):
         return Uneven.item_ids(self)[::-1]  # type: ignore[index]  # it lists them
 
 
-def test_an_adapter_that_lists_its_ids_in_another_order_is_taken_as_by_one_process(
-    tmp_path,
-):
-    adapter = Shuffled(num_items=30, bad=(4, 28))
-    one = GulpIngestor(adapter, tmp_path / "one", 100, 1).run()
-    several = InOneProcess(adapter, tmp_path / "several", 100, 3).run()
-    assert one.items == 28
-    assert content(tmp_path / "several") == content(tmp_path / "one")
-    assert told_of(several) == told_of(one)
-
-
 class Shorter(Uneven):
     """Gives nothing behind its 25th item."""
 
@@ -238,19 +231,99 @@ class Holes(Uneven):
                 yield item
 
 
-@pytest.mark.parametrize("adapter", [Shorter(num_items=30), Holes(num_items=30)])
-def test_of_an_adapter_that_gives_fewer_items_nothing_is_lost_or_stored_twice(
-    tmp_path, adapter
+class Twice(Uneven):
+    """Gives an id a second time, in place of the one that it lists."""
+
+    item_ids = Uneven.item_ids
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": "item3"} if item["id"] == "item20" else item
+
+
+class All(Uneven):
+    """Gives all its items, whichever are asked for."""
+
+    item_ids = Uneven.item_ids
+
+    def iter_data(self, slice_element=None):
+        del slice_element
+        return super().iter_data()
+
+
+class More(Uneven):
+    """Gives two items more than it is asked for."""
+
+    item_ids = Uneven.item_ids
+
+    def iter_data(self, slice_element=None):
+        start, stop = slice_element.start, slice_element.stop
+        return super().iter_data(slice(start, stop + 2))
+
+
+@pytest.mark.parametrize("kind", [Shuffled, Shorter, Holes, Twice, All, More])
+@pytest.mark.parametrize("on_duplicate", ["raise", "skip", "report"])
+@pytest.mark.parametrize("workers", [2, 5])
+def test_adapters_that_break_the_contract_are_taken_as_by_one_process(
+    tmp_path, kind, on_duplicate, workers
 ):
-    one = GulpIngestor(adapter, tmp_path / "one", 100, 1).run()
-    several = InOneProcess(adapter, tmp_path / "several", 100, 3).run()
-    assert several.items == one.items
-    assert several.not_given == one.not_given
-    names = [
-        list(json.loads((tmp_path / name / "meta_0.gmeta").read_text()))
-        for name in ("one", "several")
-    ]
-    assert names[0] == names[1]
+    ends = []
+    for name, ingestor, number in (
+        ("one", GulpIngestor, 1),
+        ("several", InOneProcess, workers),
+    ):
+        told: Counter[str] = Counter()
+        try:
+            report = ingestor(
+                kind(num_items=30, bad=(4, 26)),
+                tmp_path / name,
+                100,
+                number,
+                on_duplicate=on_duplicate,
+                progress=lambda told=told, **counts: told.update(counts),
+            ).run()
+        except DuplicateIdError as error:
+            ends.append(str(error).replace(name, ""))
+            continue
+        ends.append(told_of(report))
+        assert told["items"] == report.items
+        assert told["failures"] == len(report.failures)
+    assert ends[0] == ends[1]
+    assert content(tmp_path / "several") == content(tmp_path / "one")
+
+
+class Crashing(Uneven):
+    """Ends its process where some items are made."""
+
+    parent = os.getpid()
+    item_ids = Uneven.item_ids
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["meta"]["number"] in (3, 22, 37) and os.getpid() != self.parent:
+                os.abort()
+            yield item
+
+
+def test_items_that_crash_a_worker_cost_themselves_and_all_is_told_once(tmp_path):
+    adapter = Crashing(num_items=40, bad=(0, 5, 25, 38))
+    adapter.parent = os.getpid()
+    told: Counter[str] = Counter()
+    failures: list[int] = []
+    report = GulpIngestor(
+        adapter,
+        tmp_path,
+        100,
+        4,
+        ignore_space=True,
+        progress=lambda **counts: told.update(counts),
+        on_failure=lambda failure: failures.append(failure.position),
+    ).run()
+    assert sorted(failures) == [0, 3, 5, 22, 25, 37, 38]
+    assert [each.position for each in report.failures] == sorted(failures)
+    assert (told["items"], told["failures"]) == (33, 7) == (report.items, 7)
+    names = json.loads((tmp_path / "meta_0.gmeta").read_text())
+    assert list(names) == [f"item{n}" for n in range(40) if n not in failures]
 
 
 # --- interrupted --------------------------------------------------------------------
@@ -314,7 +387,7 @@ def test_killed_again_while_resuming_it_still_gets_there(tmp_path, monkeypatch):
 def test_what_pieces_had_stored_is_not_asked_for_again(tmp_path, monkeypatch):
     """Also where the chunk was being closed: then nothing is asked for at all."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
-    adapter = Noting(num_items=40, bad=(7, 33))
+    adapter = Noting(num_items=40, bad=(7, 20, 21, 22, 23, 24))
 
     folder = tmp_path / "out"
     removed = []
@@ -350,8 +423,8 @@ def test_what_pieces_had_stored_is_not_asked_for_again(tmp_path, monkeypatch):
         progress=count,
         ignore_space=True,
     ).run()
-    assert (again.items, again.resumed, len(again.failures)) == (38, 38, 2)
-    assert told["items"] == 38
+    assert (again.items, again.resumed, len(again.failures)) == (34, 34, 6)
+    assert (told["items"], told["failures"]) == (34, 6)
     assert sum(stop - start for _, start, stop in notes_in(tmp_path / "before")) >= 40
     assert notes_in(tmp_path / "after") == []
     GulpIngestor(adapter, tmp_path / "whole", 100, 1).run()
