@@ -205,7 +205,7 @@ class Bench:
         frames: int,
         programs: dict[str, Callable[[], Measured]],
         *,
-        least: float,
+        least: float | None,
     ) -> None:
         """Run our command, and that of 0.0.4 where it is there."""
         if not self.has_original:
@@ -236,7 +236,7 @@ def _videos(
     *,
     short_edge: int | None,
     per_chunk: int,
-    least: float,
+    least: float | None,
 ) -> tuple[Path, Path]:
     """Ingest videos beside 0.0.4; give both outputs."""
     source = link_clips(bench.folder / case.replace(" ", "-"), videos)
@@ -276,6 +276,15 @@ def clips(bench: Bench) -> None:
     if theirs.exists():
         ratio = _data_bytes(output) / _data_bytes(theirs)
         bench.keep(f"{case}: bytes, ours / 0.0.4", [ratio], "ratio", most=0.83)
+
+
+def one_chunk(bench: Bench) -> None:
+    """40 clips in one chunk, which is the default of both programs."""
+    case = f"{len(bench.videos)} clips in one chunk"
+    frames = len(bench.videos) * CLIP_FRAMES
+    _videos(
+        bench, case, bench.videos, frames, short_edge=None, per_chunk=100, least=None
+    )
 
 
 def sizes(bench: Bench) -> None:
@@ -450,7 +459,7 @@ def overhead(bench: Bench) -> None:
 CASES = {
     case.__name__: case
     for case in (
-        *(clips, sizes, inside, limit, small, large, long),
+        *(clips, one_chunk, sizes, inside, limit, small, large, long),
         *(images, many_images, large_images, held, overhead),
     )
 }

@@ -148,8 +148,7 @@ def limits(facts: Facts) -> list[str]:
         f"* **Then the tail.** One chunk of {PER_CHUNK} clips takes {span(tail)}, "
         f"which is {1000 * tail / (CLIPS * chunk):.0%} of the run of 1,000 workers. "
         "Give fewer clips to a chunk (`--videos-per-chunk`). On one machine the tail "
-        "costs little: cores without a chunk of their own help with those that are "
-        "left.",
+        "costs little: the workers share the last chunks out.",
         f"* **Then the scheduler.** At {many:,.0f} chunks a second it keeps "
         f"{at_most * PER_CHUNK:,.0f} workers busy with chunks of {PER_CHUNK} clips, "
         f"and {at_most:,.0f} with chunks of a single clip. Larger chunks, or "
