@@ -13,7 +13,7 @@ from gulpio2.format.checksum import crc32_of
 
 __all__ = ["Copying", "dump_body", "dump_line", "load_copying", "load_lines"]
 
-_CHECK_LENGTH = 8
+_CHECK_LENGTH = len("3594fa95 ")
 # What fills a folder out of others, and what to do where it was interrupted.
 _ADVICE = {
     "merge": "Finish it (gulp2 merge with the same parts)",
@@ -52,9 +52,8 @@ def load_lines(data: bytes) -> tuple[list[Any], list[int]]:
     ends: list[int] = []
     position = 0
     while (newline := data.find(b"\n", position)) >= 0:
-        check, body = data[position : position + _CHECK_LENGTH], data[position:newline]
-        body = body[_CHECK_LENGTH + 1 :]
-        if check != b"%08x" % crc32_of(body):
+        body = data[position + _CHECK_LENGTH : newline]
+        if data[position : position + _CHECK_LENGTH] != b"%08x " % crc32_of(body):
             break
         try:
             values.append(json.loads(body))

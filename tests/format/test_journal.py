@@ -55,6 +55,14 @@ def test_a_changed_byte_ends_the_journal_before_its_line(written, data):
     assert read == [written[n] for n in before]
 
 
+def test_a_changed_byte_anywhere_in_a_line_ends_the_journal_before_it():
+    first, second = dump_line([1]), dump_line({"task": 3})
+    for place in range(len(second)):
+        damaged = bytearray(second)
+        damaged[place] ^= 0x55
+        assert load_lines(first + damaged + dump_line(2))[0] == [[1]], place
+
+
 @pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b"\xff"])
 def test_a_line_that_fits_its_check_and_is_no_json_ends_the_journal(body):
     bad = f"{zlib.crc32(body):08x} ".encode() + body + b"\n"
