@@ -76,7 +76,7 @@ class CutTasks:
         # By task, position and id of its failures that were told.
         self._told: dict[int, set[tuple[int, str | None]]] = {}
         last = tasks[-num_workers:] if ids is not None and num_workers > 1 else ()
-        self._share = len(last) / num_workers
+        self._share = len(last) / max(num_workers, 1)  # a journal may say anything
         self._indices = {task.index for task in last}
 
     def hand_out(

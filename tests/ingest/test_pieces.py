@@ -89,7 +89,7 @@ def test_the_pieces_of_a_task_have_each_of_its_positions_once(
 def test_nothing_is_cut_for_one_worker_or_without_a_list_of_ids(tmp_path):
     tasks = [task_of(0, 50)]
     ids = [f"item{n}" for n in range(50)]
-    for known, workers in ((ids, 1), (None, 4)):
+    for known, workers in ((ids, 1), (None, 4), (ids, 0)):
         cuts = CutTasks(tasks, known, workers)
         assert cuts.hand_out(tasks, open_store(tmp_path), resume=False) == tasks
 
