@@ -1,8 +1,10 @@
 """What is asked of directories whose ingest was killed, and of the processes."""
 
+import os
 from pathlib import Path
 
 from gulpio2 import GulpDirectory
+from gulpio2.testing.faults import in_child, kill_at_operation
 
 
 def committed_jpegs(folder):
@@ -17,3 +19,32 @@ def children_of(pid):
     except (FileNotFoundError, ProcessLookupError):
         return []
     return [int(child) for child in found.split()]
+
+
+def kill_until_done(ingest, operations):
+    """Kill an ingest, and each run that resumes it, until one comes to its end.
+
+    Parameters
+    ----------
+    ingest : callable
+        Takes whether to resume.
+    operations : range
+        Before which of its operations each run is killed, in turn: far enough, now
+        and then, to come from one lasting step to the next.
+
+    Returns
+    -------
+    int
+        How many runs were killed.
+    """
+    for kills in range(300):
+
+        def killed(kills=kills):
+            kill_at_operation(operations[kills % len(operations)])
+            ingest(resume=kills > 0)
+
+        status = in_child(killed)
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0
+            return kills
+    raise AssertionError("no run came to its end")

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
-from tests.faults.killed import committed_jpegs
+from tests.faults.killed import committed_jpegs, kill_until_done
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 MODES: dict[str, dict[str, Any]] = {
@@ -153,18 +154,7 @@ def test_killed_at_every_operation_of_resuming_and_resumed_again(tmp_path, mode)
 def test_killed_again_and_again_while_resuming_it_still_gets_there(tmp_path):
     ingest(tmp_path / "whole")
     folder = tmp_path / "killed"
-    for attempt in range(300):
-
-        def killed(attempt=attempt):
-            # Far enough, now and then, to come from one lasting step to the next.
-            kill_at_operation(12 + attempt % 29)
-            ingest(folder, resume=attempt > 0)
-
-        status = in_child(killed)
-        if os.WIFEXITED(status):
-            assert os.WEXITSTATUS(status) == 0
-            break
-    assert 3 < attempt < 299
+    assert kill_until_done(partial(ingest, folder), range(12, 41)) > 3
     assert content(folder) == content(tmp_path / "whole")
 
 

@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,6 +20,7 @@ from gulpio2.ingest.pieces import CutTasks, Piece
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content, in_child, kill_at_operation
+from tests.faults.killed import kill_until_done
 from tests.ingest.in_one_process import InOneProcess
 
 if TYPE_CHECKING:
@@ -352,12 +354,13 @@ def test_killed_at_every_operation_and_resumed_it_is_the_same_chunk(
             assert os.WEXITSTATUS(status) == 0
             break
         # Whatever number of workers goes on with it, and in whatever way.
-        how = [
-            {"workers": 1 + number % 4},
-            {"workers": 2, "in_one_process": number % 10 == 0},
-        ][number % 2]
         is_complete = (folder / "gulp.json").exists()
-        report = ingest_in_pieces(folder, resume=True, **how)
+        report = ingest_in_pieces(
+            folder,
+            resume=True,
+            workers=1 + number % 4,
+            in_one_process=number % 10 > 0,
+        )
         assert content(folder) == expected, number
         assert report.items == 12 or is_complete
         assert report.resumed <= report.items
@@ -370,17 +373,7 @@ def test_killed_again_while_resuming_it_still_gets_there(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     ingest_in_pieces(tmp_path / "whole")
     folder = tmp_path / "killed"
-    for attempt in range(300):
-
-        def killed(attempt=attempt):
-            kill_at_operation(30 + attempt % 97)
-            ingest_in_pieces(folder, resume=attempt > 0)
-
-        status = in_child(killed)
-        if os.WIFEXITED(status):
-            assert os.WEXITSTATUS(status) == 0
-            break
-    assert 3 < attempt < 299
+    assert kill_until_done(partial(ingest_in_pieces, folder), range(30, 127)) > 3
     assert content(folder) == content(tmp_path / "whole")
 
 
