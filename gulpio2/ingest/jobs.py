@@ -55,7 +55,7 @@ class Task:
     """Which part of a task it is that was cut, if any: see `gulpio2.ingest.pieces`."""
     listed: tuple[str, ...] = ()
     """Of a piece: what the adapter lists for each position from `start` on."""
-    pieces: tuple[range, ...] | None = None
+    later_spans: tuple[range, ...] | None = None
     """Of a task that was cut, and now closes its chunk: the later pieces' positions."""
 
     @property

@@ -104,7 +104,7 @@ class CutTasks:
                 continue
             first, *others = pieces
             spans = tuple(range(piece.start, piece.stop) for piece in others)
-            cut = _Cut(task, replace(task, pieces=spans), len(pieces))
+            cut = _Cut(task, replace(task, later_spans=spans), len(pieces))
             self._cuts[task.index] = cut
             if _is_being_closed(store, names, first):
                 cut.resumed = None

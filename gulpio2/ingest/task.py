@@ -134,7 +134,7 @@ class _TaskRun:
             task.name,
             task.start,
             task.stop,
-            resume=job.resume or task.pieces is not None,
+            resume=job.resume or task.later_spans is not None,
         )
         self.result.journal = self.journal.name
 
@@ -153,7 +153,7 @@ class _TaskRun:
         self.result.failures.extend(record.failures)
         for part in record.parts:
             self.ids.update(part.ids)
-        if record.failures and self.task.pieces is None:
+        if record.failures and self.task.later_spans is None:
             self.result.first_error = IngestError(str(record.failures[0]))
         if record.open_part is not None:
             self.meta_dict = record.open_part.meta_dict
@@ -169,7 +169,7 @@ class _TaskRun:
                 {failure.position for failure in record.failures},
             )
         self.result.resumed = len(self._known)
-        if self.task.pieces is None:  # else its pieces have told of theirs
+        if self.task.later_spans is None:  # else its pieces have told of theirs
             self.progress(items=self.result.resumed, failures=len(record.failures))
         if record.open_part is not None:
             # The run may have ended just before its chunk was closed.
@@ -177,7 +177,7 @@ class _TaskRun:
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Give the positions of items to ask for, between those that pieces hold."""
-        for span in self.task.pieces or ():
+        for span in self.task.later_spans or ():
             if self.next_position < span.start:
                 yield self.next_position, span.start
                 self._write_journal()

@@ -108,7 +108,7 @@ def test_the_task_comes_after_its_last_piece_and_takes_over_the_later_ones(tmp_p
     closing = cuts.take(result_of(first), store)
     assert closing is not None
     assert (closing.start, closing.stop, closing.piece) == (0, 20, "")
-    assert closing.pieces == tuple(range(p.start, p.stop) for p in later)
+    assert closing.later_spans == tuple(range(p.start, p.stop) for p in later)
     assert cuts.settle(TaskResult(closing)) == task
 
 
