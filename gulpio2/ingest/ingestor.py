@@ -44,6 +44,7 @@ from gulpio2.ingest.records import (
 )
 from gulpio2.ingest.report import IngestReport, tell_with
 from gulpio2.ingest.resuming import (
+    refuse_cut_chunks,
     refuse_misnamed_chunks,
     refuse_other_tasks,
     refuse_unfinished_copying,
@@ -508,6 +509,8 @@ class GulpIngestor:
         with GulpDirectory(self.output_folder) as directory:
             # A broken manifest is refused here, before anything is written.
             runs = directory.manifest.runs
+            if before is not None:  # a run that goes on
+                refuse_cut_chunks(directory)
             ids = frozenset(
                 id_
                 for id_, number in directory.chunk_lookup.items()

@@ -1,8 +1,9 @@
-"""What stands against a run: its end, an interrupted one, other items, other names."""
+"""What stands against a run: its end, an interrupted one, other items, lost bytes."""
 
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
@@ -14,11 +15,13 @@ from gulpio2.storage.base import read_if_there
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from gulpio2.directory import GulpDirectory
     from gulpio2.ingest.planning import RunPlan
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter
 
 __all__ = [
+    "refuse_cut_chunks",
     "refuse_ended_run",
     "refuse_misnamed_chunks",
     "refuse_other_items",
@@ -120,6 +123,36 @@ def refuse_other_items(
                     "the command line --on-duplicate skip). (With item_ids() an "
                     "adapter lets this be seen for every item)"
                 )
+
+
+def refuse_cut_chunks(directory: GulpDirectory) -> None:
+    """Refuse to go on beside chunks that have lost bytes since they were stored.
+
+    Their items are in the maps, so a run that resumes would pass over them as stored.
+    Of each chunk the length of its data file is looked at. Records are in the order of
+    the map, so what is cut off a file is of the last item that has frames. Where a file
+    is missing, the directory does not open.
+
+    Raises
+    ------
+    IngestError
+        A data file is shorter than its map says.
+    """
+    for chunk in directory.chunks():
+        path, needed = Path(chunk.data_file_path), 0
+        for id_ in reversed(list(chunk.meta_dict)):
+            if frame_info := chunk.meta_dict[id_]["frame_info"]:
+                needed = frame_info[-1][0] + frame_info[-1][2]
+                break
+        if (size := path.stat().st_size) < needed:
+            raise IngestError(
+                f"{path} holds {size} bytes, and its map speaks of {needed}: it was "
+                "cut since its items were stored. Put the whole file back, and resume "
+                "then; or have `gulp2 repair` copy what is undamaged to a new folder, "
+                "and ingest into that one what is missing there (on_duplicate='skip', "
+                "on the command line --on-duplicate skip). `gulp2 check "
+                f"{directory.output_dir}` tells what is lost"
+            )
 
 
 def refuse_unfinished_copying(store: Store) -> None:

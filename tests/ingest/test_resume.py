@@ -9,6 +9,7 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
 from gulpio2.removal import delete_items
+from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.staging import ChunkSession
 from gulpio2.testing import FrameAdapter
@@ -65,6 +66,33 @@ def test_resuming_what_is_complete_does_nothing(tmp_path):
     before = content(tmp_path)
     assert ingest(tmp_path, resume=True).run().items == 0
     assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_chunk_that_was_cut_is_not_passed_over_as_stored(interrupted, is_finished):
+    if is_finished:
+        ingest(interrupted, resume=True).run()
+    number = 1 if is_finished else 0
+    data = interrupted / f"data_{number}.gulp"
+    os.truncate(data, data.stat().st_size - 1)
+    before = content(interrupted)
+    with pytest.raises(IngestError, match=rf"data_{number}\.gulp holds.*was cut"):
+        ingest(interrupted, resume=True).run()
+    with pytest.raises(IngestError, match="was cut"):
+        ingest(interrupted, resume=True).left_to_resume()
+    assert content(interrupted) == before
+
+
+def test_the_advice_about_a_chunk_that_was_cut_leads_to_a_whole_directory(tmp_path):
+    ingest(tmp_path / "cut").run()
+    os.truncate(tmp_path / "cut" / "data_1.gulp", 100)
+    assert not repair_directory(tmp_path / "cut", tmp_path / "mended").ok
+    report = ingest(tmp_path / "mended", on_duplicate="skip").run()
+    assert (report.items, report.skipped) == (2, 4)
+    assert check_directory(tmp_path / "mended", deep=True).ok
+    ids = FrameAdapter(num_items=6, num_frames=2).item_ids()
+    assert ids is not None
+    assert {*ids} <= {*GulpDirectory(tmp_path / "mended").merged_meta_dict}
 
 
 def test_resuming_where_nothing_was_begun_is_a_run(tmp_path):
