@@ -253,7 +253,6 @@ def test_downward_and_own_imports_are_allowed(tmp_path):
 
 # Module -> why it is longer than a sitting. A new one needs a reason as good.
 LONG = {
-    "cli/ingest.py": "the options of one command, each with its help",
     "directory.py": "one class, half of it documentation: the interface of 0.0.4",
     "ingest/ingestor.py": "one run from its settings to its end; the steps it calls "
     "are in modules of their own",

@@ -8,8 +8,7 @@ import logging
 import os
 import random
 import traceback
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,28 +18,26 @@ from gulpio2.cli.adapter_lookup import BUILT_IN, find_adapter
 from gulpio2.cli.adapter_options import adapter_options, make_adapter
 from gulpio2.cli.command import DocumentedCommand, DocumentedGroup
 from gulpio2.cli.constructor import summary_of
-from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
-from gulpio2.cli.parameter_types import ByteSize, OutputFolder
+from gulpio2.cli.dry_run import tell_plan
+from gulpio2.cli.ingest_options import (
+    SETTING_NAMES,
+    Settings,
+    ingest_options,
+    make_ingestor,
+)
+from gulpio2.cli.options import verbosity_options
+from gulpio2.cli.parameter_types import OutputFolder
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
-from gulpio2.ingest.jobs import MAX_WORKERS
-from gulpio2.threads import usable_cores
+from gulpio2.cli.terminal import count, escape, is_quiet, note, size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from gulpio2.format.manifest import Run
-    from gulpio2.ingest.ingestor import GulpIngestor
     from gulpio2.ingest.report import IngestReport
-    from gulpio2.ingest.shard import Shard
 
 __all__ = ["ingest"]
 
 _logger = logging.getLogger(__name__)
-
-# Items of a dry run that are listed.
-_FIRST = 5
 
 EXAMPLES = {
     "video-folder": ["videos gulped", "videos gulped --frame-size 256 --num-workers 4"],
@@ -96,7 +93,8 @@ def ingest() -> None:
     An item that cannot be read is reported and left out, the rest is stored, and the
     exit status is 1. OUTPUT/failures.jsonl lists those of the last ingest, all of them;
     the first 20 are told on the way (with -vv all). It is 1 as well where --dry-run
-    finds that the run would be refused.
+    finds that the run would be refused, or that it would store nothing or report ids
+    that are taken.
     """
 
 
@@ -116,7 +114,7 @@ def adapter_command(name: str, cls: type) -> click.Command:
         Takes what the constructor takes, OUTPUT, and the options of every ingest.
     """
 
-    @_common_options
+    @ingest_options
     def body(**values: Any) -> None:
         ctx = click.get_current_context()
         given = {
@@ -124,13 +122,13 @@ def adapter_command(name: str, cls: type) -> click.Command:
             for key, value in values.items()
             if ctx.get_parameter_source(key) is ParameterSource.COMMANDLINE
         }
-        settings = Settings(**{k: v for k, v in values.items() if k in _SETTINGS})
+        settings = Settings(**{k: v for k, v in values.items() if k in SETTING_NAMES})
         if settings.shard is not None:
             folder = settings.output / settings.shard.folder_name
             settings = replace(settings, output=folder)
         adapter = _adapter(cls, given, settings.output)
         if settings.dry_run:
-            if not _plan(adapter, settings):
+            if not tell_plan(adapter, settings):
                 ctx.exit(1)
         else:
             _ingest(ctx, adapter, settings)
@@ -162,114 +160,6 @@ def adapter_command(name: str, cls: type) -> click.Command:
     return common
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The options of every ingest."""
-
-    output: Path
-    videos_per_chunk: int
-    chunk_bytes: int | None
-    num_workers: int
-    quality: int
-    subsampling: str
-    on_duplicate: str
-    allow_failures: bool
-    resume: bool
-    scheduler: str | None
-    shard: Shard | None
-    ignore_space: bool
-    as_json: bool
-    dry_run: bool
-
-
-_SETTINGS = frozenset(Settings.__dataclass_fields__)
-
-
-def _common_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of every ingest."""
-    options = [
-        click.option(
-            "--videos-per-chunk",
-            type=click.IntRange(min=1),
-            metavar="N",
-            default=100,
-            show_default=True,
-            help="Items in one chunk, which is also the unit of parallel work.",
-        ),
-        click.option(
-            "--chunk-bytes",
-            type=ByteSize(),
-            help="Close a chunk also at this size: 512MB, 2GiB.",
-        ),
-        click.option(
-            "--num-workers",
-            type=click.IntRange(1, MAX_WORKERS),
-            metavar="N",
-            default=usable_cores,
-            show_default="number of CPUs",
-            help="Worker processes.",
-        ),
-        click.option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Ingest on a Dask cluster (tcp://host:8786) in place of processes of "
-            "this machine. Paths must mean the same on its workers.",
-        ),
-        click.option(
-            "--shard",
-            metavar="K/N",
-            callback=_shard,
-            help="Ingest share K of N only, into OUTPUT/shard_K_of_N. `gulp2 merge` "
-            "joins the shares.",
-        ),
-        click.option(
-            "--quality",
-            type=click.IntRange(1, 100),
-            metavar="N",
-            default=90,
-            show_default=True,
-            help="JPEG quality of what has to be encoded.",
-        ),
-        click.option(
-            "--subsampling",
-            type=click.Choice(["source", "444", "422", "420"]),
-            default="source",
-            show_default=True,
-            help="How finely colour is stored: as in the source, or one for all.",
-        ),
-        click.option(
-            "--on-duplicate",
-            type=click.Choice(["raise", "skip", "report"]),
-            default="raise",
-            show_default=True,
-            help="What to do about ids that are taken: refuse to begin, leave the item "
-            "out, or report it as failed.",
-        ),
-        click.option(
-            "--allow-failures",
-            is_flag=True,
-            help="Exit with 0 even if items failed.",
-        ),
-        click.option(
-            "--resume",
-            is_flag=True,
-            help="Go on with a run that was interrupted; give the other arguments as "
-            "they were.",
-        ),
-        click.option(
-            "--ignore-space",
-            is_flag=True,
-            help="Begin even if an estimate says that the disk has no room for it.",
-        ),
-        dry_run_option,
-        json_option("the report as JSON"),
-        verbosity_options,
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
 def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
     """Make the adapter; a setting that it refuses is a wrong command line.
 
@@ -298,19 +188,6 @@ def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
         ) from cause
 
 
-def _shard(
-    ctx: click.Context, param: click.Parameter, value: str | None
-) -> Shard | None:
-    """Read a shard, or say what is wrong with it."""
-    from gulpio2.errors import IngestSettingError
-    from gulpio2.ingest.shard import Shard
-
-    try:
-        return None if value is None else Shard.parse(value)
-    except IngestSettingError as cause:
-        raise click.BadParameter(str(cause), ctx, param) from cause
-
-
 def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     """Ingest with a bar, and report."""
     from gulpio2.cli.interrupts import insist_on_interrupts
@@ -331,7 +208,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             executor, num_workers = stack.enter_context(connect(settings.scheduler))
         bar = stack.enter_context(ProgressBar(num_items))
         progress = stack.enter_context(insist_on_interrupts(bar))
-        ingestor = _ingestor(
+        ingestor = make_ingestor(
             adapter,
             settings,
             num_workers,
@@ -371,27 +248,6 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             ctx.exit(1)
 
 
-def _ingestor(
-    adapter: Any, settings: Settings, num_workers: int, **more: Any
-) -> GulpIngestor:
-    """Make the ingestor of a run, or of its dry run."""
-    from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.ingest.ingestor import GulpIngestor
-
-    return GulpIngestor(
-        adapter,
-        settings.output,
-        settings.videos_per_chunk,
-        num_workers,
-        shard=settings.shard,
-        chunk_bytes=settings.chunk_bytes,
-        encoder=EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
-        on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it
-        resume=settings.resume,
-        **more,
-    )
-
-
 def _sentence(report: IngestReport, output: Path) -> str:
     seconds = max(report.seconds, 1e-9)
     # What an interrupted run had stored was not done in this time.
@@ -410,99 +266,3 @@ def _sentence(report: IngestReport, output: Path) -> str:
         f"{done * report.frames / seconds:,.0f} frames/s, "
         f"{done * report.num_bytes / seconds / 1e6:.1f} MB/s"
     )
-
-
-def _plan(adapter: Any, settings: Settings) -> bool:
-    """Say what would be ingested, and whether it would be."""
-    from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.directory import GulpDirectory
-    from gulpio2.errors import IngestError, MetaFileError
-    from gulpio2.format.other_settings import changed_settings, warning_of
-    from gulpio2.ingest.facts import ask_for_facts, require_items
-    from gulpio2.ingest.planning import plan_run
-    from gulpio2.storage.local import is_there
-
-    require_items(adapter)
-    encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it
-    stored: frozenset[str] = frozenset()
-    runs: tuple[Run, ...] = ()
-    if is_there(settings.output):  # a run would make it
-        with GulpDirectory(settings.output) as directory:
-            stored = frozenset(directory.chunk_lookup)
-            runs = directory.manifest.runs if stored else ()
-    refused = None
-    make_plan = partial(
-        plan_run,
-        adapter,
-        stored,
-        items_per_chunk=settings.videos_per_chunk,
-        shard=settings.shard,
-    )
-    run = None
-    try:
-        if settings.resume:
-            run = _ingestor(adapter, settings, settings.num_workers).left_to_resume()
-        if run is None:
-            run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
-    except (IngestError, MetaFileError) as error:
-        refused = str(error)
-        run = make_plan(on_duplicate="skip")
-    options = ask_for_facts(adapter).options
-    changes = changed_settings(runs if run.tasks else (), options, encoder.describe())
-    ids, positions = run.ids, [n for task in run.tasks for n in task.positions()]
-    num_items, names = len(positions), ids or []
-    repeated = len(names) - len(set(names))
-    present = len(stored.intersection(names[n] for n in run.share if names))
-    plan = {
-        "output": str(settings.output),
-        "adapter": type(adapter).__name__,
-        "items": num_items,
-        "refused": refused,
-        "first_ids": None if ids is None else [names[n] for n in positions[:_FIRST]],
-        "repeated_ids": None if ids is None else repeated,
-        "already_stored": None if ids is None else present,
-        "chunks": len(run.tasks),
-        "chunks_may_be_more": settings.chunk_bytes is not None,
-        "other_settings": [asdict(change) for change in changes],
-    }
-    from gulpio2.cli.progress import ProgressBar
-    from gulpio2.cli.survey import survey_lines
-    from gulpio2.ingest.sampled import sample_positions
-    from gulpio2.ingest.survey import survey
-
-    with ProgressBar(len(sample_positions(num_items))) as bar:
-        found = survey(
-            adapter,
-            encoder,
-            positions=positions,
-            stored=stored,
-            progress=bar,
-        )
-    if settings.as_json:
-        write_json({**plan, "estimate": found.to_json()})
-        return refused is None
-    at_least = "at least " if settings.chunk_bytes is not None else ""
-    lines = [
-        f"{escape(settings.output)}: {count(num_items, 'item')} of "
-        f"{plan['adapter']} would be ingested into {at_least}"
-        f"{count(len(run.tasks), 'new chunk')}; nothing was written"
-    ]
-    if refused is not None:
-        lines.append(f"  as it stands, it would be refused: {escape(refused)}")
-    elif settings.resume and not run.tasks:
-        lines.append("  nothing to resume: it is complete")
-    if changes:
-        lines.append(f"  {escape(warning_of(changes, settings.output))}")
-    if ids is None:
-        lines.append("  ids are known only while ingesting: the adapter lists none")
-    else:
-        shown = ", ".join(escape(names[n]) for n in positions[:_FIRST])
-        lines.append(
-            f"  first ids        {shown}{', ...' if num_items > _FIRST else ''}"
-        )
-        lines.append(f"  repeated ids     {repeated:,}")
-        lines.append(f"  already stored   {present:,}")
-    if num_items:
-        lines += survey_lines(found, settings.num_workers)
-    write_lines(lines)
-    return refused is None

@@ -40,7 +40,9 @@ def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
         yield f"  time             about {_duration(seconds)}, workers: {num_workers}"
         yield "  quality  short edge  size        frames/s read by one thread"
         for variant in survey.variants:
-            edge = "as it is" if variant.short_edge is None else f"{variant.short_edge}"
+            edge = (
+                "this run's" if variant.short_edge is None else f"{variant.short_edge}"
+            )
             yield (
                 f"  {variant.quality:<7}  {edge:<10}  {size(variant.num_bytes):<10}  "
                 f"{variant.read_frames_per_second:,.0f}"

@@ -232,6 +232,34 @@ def test_a_dry_run_counts_repeated_and_stored_ids(gulp2, tmp_path, make_video):
     assert sorted(Path("out").iterdir()) == before
 
 
+def test_a_dry_run_foretells_the_status_of_the_run(gulp2, tmp_path, make_video):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "1.mp4").write_bytes(b"none")
+    make_video(tmp_path / "videos" / "1.mp4", 1)
+    gulp2("ingest", "video-folder", "videos", "out")
+    again = ["ingest", "video-folder", "videos", "out", "--on-duplicate"]
+    for words, status, told in (
+        (["ingest", "video-folder", "broken", "new"], 1, "none of them can be stored"),
+        ([*again, "report"], 1, "1 item will fail: the id is taken"),
+        ([*again, "skip"], 0, "already stored   1"),
+    ):
+        foretold = gulp2(*words, "--dry-run", status=status).stdout
+        assert told in foretold
+        gulp2(*words, "--dry-run", "--json", status=status)
+        assert not Path("new").exists()
+        gulp2(*words, status=status)
+        shutil.rmtree("new", ignore_errors=True)
+        gulp2(*words, "--dry-run", "--allow-failures")
+    taken = gulp2(*again, "report", "--dry-run", "--json", status=1).stdout
+    assert json.loads(taken)["taken_ids"] == 1
+
+
+def test_a_dry_run_names_the_size_that_was_given(gulp2, tmp_path, make_video):
+    make_video(tmp_path / "videos" / "1.mp4", 1)
+    words = ["ingest", "video-folder", "videos", "out", "--frame-size", 16]
+    assert "  90       this run's  " in gulp2(*words, "--dry-run").stdout
+
+
 @pytest.mark.parametrize("more", [(), ("--json",), ("--resume",)])
 def test_a_dry_run_of_nothing_is_refused_as_the_run_is(gulp2, tmp_path, more):
     (tmp_path / "videos").mkdir()

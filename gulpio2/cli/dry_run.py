@@ -1,0 +1,157 @@
+"""``gulp2 ingest --dry-run``: what would be ingested, and whether it would be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.cli.ingest_options import make_ingestor
+from gulpio2.cli.strict_json import write_json
+from gulpio2.cli.survey import survey_lines
+from gulpio2.cli.terminal import count, escape, write_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.cli.ingest_options import Settings
+    from gulpio2.format.manifest import Run
+    from gulpio2.ingest.planning import RunPlan
+    from gulpio2.ingest.surveyed import Survey
+
+__all__ = ["tell_plan"]
+
+# Items of a dry run that are listed.
+_FIRST = 5
+
+
+def tell_plan(adapter: Any, settings: Settings) -> bool:
+    """Say what would be ingested.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Where the items come from.
+    settings : Settings
+        Of the run.
+
+    Returns
+    -------
+    bool
+        Whether the run would end well, as far as can be known: it would not be refused,
+        no item's id would be reported as taken, and not all of the sample would fail.
+    """
+    from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.directory import GulpDirectory
+    from gulpio2.format.other_settings import changed_settings, warning_of
+    from gulpio2.ingest.facts import ask_for_facts, require_items
+    from gulpio2.storage.local import is_there
+
+    require_items(adapter)
+    encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it
+    stored: frozenset[str] = frozenset()
+    runs: tuple[Run, ...] = ()
+    if is_there(settings.output):  # a run would make it
+        with GulpDirectory(settings.output) as directory:
+            stored = frozenset(directory.chunk_lookup)
+            runs = directory.manifest.runs if stored else ()
+    run, refused = _find_plan(adapter, settings, stored)
+    options = ask_for_facts(adapter).options
+    changes = changed_settings(runs if run.tasks else (), options, encoder.describe())
+    ids, positions = run.ids, [n for task in run.tasks for n in task.positions()]
+    num_items, names = len(positions), ids or []
+    plan = {
+        "output": str(settings.output),
+        "adapter": type(adapter).__name__,
+        "items": num_items,
+        "refused": refused,
+        "first_ids": None if ids is None else [names[n] for n in positions[:_FIRST]],
+        "repeated_ids": None if ids is None else len(names) - len(set(names)),
+        "already_stored": None
+        if ids is None
+        else len(stored.intersection(names[n] for n in run.share)),
+        "taken_ids": len(run.failures),
+        "chunks": len(run.tasks),
+        "chunks_may_be_more": settings.chunk_bytes is not None,
+        "other_settings": [asdict(change) for change in changes],
+    }
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.ingest.sampled import sample_positions
+    from gulpio2.ingest.survey import survey
+
+    with ProgressBar(len(sample_positions(num_items))) as bar:
+        found = survey(
+            adapter,
+            encoder,
+            positions=positions,
+            stored=stored,
+            progress=bar,
+        )
+    if settings.as_json:
+        write_json({**plan, "estimate": found.to_json()})
+    else:
+        warning = warning_of(changes, settings.output) if changes else None
+        write_lines(_lines(plan, found, warning, settings))
+    if refused is not None:
+        return False
+    fails = bool(run.failures or (num_items and not found.frames))
+    return settings.allow_failures or not fails
+
+
+def _find_plan(
+    adapter: Any, settings: Settings, stored: frozenset[str]
+) -> tuple[RunPlan, str | None]:
+    """Plan the run; say why it would be refused, where it would be."""
+    from gulpio2.errors import IngestError, MetaFileError
+    from gulpio2.ingest.planning import plan_run
+
+    make_plan = partial(
+        plan_run,
+        adapter,
+        stored,
+        items_per_chunk=settings.videos_per_chunk,
+        shard=settings.shard,
+    )
+    run = None
+    try:
+        if settings.resume:
+            ingestor = make_ingestor(adapter, settings, settings.num_workers)
+            run = ingestor.left_to_resume()
+        if run is None:
+            run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
+    except (IngestError, MetaFileError) as error:
+        return make_plan(on_duplicate="skip"), str(error)
+    return run, None
+
+
+def _lines(
+    plan: dict[str, Any], found: Survey, warning: str | None, settings: Settings
+) -> Iterator[str]:
+    """Give the lines that people read."""
+    at_least = "at least " if plan["chunks_may_be_more"] else ""
+    yield (
+        f"{escape(settings.output)}: {count(plan['items'], 'item')} of "
+        f"{plan['adapter']} would be ingested into {at_least}"
+        f"{count(plan['chunks'], 'new chunk')}; nothing was written"
+    )
+    if plan["refused"] is not None:
+        yield f"  as it stands, it would be refused: {escape(plan['refused'])}"
+    elif settings.resume and not plan["chunks"]:
+        yield "  nothing to resume: it is complete"
+    if warning is not None:
+        yield f"  {escape(warning)}"
+    if plan["first_ids"] is None:
+        yield "  ids are known only while ingesting: the adapter lists none"
+    else:
+        shown = ", ".join(map(escape, plan["first_ids"]))
+        more = ", ..." if plan["items"] > _FIRST else ""
+        yield f"  first ids        {shown}{more}"
+        yield f"  repeated ids     {plan['repeated_ids']:,}"
+        yield f"  already stored   {plan['already_stored']:,}"
+    if plan["taken_ids"]:
+        yield (
+            f"  {count(plan['taken_ids'], 'item')} will fail: the id is taken "
+            "(--on-duplicate report)"
+        )
+    if plan["items"]:
+        yield from survey_lines(found, settings.num_workers)
