@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["extract"]
 
 _DEFAULT_RATE = Fraction(25)
+# What a folder is hardly called.
+_SUFFIXES = (".jpeg", ".jpg", ".mp4", ".png")
 # No exponent, as in 1e99999999: that would be computed.
 _RATE = re.compile(r"\s*[0-9]{0,40}(?:\.[0-9]{0,40}|/[0-9]{1,40})?\s*")
 # Frames per second that a video can have; beyond, its ticks have no room in the file.
@@ -117,6 +119,12 @@ def extract(
         raise click.UsageError(
             "--rate applies to --format mp4 only: images have no times. Leave it out, "
             "or add --format mp4."
+        )
+    if out.suffix.lower() in _SUFFIXES and not out.is_dir():
+        raise click.UsageError(
+            f"--out is a folder, in which the files get the names of the item, and "
+            f"{str(out)!r} is named as a file. Give a folder, which is made if it is "
+            "missing"
         )
     from gulpio2.cli.export import file_name, write_images
     from gulpio2.cli.video_export import write_video

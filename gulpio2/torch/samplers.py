@@ -7,6 +7,7 @@ with a warning where the environment tells of several processes.
 
 from __future__ import annotations
 
+import copy
 import logging
 import operator
 import os
@@ -203,6 +204,10 @@ class ResumableSampler:
         )
         self.num_skipped = self.num_substituted = 0
         self._damage = DamageCount(require_number("max_corrupt", max_corrupt, 0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle, or copy, with a place in the run of its own."""
+        return {**vars(self), "cursor": copy.copy(self.cursor)}
 
     @property
     def epoch(self) -> int:

@@ -98,6 +98,18 @@ def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
     assert Path("item0/000003.jpg").read_bytes()[:2] == b"\xff\xd8"
 
 
+@pytest.mark.parametrize("name", ["clip.mp4", "a/frame.JPG"])
+def test_a_file_in_the_place_of_the_folder_is_wrong_usage(gulp2, gulped, name):
+    result = gulp2("extract", gulped, "item1", "--out", name, status=2)
+    assert f"'{name}' is named as a file. Give a folder" in " ".join(
+        result.stderr.split()
+    )
+    assert not Path(name).parent.joinpath("item1").exists()
+    assert not Path(name).exists()
+    Path(name).mkdir(parents=True)  # then it is meant
+    gulp2("extract", gulped, "item1", "--out", name)
+
+
 def test_a_dry_run_writes_nothing(gulp2, gulped):
     for format_ in ("jpg", "png", "mp4"):
         result = gulp2("extract", gulped, "item0", "--format", format_, "--dry-run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import json
@@ -42,6 +43,10 @@ pytestmark = [
     # Python 3.12 on: torch has threads, and its loader forks.
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
 ]
+
+
+def by_pickle(value):
+    return pickle.loads(pickle.dumps(value))
 
 
 class FakeDistributed:
@@ -562,3 +567,13 @@ except MissingDependencyError as error:
         "9",
         "True",
     ]
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, by_pickle])
+def test_a_copy_has_a_place_in_the_run_of_its_own(again):
+    sampler = ResumableSampler(PlainOrder(6, seed=3), rank=0, num_ranks=1)
+    sampler.cursor.advance(2)
+    other = again(sampler)
+    assert list(other) == list(sampler)
+    other.cursor.advance(3)
+    assert (len(other), len(sampler)) == (1, 4)
