@@ -11,6 +11,7 @@ Before a run
 
 The run
     * `ingestor`: `GulpIngestor`. `chunk_bar`: the bar that it shows when called.
+    * `dispatch`: tasks to workers, and their results to the chunks.
     * `jobs`: what workers are given and give back. `workers`: processes of this
       machine, and how tasks reach any other; `cluster`: those of Dask.
     * `parent`: how workers end with the run. `crashes`: items that end a worker.
@@ -21,7 +22,7 @@ The run
       `resuming`: whether the items are still the same.
     * `publishing`: staged chunks get their numbers and names.
     * `records`: what is written beside the chunks.
-    * `report`: what a run did, and the items that failed.
+    * `report`: what a run did, and the items that failed; `noted`: those meanwhile.
     * `progress`: what is told of it meanwhile.
 
 `writer` is `ChunkWriter`: one chunk at a time, without an ingestor.

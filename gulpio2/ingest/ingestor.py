@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import time
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from gulpio2.directory import GulpDirectory
 from gulpio2.errors import (
     AdapterContractError,
     DuplicateIdError,
-    IngestError,
     IngestSettingError,
 )
 from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
@@ -25,16 +23,15 @@ from gulpio2.format.manifest import free_number
 from gulpio2.format.other_settings import changed_settings, warning_of
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.chunk_bar import chunk_bar
-from gulpio2.ingest.cluster import is_lost
 from gulpio2.ingest.completeness import is_complete
-from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
+from gulpio2.ingest.dispatch import Dispatcher
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
 from gulpio2.ingest.facts import ask_for_facts, count_items, require_items
-from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task, TaskResult
+from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
+from gulpio2.ingest.noted import NotedFailures
 from gulpio2.ingest.pieces import CutTasks
 from gulpio2.ingest.planning import RunPlan, plan_run
-from gulpio2.ingest.progress import ToldProgress
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (
     describe_run,
@@ -49,7 +46,6 @@ from gulpio2.ingest.resuming import (
     refuse_other_tasks,
     refuse_unfinished_copying,
 )
-from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
 from gulpio2.storage.local import open_store
@@ -58,22 +54,17 @@ from gulpio2.types import no_progress
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
-    from contextlib import AbstractContextManager
 
     from gulpio2.format.manifest import Run
     from gulpio2.ingest.facts import AdapterFacts
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.ingest.shard import Shard
-    from gulpio2.ingest.workers import Submit
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, Progress, StrPath
 
 __all__ = ["GulpIngestor"]
 
 _logger = logging.getLogger(__name__)
-
-# Items of a run whose failure is a warning each; of a million nobody would read more.
-_MAX_WARNINGS = 20
 
 
 class GulpIngestor:
@@ -191,9 +182,6 @@ class GulpIngestor:
         self.progress = progress
         self.on_failure = on_failure
         self.report: IngestReport | None = None
-        self._first_error: tuple[int, Exception] | None = None
-        self._failures_noted = 0
-        self._told = ToldProgress(progress or no_progress)
         self._num_items = 0  # as counted when the run began
 
     def __call__(self) -> None:
@@ -218,7 +206,7 @@ class GulpIngestor:
                 len(report.failures) + report.items,
                 self.output_store().path(FAILURES_NAME),
             )
-            error = self._error_of(report)
+            error = self._dispatcher.failures.error_of(report)
             tell_with(
                 error,
                 f"{len(report.failures)} of the items failed, {report.items} are "
@@ -304,9 +292,10 @@ class GulpIngestor:
         self._num_items = self._refuse_nothing() if num_items is None else num_items
         facts = ask_for_facts(self.adapter)
         self.report = report = IngestReport()
-        self._first_error = None
-        self._failures_noted = 0
-        self._told = ToldProgress(self.progress or no_progress)
+        path = store.path(FAILURES_NAME)
+        self._dispatcher = dispatcher = self._make_dispatcher(
+            NotedFailures(path, self.on_failure)
+        )
         with store.lock():
             refuse_unfinished_copying(store)
             refuse_misnamed_chunks(store)
@@ -317,7 +306,9 @@ class GulpIngestor:
                 _logger.info("nothing to resume: the run is complete")
                 return report
             try:
-                self._ingest(store, journal, report, facts, on_task, resumed=resumed)
+                self._ingest(
+                    store, journal, report, facts, on_task, dispatcher, resumed=resumed
+                )
             finally:
                 journal.close()
                 report.chunks.sort()
@@ -332,6 +323,7 @@ class GulpIngestor:
         report: IngestReport,
         facts: AdapterFacts,
         on_task: Callable[[], object],
+        dispatcher: Dispatcher,
         *,
         resumed: bool,
     ) -> None:
@@ -351,7 +343,7 @@ class GulpIngestor:
             _logger.warning("%s", warning_of(changes, self.output_folder))
         report.skipped += plan.skipped
         report.failures.extend(plan.failures)
-        self._note_failures(plan.failures, None)
+        dispatcher.failures.note(plan.failures, None)
         refuse_other_labels(facts, self.output_folder)
         replaces = not resumed and JOURNAL_NAME in store.names()
         if resumed:
@@ -390,14 +382,14 @@ class GulpIngestor:
                 on_task()
             else:
                 tasks.append(task)
-        self._told(items=report.items, failures=len(report.failures))
+        dispatcher.tell(items=report.items, failures=len(report.failures))
         if resumed:
             self._refuse_what_cannot_fit(store, tasks)
         try:
             cuts = CutTasks(
                 plan.tasks, None if publisher.in_order else plan.ids, journal.cut_for
             )
-            self._work(job, tasks, cuts, publisher, on_task)
+            dispatcher.work(job, tasks, cuts, publisher, on_task)
         except (DuplicateIdError, AdapterContractError) as cause:
             if not (resumed or report.chunks or replaces):
                 # Refused, though only now: it leaves a finished directory finished.
@@ -410,7 +402,7 @@ class GulpIngestor:
                     "--on-duplicate skip)"
                 ) from cause
             raise
-        self._settle(report)
+        dispatcher.settle(report)
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
         if report.not_given:
@@ -425,6 +417,16 @@ class GulpIngestor:
         write_records(store, self._described(facts, plan), facts, report)
         self._finish(store, journal)
         refresh_index(self.output_folder)
+
+    def _make_dispatcher(self, failures: NotedFailures) -> Dispatcher:
+        """Give what has the tasks done."""
+        return Dispatcher(
+            self.num_workers,
+            self.executor,
+            resume=self.resume,
+            progress=self.progress or no_progress,
+            failures=failures,
+        )
 
     def _folder_for_workers(self) -> str:
         """Name the output folder; workers elsewhere have another current folder."""
@@ -535,135 +537,6 @@ class GulpIngestor:
         remove_partials(store)
         store.sync_names()  # or the disk may keep the others and lose the journal
         journal.remove()
-
-    def _settle(self, report: IngestReport) -> None:
-        """Have the progress be what is in the chunks."""
-        self._told.settle(items=report.items, failures=len(report.failures))
-
-    def _work(
-        self,
-        job: Job,
-        tasks: list[Task],
-        cuts: CutTasks,
-        publisher: Publisher,
-        on_task: Callable[[], object],
-    ) -> None:
-        """Store tasks; an item that costs a worker its life is left out."""
-        crashed = CrashedItems()
-        try:
-            while tasks:
-                left = tasks.copy()
-                waiting = cuts.hand_out(tasks, publisher.store, resume=job.resume)
-                try:
-                    with self._workers(job, crashed) as submit:
-                        self._hand_out(waiting, left, cuts, submit, publisher, on_task)
-                except CrashedWorkersError as cause:
-                    if not crashed.take(cause.crashes, left):
-                        raise
-                    job = replace(job, resume=True)
-                    self._settle(publisher.report)
-                tasks = left
-        except Exception as cause:
-            if is_lost(cause):
-                raise IngestError(
-                    "the executor has given up what it had to do: a cluster's "
-                    f"scheduler ended, or lost its workers ({type(cause).__name__}). "
-                    "What was stored is intact; run again with resume=True (on the "
-                    "command line --resume) to ingest the rest"
-                ) from cause
-            if type(cause).__name__ == "KilledWorker":  # Dask's
-                raise IngestError(
-                    "a chunk has cost the cluster several workers: they were killed or "
-                    "out of memory, or an item of it crashes the decoder, and will "
-                    "again. What was stored is intact; run again with resume=True (on "
-                    "the command line --resume) to ingest the rest. On one machine, "
-                    "with two workers or more, that goes past such an item and names it"
-                ) from cause
-            if not isinstance(cause, BrokenExecutor):
-                raise
-            raise IngestError(
-                "a worker process ended without a word: killed, out of memory, or "
-                "crashed in a codec. (Where Python spawns its workers, a script that "
-                'has no `if __name__ == "__main__":` around its work ends them too.) '
-                "What was stored is intact; run again with resume=True (on the command "
-                "line --resume) to ingest the rest"
-            ) from cause
-
-    def _hand_out(
-        self,
-        waiting: list[Task],
-        left: list[Task],
-        cuts: CutTasks,
-        submit: Submit,
-        publisher: Publisher,
-        on_task: Callable[[], object],
-    ) -> None:
-        """Hand out tasks, a few ahead of the workers, and publish what comes back.
-
-        Of those in `left` the ones stay there that are not done.
-        """
-        waiting.reverse()
-        running: dict[Future[TaskResult], Task] = {}
-        # Two to a worker keep it busy; more would only hold memory.
-        ahead = 2 * self.num_workers if self.executor or self.num_workers > 1 else 1
-        while waiting or running:
-            while waiting and len(running) < ahead:
-                task = waiting.pop()
-                running[submit(task)] = task
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                result = future.result()
-                if not self.resume:
-                    result.resumed = 0  # at most from before a worker crashed
-                self._note_failures(cuts.untold(result), result.first_error)
-                if running.pop(future).piece:
-                    if (whole := cuts.take(result, publisher.store)) is not None:
-                        waiting.append(whole)
-                    continue
-                task = cuts.settle(result)
-                again = publisher.take(result)
-                waiting.extend(reversed(again))
-                left.remove(task)
-                left.extend(again)
-                if not again:
-                    on_task()
-
-    def _workers(
-        self, job: Job, crashed: CrashedItems
-    ) -> AbstractContextManager[Submit]:
-        progress = self._told
-        if self.executor is not None:
-            return on_executor(self.executor, job, progress)
-        if self.num_workers == 1:
-            return in_this_process(job, progress)
-        return in_worker_processes(self.num_workers, job, progress, crashed.items)
-
-    def _note_failures(
-        self, failures: list[ItemFailure], first_error: Exception | None
-    ) -> None:
-        for failure in failures:
-            self._failures_noted += 1
-            is_shown = self._failures_noted <= _MAX_WARNINGS
-            _logger.log(logging.WARNING if is_shown else logging.DEBUG, "%s", failure)
-            if self._failures_noted == _MAX_WARNINGS + 1:
-                _logger.warning(
-                    "more than %d items have failed; the others are not told here. At "
-                    "the end of the run %s lists all of them",
-                    _MAX_WARNINGS,
-                    self.output_store().path(FAILURES_NAME),
-                )
-            if self.on_failure is not None:
-                self.on_failure(failure)
-        if failures and first_error is not None:
-            position = min(failure.position for failure in failures)
-            if self._first_error is None or position < self._first_error[0]:
-                self._first_error = (position, first_error)
-
-    def _error_of(self, report: IngestReport) -> Exception:
-        """Give the exception of the first failure, as 0.0.4 raised it."""
-        if self._first_error is not None:
-            return self._first_error[1]
-        return IngestError(str(report.failures[0]))
 
 
 def _whole_number(name: str, value: Any) -> int:
