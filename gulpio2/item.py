@@ -239,7 +239,7 @@ class StoredItem:
         indices = self.select(selection)
         if indices and self.decoder is jpeg_bytes_to_img:
             return read_arrays(
-                [self.request(indices)],
+                [self.request(indices, options)],
                 out,
                 options=options,
                 threads=self.num_threads,
@@ -247,17 +247,27 @@ class StoredItem:
             )
         return read_clips([(self, indices)], out, options, batched=False)
 
-    def request(self, indices: Sequence[int]) -> FrameRequest:
-        """Name the records of these frames."""
+    def request(
+        self, indices: Sequence[int], options: DecodeOptions = AS_STORED
+    ) -> FrameRequest:
+        """Name the records of these frames, and checksums that are to be compared.
+
+        Those of a crop, too: it ends before the frame does, where damage would show.
+        """
+        verify = self.verify or options.crop is not None
         handles = self.handles  # asked directly: a call less than `read_into`, per read
         return FrameRequest(
             self.read_at,
             self.record.spans(indices),
             lambda position: self._place(indices[position]),
-            self.record.crc32(indices, self._where) if self.verify else None,
+            self.checksums(indices) if verify else None,
             partial(handles.read_into, str(self.data_path)) if handles else None,
             isinstance(indices, range),
         )
+
+    def checksums(self, indices: Sequence[int]) -> list[int] | None:
+        """Give the CRC-32 of each of these frames; None where none are stored."""
+        return self.record.crc32(indices, self._where)
 
     def read_into(
         self, offset: int, length: int, memory: bytearray
@@ -362,7 +372,7 @@ def read_clips(
             )
     if indices and first.decoder is jpeg_bytes_to_img:
         return read_arrays(
-            [item.request(indices) for item, indices in chosen],
+            [item.request(indices, options) for item, indices in chosen],
             out,
             options=options,
             threads=first.num_threads,

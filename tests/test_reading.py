@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.codecs.jpeg import encode_frame
+from gulpio2.codecs.options import DecodeOptions
 from gulpio2.errors import (
     CorruptFrameError,
     FormatError,
@@ -439,6 +440,32 @@ def test_a_stored_jpeg_with_another_header_is_read_by_that_header(tmp_path):
     crop = (10, 20, 50, 60)
     for frame, data in zip(directory.read_clip("item", crop=crop), stored, strict=True):
         np.testing.assert_array_equal(frame, simplejpeg_like(data)[10:60, 20:80])
+
+
+@pytest.mark.parametrize("at", ["header", "middle", "end"])
+def test_damage_does_not_pass_a_crop(tmp_path, at):
+    # Which ends before the frame does, so that the codec's own word says nothing.
+    frames = make_frames(3, 120, 160)
+    directory = write_chunk(tmp_path, item=[jpeg(frame) for frame in frames])
+    (_, _), (offset, length) = directory.item("item").record.spans([0, 1])
+    place = {"header": 20, "middle": length // 2, "end": length - 3}[at]
+    with (tmp_path / "data_0.gulp").open("r+b") as data:
+        data.seek(offset + place)
+        byte = data.read(1)[0]
+        data.seek(offset + place)
+        data.write(bytes([byte ^ 0x10]))
+    crop = (0, 0, 16, 16)
+    for read in (
+        lambda: directory.read_clip("item", slice(0, 2), crop=crop),
+        lambda: directory.read_clips([("item", [0, 1]), ("item", [0, 2])], crop=crop),
+        lambda: directory.item("item").read_clip([1], options=DecodeOptions(crop=crop)),
+    ):
+        with pytest.raises(
+            CorruptFrameError, match=r"frame 1, .*( checksum is | JPEG)"
+        ):
+            read()
+    clip = directory.read_clip("item", [0, 2], crop=crop)
+    np.testing.assert_array_equal(clip[1], simplejpeg_like(jpeg(frames[2]))[:16, :16])
 
 
 def _settings() -> Any:

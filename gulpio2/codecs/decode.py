@@ -165,6 +165,11 @@ class FrameDecoder:
         self._region = rows, columns
         return rows, columns
 
+    @property
+    def leaves_rows(self) -> bool:
+        """Whether a frame is not decoded to its end, where damage would show."""
+        return bool(self._short_prefix)
+
     def fits(self, block: bytes | bytearray, start: int) -> bool:
         """Tell whether a frame is known, by its first bytes, to be like the first."""
         return bool(self._prefix) and block.startswith(self._prefix, start)

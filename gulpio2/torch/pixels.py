@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.blocks import verify_crc32
 from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
@@ -109,7 +110,7 @@ class PixelMaker:
                 places = [targets[row] for row in rows]
                 self._show(frames, places, plan.rng, clock, f"item {id_!r}")
                 return
-        work = _Work(self, targets, plan.rng, clock)
+        work = _Work(self, targets, plan, clock)
         try:
             if located is not None:
                 for number, part in enumerate(located.reads):
@@ -239,12 +240,12 @@ class _Work:
         self,
         maker: PixelMaker,
         targets: Sequence[Rows],
-        rng: np.random.Generator | None,
+        plan: Plan,
         clock: Clock,
     ) -> None:
         self._maker = maker
         self._targets = targets
-        self._rng = rng
+        self._plan = plan
         self._clock = clock
         self._decoder: FrameDecoder | None = None
         self._mirrored = False
@@ -266,9 +267,11 @@ class _Work:
                 self._decoder = last
             else:
                 self._decoder, self._mirrored = self._maker.decoder(
-                    block, places, shape, self._rng
+                    block, places, shape, self._plan.rng
                 )
         clock = self._clock
+        if self._decoder.leaves_rows:
+            self._verify(block, places)
         if self._decoder.shape == shape and not self._mirrored:
             self._decoder.decode_each(block, self._frames(places))
             clock.decode += perf_counter() - start
@@ -283,6 +286,22 @@ class _Work:
             clock.decode += decoded - start
             clock.transform += resized - decoded
             start = resized
+
+    def _verify(self, block: Any, places: Places) -> None:
+        """Compare the checksums of frames of which the codec reads a part only."""
+        located = self._plan.located
+        if located is None:
+            return
+        index_of = dict(zip(self._plan.rows, self._plan.indices, strict=True))
+        indices = [index_of[row] for row in places.rows]
+        checksums = located.item.checksums(indices)
+        if checksums is None:
+            return
+        base = places.offset
+        for self.row, (offset, length), crc32 in zip(
+            places.rows, places.spans, checksums, strict=True
+        ):
+            verify_crc32(block, offset - base, offset - base + length, crc32)
 
     def _frames(self, places: Places) -> Iterator[tuple[int, int, Rows]]:
         """Give where the JPEG of each frame is in its block, and the frame's place."""

@@ -20,6 +20,7 @@ from gulpio2.torch import (
     GulpClipDataset,
     GulpImageDataset,
     GulpLoader,
+    RandomResizedCrop,
 )
 from gulpio2.torch.ahead import ReadAhead
 from tests.torch.troubles import damage
@@ -233,3 +234,18 @@ def test_checksums_are_compared_where_the_directory_verifies(make_directory):
     )
     (batch,) = load(dataset, "skip", shuffle=False)
     assert batch.targets == ["clip0"]
+
+
+@pytest.mark.parametrize("view", [RandomResizedCrop(8), CenterCrop(8), CenterCrop(24)])
+def test_damage_below_a_crop_is_found_all_the_same(make_directory, view):
+    path = make_directory(counts=(3,) * 4)
+    frame = GulpDirectory(path).item("clip2").record.spans([1])[0]
+    with (path / "data_1.gulp").open("r+b") as data:
+        data.seek(sum(frame) - 3)  # in the last rows, or behind them
+        data.write(b"\x55")
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=3), target="id")
+    for seed in range(3):
+        loader = load(dataset, "skip", view=view, seed=seed)
+        targets = {target for batch in loader for target in batch.targets}
+        assert targets == {"clip0", "clip1", "clip3"}
+        assert loader.num_skipped == 1
