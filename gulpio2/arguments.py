@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import reprlib
+from collections.abc import Mapping
 from typing import Any, get_args
 
-__all__ = ["optional_number", "require_choice", "require_number"]
+__all__ = ["optional_number", "require_choice", "require_number", "require_state"]
 
 
 def require_choice(
@@ -47,3 +49,17 @@ def require_number(name: str, value: Any, least: int) -> int:
 def optional_number(name: str, value: Any, least: int) -> int | None:
     """Give a whole number as an int, and None as None; see `require_number`."""
     return None if value is None else require_number(name, value, least)
+
+
+def require_state(state: Any) -> None:
+    """Refuse what is no state of a run.
+
+    Raises
+    ------
+    TypeError
+        It is no mapping.
+    """
+    if not isinstance(state, Mapping):
+        raise TypeError(
+            f"the state is {reprlib.repr(state)}, expected the dict of state_dict()"
+        )

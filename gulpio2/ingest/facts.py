@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ __all__ = [
     "ask_for_facts",
     "count_items",
     "item_ids",
+    "require_adapter",
     "require_items",
 ]
 
@@ -61,6 +63,25 @@ def ask_for_facts(adapter: Adapter) -> AdapterFacts:
         labels,
         {} if metainfo is None else plain_metadata(metainfo, _of(adapter, "metainfo")),
     )
+
+
+def require_adapter(adapter: object) -> None:
+    """Refuse what is no adapter at all.
+
+    Raises
+    ------
+    AdapterContractError
+        It has no ``iter_data``, or is a class.
+    """
+    if isinstance(adapter, type):
+        raise AdapterContractError(
+            f"the adapter is the class {adapter.__name__}; give an instance of it"
+        )
+    if not callable(getattr(adapter, "iter_data", None)):
+        raise AdapterContractError(
+            f"the adapter is {reprlib.repr(adapter)}, which has no iter_data. Give "
+            "one of gulpio2.adapters, such as VideoFolderAdapter(folder), or your own"
+        )
 
 
 def count_items(adapter: Adapter) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import reprlib
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from gulpio2.errors import (
     AdapterContractError,
     DuplicateIdError,
     IngestSettingError,
+    with_article,
 )
 from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
 from gulpio2.format.manifest import free_number
@@ -26,7 +28,12 @@ from gulpio2.ingest.chunk_bar import chunk_bar
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.dispatch import Dispatcher
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
-from gulpio2.ingest.facts import ask_for_facts, count_items, require_items
+from gulpio2.ingest.facts import (
+    ask_for_facts,
+    count_items,
+    require_adapter,
+    require_items,
+)
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.noted import NotedFailures
@@ -46,6 +53,7 @@ from gulpio2.ingest.resuming import (
     refuse_other_tasks,
     refuse_unfinished_copying,
 )
+from gulpio2.ingest.shard import Shard
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
 from gulpio2.storage.local import open_store
@@ -58,7 +66,6 @@ if TYPE_CHECKING:
     from gulpio2.format.manifest import Run
     from gulpio2.ingest.facts import AdapterFacts
     from gulpio2.ingest.report import ItemFailure
-    from gulpio2.ingest.shard import Shard
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, Progress, StrPath
 
@@ -114,6 +121,8 @@ class GulpIngestor:
 
     Raises
     ------
+    AdapterContractError
+        `adapter` is none: it has no `iter_data`, or is a class and not made yet.
     IngestSettingError
         No workers or too many, or a setting that does not exist.
 
@@ -150,6 +159,7 @@ class GulpIngestor:
         progress: Progress | None = None,
         on_failure: Callable[[ItemFailure], None] | None = None,
     ) -> None:
+        require_adapter(adapter)
         self.adapter = adapter
         self.output_folder = output_folder
         self.videos_per_chunk = _whole_number("videos_per_chunk", videos_per_chunk)
@@ -166,11 +176,15 @@ class GulpIngestor:
         require_choice(
             "on_duplicate", on_duplicate, OnDuplicate, error=IngestSettingError
         )
-        if chunk_bytes is not None and chunk_bytes < 1:
-            raise IngestSettingError(
-                f"chunk_bytes is {chunk_bytes!r}; a chunk holds at least one byte "
-                "(None: no limit)"
-            )
+        if chunk_bytes is not None:
+            chunk_bytes = _whole_number("chunk_bytes", chunk_bytes)
+            if chunk_bytes < 1:
+                raise IngestSettingError(
+                    f"chunk_bytes is {chunk_bytes!r}; a chunk holds at least one byte "
+                    "(None: no limit)"
+                )
+        _require_kind("encoder", encoder, EncoderSettings)
+        _require_kind("shard", shard, Shard)
         self.executor = executor
         self.chunk_bytes = chunk_bytes
         self.encoder = EncoderSettings() if encoder is None else encoder
@@ -537,6 +551,13 @@ class GulpIngestor:
         remove_partials(store)
         store.sync_names()  # or the disk may keep the others and lose the journal
         journal.remove()
+
+
+def _require_kind(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, (kind, type(None))):
+        raise IngestSettingError(
+            f"{name} is {reprlib.repr(value)}; it must be {with_article(kind.__name__)}"
+        )
 
 
 def _whole_number(name: str, value: Any) -> int:

@@ -50,6 +50,10 @@ class ImageFrames(FramesByIndex):
     """
 
     def __init__(self, paths: Iterable[StrPath], *, frame_size: int = -1) -> None:
+        if isinstance(paths, (str, bytes, os.PathLike)):
+            raise TypeError(
+                f"paths is {paths!r}, a single one; give a list: a file for each frame"
+            )
         self._names = tuple(os.fspath(path) for path in paths)
         self.frame_size = frame_size
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.arguments import require_state
 from gulpio2.order.seeds import Purpose, derive_seed, derive_seeds
 
 if TYPE_CHECKING:
@@ -255,9 +256,12 @@ class OrderCursor:
 
         Raises
         ------
+        TypeError
+            It is no mapping.
         ValueError
             It was saved along another order.
         """
+        require_state(state)
         if state.get("version", _STATE_VERSION) != _STATE_VERSION:
             raise ValueError(
                 f"state of version {state['version']!r}, expected {_STATE_VERSION}"
@@ -274,8 +278,11 @@ class OrderCursor:
                     f"here {own}. Build the order from as many items and the same seed."
                 )
         position = operator.index(state["position"])
-        if position < 0:
-            raise ValueError(f"the state's position is {position}, expected at least 0")
+        if not 0 <= position <= self.order.epoch_length:
+            raise ValueError(
+                f"the state's position is {position}, expected 0 to "
+                f"{self.order.epoch_length}, the length of an epoch"
+            )
         self.set_epoch(state["epoch"])
         if position >= self.order.epoch_length:
             self.next_epoch()

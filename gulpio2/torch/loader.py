@@ -24,8 +24,9 @@ from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
+from gulpio2.torch.ranks import share_of
 from gulpio2.torch.ring import Slot, make_slots
-from gulpio2.torch.samplers import damage_of, share_of
+from gulpio2.torch.samplers import damage_of
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.turns import Turn, in_turn
 

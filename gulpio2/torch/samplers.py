@@ -8,20 +8,18 @@ with a warning where the environment tells of several processes.
 from __future__ import annotations
 
 import copy
-import logging
 import operator
-import os
 import random
-import secrets
-import sys
+import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from gulpio2._optional import require
-from gulpio2.arguments import require_number
+from gulpio2.arguments import require_number, require_state
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.torch.damaged import DamageCount
+from gulpio2.torch.ranks import rank_and_count, share_of, shared_seed
 from gulpio2.torch.seeding import SampleIndex, places_of
 
 if TYPE_CHECKING:
@@ -32,12 +30,8 @@ __all__ = [
     "InfiniteSampler",
     "ResumableSampler",
     "damage_of",
-    "rank_and_count",
-    "share_of",
     "worker_init_fn",
 ]
-
-_logger = logging.getLogger(__name__)
 
 Batch = TypeVar("Batch")
 
@@ -68,7 +62,7 @@ class DefaultSampler:
         self.rank, self.world_size = rank_and_count(self, may_be_given=False)
         self.dataset = dataset
         self.shuffle = shuffle
-        self.seed = _shared_seed() if seed is None else operator.index(seed)
+        self.seed = shared_seed() if seed is None else operator.index(seed)
         self.round_up = round_up
         self.epoch = 0
 
@@ -116,7 +110,7 @@ class InfiniteSampler:
         self.rank, self.world_size = rank_and_count(self, may_be_given=False)
         self.dataset = dataset
         self.shuffle = shuffle
-        self.seed = _shared_seed() if seed is None else operator.index(seed)
+        self.seed = shared_seed() if seed is None else operator.index(seed)
 
     def __iter__(self) -> Iterator[int]:
         """Give this rank's samples, from the first epoch on."""
@@ -204,6 +198,9 @@ class ResumableSampler:
         )
         self.num_skipped = self.num_substituted = 0
         self._damage = DamageCount(require_number("max_corrupt", max_corrupt, 0))
+        # Where all of an epoch's samples were given from, to nobody who tracks them.
+        self._given: tuple[int, int] | None = None
+        self._is_tracked = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, with a place in the run of its own."""
@@ -216,7 +213,15 @@ class ResumableSampler:
 
     def __iter__(self) -> Iterator[SampleIndex]:
         """Give what this rank still has to do in this epoch."""
-        return places_of(self.cursor, used_here=False)
+        place = self.cursor.epoch, self.cursor.position
+        if self._given == place and not self._is_tracked:
+            warnings.warn(
+                "the sampler gives the same samples again: its place in the run moves "
+                "by track() alone, as in `for batch in sampler.track(loader)`",
+                stacklevel=2,
+            )
+        yield from places_of(self.cursor, used_here=False)
+        self._given = place
 
     def __len__(self) -> int:
         """Count the samples that this rank still has in this epoch."""
@@ -259,6 +264,7 @@ class ResumableSampler:
         batch_size = 1 if batch_sampler is None else _batch_size(batch_sampler)
         cursor = self.cursor
         place = cursor.epoch, cursor.position
+        self._is_tracked = True
         for batch in loader:
             self._require_place(place)
             opened, num_skipped, num_substituted = self._damage.open(batch)
@@ -297,6 +303,7 @@ class ResumableSampler:
 
 def damage_of(state: Mapping[str, int]) -> tuple[int, int]:
     """Give how many samples a state says were left out, and substituted."""
+    require_state(state)
     skipped = require_number("the state's skipped", state.get("skipped", 0), 0)
     other = require_number("the state's substituted", state.get("substituted", 0), 0)
     return skipped, other
@@ -330,66 +337,3 @@ def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> No
     random.seed(worker_seed)
     np.random.seed(worker_seed % 2**32)  # noqa: NPY002  what transforms use
     require("torch", extra="torch").manual_seed(worker_seed)
-
-
-def _distributed() -> Any:
-    """Give ``torch.distributed`` where it can run; it cannot before torch is there."""
-    torch = sys.modules.get("torch")
-    distributed: Any = getattr(torch, "distributed", None)
-    available = distributed is not None and distributed.is_available()
-    return distributed if available else None
-
-
-def rank_and_count(asker: object, *, may_be_given: bool = True) -> tuple[int, int]:
-    """Give this process's rank and how many there are; 0 and 1 without others.
-
-    A warning tells of processes that were started together and do not know of each
-    other yet: each would do all the work.
-
-    Parameters
-    ----------
-    asker : object
-        The loader or sampler that shares its samples out by it.
-    may_be_given : bool, default True
-        Whether it takes ``rank`` and ``num_ranks`` from its caller, too.
-    """
-    distributed = _distributed()
-    if distributed is not None and distributed.is_initialized():
-        return int(distributed.get_rank()), int(distributed.get_world_size())
-    launched = os.environ.get("WORLD_SIZE", "")
-    if launched.isdecimal() and int(launched) > 1:  # also before torch is there
-        name = type(asker).__name__
-        _logger.warning(
-            "%s was made before torch.distributed was initialised, and WORLD_SIZE is "
-            "%s: every rank gets all samples instead of its share. Make the %s after "
-            "torch.distributed.init_process_group()%s",
-            name,
-            launched,
-            name,
-            ", or give it rank= and num_ranks=" if may_be_given else "",
-        )
-    return 0, 1
-
-
-def share_of(asker: object, rank: int | None, num_ranks: int | None) -> tuple[int, int]:
-    """Give a process's share as its caller says it, or else by `rank_and_count`.
-
-    Raises
-    ------
-    ValueError
-        Only one of the two is given.
-    """
-    if rank is not None and num_ranks is not None:
-        return rank, num_ranks
-    if rank is not None or num_ranks is not None:
-        raise ValueError(f"rank is {rank} and num_ranks {num_ranks}: give both")
-    return rank_and_count(asker)
-
-
-def _shared_seed() -> int:
-    """Draw a seed on the first rank and give it to all."""
-    drawn: list[Any] = [secrets.randbelow(2**31)]
-    distributed = _distributed()
-    if distributed is not None and distributed.is_initialized():
-        distributed.broadcast_object_list(drawn, src=0)
-    return int(drawn[0])

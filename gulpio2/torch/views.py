@@ -221,7 +221,12 @@ def choose_region(
 
 def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
     height, width = size if isinstance(size, tuple) else (size, size)
-    pair = operator.index(height), operator.index(width)
+    try:
+        pair = operator.index(height), operator.index(width)
+    except TypeError:
+        raise TypeError(
+            f"size is {size!r}, expected an edge in pixels, or (height, width)"
+        ) from None
     if min(pair) < 1:
         raise ValueError(f"size is {size!r}, expected at least one pixel")
     return pair

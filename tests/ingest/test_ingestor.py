@@ -441,11 +441,28 @@ def test_refused_ids_are_named_with_both_sources_before_anything_is_written(tmp_
         ((2, "two"), {}, "num_workers is 'two'; it must be a whole number"),
         ((2, 1), {"on_duplicate": "ignore"}, "must be one of raise, skip, report"),
         ((2, 1), {"chunk_bytes": 0}, "at least one byte"),
+        ((2, 1), {"chunk_bytes": "1GB"}, "chunk_bytes is '1GB'; it must be a whole"),
+        ((2, 1), {"encoder": {"quality": 3}}, "it must be an EncoderSettings"),
+        ((2, 1), {"shard": (1, 3)}, r"shard is \(1, 3\); it must be a Shard"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(tmp_path, arguments, options, message):
     with pytest.raises(IngestSettingError, match=message):
         GulpIngestor(FrameAdapter(), tmp_path, *arguments, **options).run()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "message"),
+    [
+        ("videos", "the adapter is 'videos', which has no iter_data. Give one of"),
+        (["a.mp4", "b.mp4"], "which has no iter_data"),
+        (FrameAdapter, "is the class FrameAdapter; give an instance of it"),
+    ],
+)
+def test_what_is_no_adapter_is_refused_at_once(tmp_path, adapter, message):
+    with pytest.raises(AdapterContractError, match=message):
+        GulpIngestor(adapter, tmp_path, 2, 1)
+    assert content(tmp_path) == {}
 
 
 def test_an_adapter_without_items_is_refused(tmp_path):

@@ -6,6 +6,7 @@ import io
 import pickle
 import struct
 import zlib
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -281,3 +282,9 @@ def test_the_files_before_a_bad_one_come_first(tmp_path, drawn):
     assert next(frames).image == good.read_bytes()
     with pytest.raises(ImageNotFoundError):
         next(frames)
+
+
+@pytest.mark.parametrize("paths", ["/a/cat.jpg", Path("/a/cat.jpg"), b"/a/cat.jpg"])
+def test_a_single_path_is_no_list_of_them(paths):
+    with pytest.raises(TypeError, match="a single one; give a list: a file for each"):
+        ImageFrames(paths)

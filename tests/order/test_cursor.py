@@ -251,6 +251,21 @@ def test_a_state_that_lacks_something_is_refused():
     assert cursor.state_dict() == before
 
 
+@pytest.mark.parametrize("state", [None, "position", [("position", 3)]])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(TypeError, match="expected the dict of state_dict"):
+        OrderCursor(PlainOrder(5)).load_state_dict(state)
+
+
+def test_a_position_behind_the_epoch_is_refused():
+    cursor = OrderCursor(PlainOrder(5))
+    state = {**cursor.state_dict(), "position": 6}
+    with pytest.raises(ValueError, match="position is 6, expected 0 to 5, the length"):
+        cursor.load_state_dict(state)
+    cursor.load_state_dict({**state, "position": 5})
+    assert (cursor.epoch, cursor.position) == (1, 0)
+
+
 def test_a_state_of_an_unknown_version_is_refused():
     cursor = OrderCursor(PlainOrder(1))
     with pytest.raises(ValueError, match="state of version 2, expected 1"):

@@ -12,6 +12,7 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -577,3 +578,20 @@ def test_a_copy_has_a_place_in_the_run_of_its_own(again):
     assert list(other) == list(sampler)
     other.cursor.advance(3)
     assert (len(other), len(sampler)) == (1, 4)
+
+
+def test_giving_the_same_samples_again_is_told_where_nobody_tracks_them():
+    torch = pytest.importorskip("torch")
+    sampler = ResumableSampler(PlainOrder(6, seed=3), rank=0, num_ranks=1)
+    loader = torch.utils.data.DataLoader(range(6), batch_size=2, sampler=sampler)
+    next(iter(sampler))  # not to its end
+    first = list(loader)
+    with pytest.warns(UserWarning, match=r"same samples again.* by track\(\) alone"):
+        again = list(loader)
+    assert [batch.tolist() for batch in again] == [batch.tolist() for batch in first]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            assert len(list(sampler.track(loader))) == 3
+        sampler.set_epoch(7)
+        list(sampler)

@@ -73,6 +73,11 @@ def test_the_same_generator_gives_the_same_region():
     assert view.choose(256, 340, rng(5)) == Region(2, 7, 199, 189, mirrored=False)
 
 
+def test_a_size_that_is_no_number_is_refused():
+    with pytest.raises(TypeError, match="size is '112', expected an edge in pixels"):
+        CenterCrop("112")  # type: ignore[arg-type]  # refused
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
