@@ -342,14 +342,17 @@ class _Translator:
         try:
             return take(value)
         except (require("pyarrow").ArrowException, OverflowError, TypeError) as cause:
-            text = as_written(node, self.quoted)
-            raise ValueError(f"{text} is {not_taken(value)}") from cause
+            what = f"{as_written(node, self.quoted)} is {not_taken(value)}"
+            raise ValueError(what) from cause
 
     def _field(self, node: ast.Name) -> Any:
         name = self.quoted.get(node.id, node.id)
         if name not in self._names:
+            names = [
+                each if each.isidentifier() else f"`{each}`" for each in self._names
+            ]
             raise ValueError(
-                f"there is no column {name!r}; there are {', '.join(self._names)}. "
+                f"there is no column {name!r}; there are {', '.join(names)}. "
                 f"A text stands in quotes: '{name}'"
             )
         return self._compute.field(name)
@@ -372,6 +375,8 @@ class _Translator:
 
     def _refused(self, node: ast.expr, wanted: str = "") -> ValueError:
         text = as_written(node, self.quoted)
+        if text in self._names and not text.isidentifier():
+            wanted = f"`{text}`, with backticks,"
         if wanted:
             return ValueError(f"{text!r} stands where {wanted} is needed")
         return ValueError(
@@ -389,9 +394,5 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 # What a comparison is with its sides exchanged; that of equals stays.
-_TURNED = {
-    operator.lt: operator.gt,
-    operator.le: operator.ge,
-    operator.gt: operator.lt,
-    operator.ge: operator.le,
-}
+_TURNED = {operator.lt: operator.gt, operator.le: operator.ge}
+_TURNED |= {turned: each for each, turned in _TURNED.items()}

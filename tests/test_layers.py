@@ -42,6 +42,7 @@ LAYERS = (
         "query",
         "view",
         "directory",
+        "unfinished",
         "tolerant",
     ),
     ("removal", "repair", "merge", "ingest", "adapters", "sanity"),

@@ -489,7 +489,8 @@ def test_labels_that_contradict_are_told_with_both_directories(tmp_path):
         (tmp_path / name / "label2idx.json").write_text(json.dumps(labels))
     with pytest.raises(IngestError) as caught:
         merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "both")
-    assert f"or {tmp_path / 'a'} has 'x' as 0, that of {tmp_path / 'b'} 'y'" in str(
-        caught.value
+    assert (
+        f"label2idx.json of {tmp_path / 'a'} has 'x' as 0, that of {tmp_path / 'b'} 'y'"
+        in str(caught.value)
     )
     assert "ingest one of them anew" in str(caught.value)

@@ -16,6 +16,7 @@ from gulpio2.cli.options import (
 )
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, note, size, write_lines
+from gulpio2.format.manifest import missing_shares
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -129,6 +130,7 @@ def _to_json(
             }
             for run in runs
         ],
+        "missing_shares": missing_shares(runs),
         "metainfo": metainfo,
         "index": {
             "bytes": index.num_bytes,
@@ -183,6 +185,8 @@ def _made_by(runs: tuple[Run, ...], unknown: str) -> Iterator[str]:
         yield f"  made by    unknown: {unknown}"
     for run in runs:
         yield from _run_lines(run)
+    if missing := missing_shares(runs):
+        yield f"  lacks      shares of its ingest: {', '.join(missing)}"
 
 
 def _index_text(index: IndexState) -> str:

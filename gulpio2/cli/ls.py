@@ -17,7 +17,14 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import json_text
-from gulpio2.cli.terminal import escape, note, quoted, size, write_lines
+from gulpio2.cli.terminal import (
+    escape,
+    is_quiet,
+    note,
+    quoted,
+    size,
+    write_lines,
+)
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -72,6 +79,8 @@ def ls(
     name stands in backticks. The exit status is 1 if nothing is like PATTERN, or meets
     the condition.
     """
+    from gulpio2.unfinished import say_what_is_missing
+
     with open_gulp_directory(directory) as opened:
         ids = ids_like(_chosen(opened, where), pattern)
         if as_json:
@@ -80,6 +89,9 @@ def ls(
             write_lines(_table(opened, ids))
         else:
             write_lines(escape(id_) for id_ in ids)
+        if not is_quiet():
+            for reason in say_what_is_missing(opened):
+                note(f"gulp2: {escape(reason)}")
     if not ids and (pattern is not None or where is not None):
         wanted = [] if pattern is None else [f"is like {pattern!r}"]
         wanted += [] if where is None else ["meets the condition"]

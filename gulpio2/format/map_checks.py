@@ -18,7 +18,7 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     data_name,
 )
-from gulpio2.format.manifest import file_check, load_manifest
+from gulpio2.format.manifest import file_check, load_manifest, missing_shares
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
@@ -266,6 +266,25 @@ def check_manifest(
         )
         for number in sorted(written.difference(chunks))
     ]
+
+
+def note_missing_shares(data: bytes) -> list[Problem]:
+    """Tell of shares of an ingest that ``gulp.json`` knows of, and that are not here.
+
+    That is as it should be where they were ingested apart and not yet merged.
+    """
+    try:
+        runs = load_manifest(data, where=MANIFEST_NAME).runs
+    except MetaFileError:
+        return []  # a problem, and not of shares
+    missing = missing_shares(runs)
+    if not missing:
+        return []
+    text = (
+        f"tells of an ingest in shares, of which these are not here: "
+        f"{', '.join(missing)}. `gulp2 merge` adds them"
+    )
+    return [Problem("missing-shares", text, MANIFEST_NAME)]
 
 
 def check_labels(data: bytes) -> list[Problem]:

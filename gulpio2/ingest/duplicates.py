@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,15 @@ from gulpio2.errors import DuplicateIdError
 from gulpio2.ingest.items import describe_failure, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gulpio2.ingest.jobs import OnDuplicate
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.types import Adapter
 
-__all__ = ["Sifted", "sift_ids"]
+__all__ = ["Sifted", "sift_ids", "warn_of_repeats"]
+
+_logger = logging.getLogger(__name__)
 
 # Ids named in a message; the rest is counted.
 _NAMED = 3
@@ -77,9 +80,9 @@ def sift_ids(
         more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
         raise DuplicateIdError(
             f"{len(found)} of {len(ids)} items have an id that is taken: "
-            f"{named}{more}. Nothing was written. Give each item an id of its own, or "
-            "choose to skip such items (on_duplicate='skip', on the command line "
-            "--on-duplicate skip)"
+            f"{named}{more}. Nothing was written. {_advice(adapter)}, or choose to "
+            "skip such items (on_duplicate='skip', on the command line --on-duplicate "
+            "skip), and store the first of each id alone"
         )
     for position, message in found:
         sifted.left_out.add(position)
@@ -91,6 +94,47 @@ def sift_ids(
                 describe_failure(adapter, position, ids[position], error)
             )
     return sifted
+
+
+def _advice(adapter: Adapter) -> str:
+    """Say how items get ids of their own."""
+    text = "Give each item an id of its own"
+    if getattr(adapter, "id_rule", None) == "label-name":
+        text += " (id_rule='path', on the command line --id-rule path)"
+    return text
+
+
+def warn_of_repeats(
+    adapter: Adapter, ids: Sequence[str], positions: Iterable[int]
+) -> None:
+    """Tell of items that are skipped for the id of another one of the run.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Asked for where items come from.
+    ids : sequence of str
+        All of its ids, by position.
+    positions : iterable of int
+        Of those that the run would store, were none skipped.
+    """
+    first: dict[str, int] = {}
+    repeats = [
+        position
+        for position in positions
+        if first.setdefault(ids[position], position) != position
+    ]
+    if repeats:
+        _logger.warning(
+            "%d items are skipped and not stored, since each has the id of one before "
+            "it: %r is that of %s and of %s%s. %s to store them all",
+            len(repeats),
+            ids[repeats[0]],
+            _place(adapter, first[ids[repeats[0]]]),
+            _place(adapter, repeats[0]),
+            f" (and {len(repeats) - 1} more)" if len(repeats) > 1 else "",
+            _advice(adapter),
+        )
 
 
 def _all_stored(ids: Sequence[str], positions: Sequence[int]) -> str:

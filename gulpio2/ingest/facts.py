@@ -25,7 +25,6 @@ __all__ = [
     "ask_for_facts",
     "count_items",
     "item_ids",
-    "require_adapter",
     "require_items",
 ]
 
@@ -65,7 +64,7 @@ def ask_for_facts(adapter: Adapter) -> AdapterFacts:
     )
 
 
-def require_adapter(adapter: object) -> None:
+def _require_adapter(adapter: object) -> None:
     """Refuse what is no adapter at all.
 
     Raises
@@ -85,7 +84,8 @@ def require_adapter(adapter: object) -> None:
 
 
 def count_items(adapter: Adapter) -> int:
-    """Count the items of an adapter; as `ask`."""
+    """Count the items of an adapter; as `ask`. Refuse what is no adapter at all."""
+    _require_adapter(adapter)
     try:
         return len(adapter)
     except (Exception, SystemExit) as cause:

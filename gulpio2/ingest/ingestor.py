@@ -27,13 +27,9 @@ from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.chunk_bar import chunk_bar
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.dispatch import Dispatcher
+from gulpio2.ingest.duplicates import warn_of_repeats
 from gulpio2.ingest.estimate import refuse_what_cannot_fit
-from gulpio2.ingest.facts import (
-    ask_for_facts,
-    count_items,
-    require_adapter,
-    require_items,
-)
+from gulpio2.ingest.facts import ask_for_facts, count_items, require_items
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.noted import NotedFailures
@@ -121,8 +117,6 @@ class GulpIngestor:
 
     Raises
     ------
-    AdapterContractError
-        `adapter` is none: it has no `iter_data`, or is a class and not made yet.
     IngestSettingError
         No workers or too many, or a setting that does not exist.
 
@@ -159,7 +153,6 @@ class GulpIngestor:
         progress: Progress | None = None,
         on_failure: Callable[[ItemFailure], None] | None = None,
     ) -> None:
-        require_adapter(adapter)
         self.adapter = adapter
         self.output_folder = output_folder
         self.videos_per_chunk = _whole_number("videos_per_chunk", videos_per_chunk)
@@ -358,6 +351,9 @@ class GulpIngestor:
         report.skipped += plan.skipped
         report.failures.extend(plan.failures)
         dispatcher.failures.note(plan.failures, None)
+        if self.on_duplicate == "skip" and plan.ids is not None:
+            new = (n for n in plan.share if plan.ids[n] not in stored)
+            warn_of_repeats(self.adapter, plan.ids, new)
         refuse_other_labels(facts, self.output_folder)
         replaces = not resumed and JOURNAL_NAME in store.names()
         if resumed:

@@ -23,7 +23,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs, load_manifest
 from gulpio2.format.other_settings import changed_settings, warning_of_part
-from gulpio2.storage.base import read_if_there
+from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ def unfinished_copying(store: Store) -> Copying | None:
 def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int], int]:
     """Find what an earlier merge had brought: there is the same map, byte by byte."""
     out = open_store(target)
-    with GulpDirectory(target) as directory:
-        lookup = dict(directory.chunk_lookup)
+    lookup = _chunks_of_ids(target)
     present = {}
     for part in parts:
         for chunk, ids in part.chunks.items():
@@ -158,17 +157,25 @@ def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int],
     return present
 
 
+def _chunks_of_ids(target: StrPath) -> dict[str, int]:
+    """Give the chunk of each id; none where there is no chunk, which is no surprise."""
+    listing = list_chunks(open_store(target).names())
+    if not (listing.chunks or listing.meta_only):
+        return {}
+    with GulpDirectory(target) as directory:
+        return dict(directory.chunk_lookup)
+
+
 def refuse_repeats(
     parts: list[Part], target: StrPath, present: dict[tuple[Path, int], int]
 ) -> dict[str, Path]:
     """Give the directory that each id is in, or refuse where there are two."""
     brought = set(present.values())
-    with GulpDirectory(target) as directory:
-        owners = {
-            id_: Path(target)
-            for id_, number in directory.chunk_lookup.items()
-            if number not in brought
-        }
+    owners = {
+        id_: Path(target)
+        for id_, number in _chunks_of_ids(target).items()
+        if number not in brought
+    }
     for part in parts:
         for ids in part.chunks.values():
             refuse_taken(ids, part, owners, "Nothing was written. ")
@@ -190,8 +197,7 @@ def refuse_taken(
 
 def refuse_other_plans(parts: list[Part], target: StrPath) -> None:
     """Refuse shares that are not of one whole: items may be in none of them."""
-    with GulpDirectory(target) as directory:
-        told = [(Path(target), run) for run in directory.manifest.runs]
+    told = [(Path(target), run) for run in read_manifest(open_store(target)).runs]
     told += [(part.path, run) for part in parts for run in part.manifest.runs]
     if found := conflicting_runs([run for _, run in told]):
         one, other = (told[index][0] for index in found)
@@ -206,7 +212,7 @@ def refuse_other_plans(parts: list[Part], target: StrPath) -> None:
 def merged_labels(parts: list[Part], target: StrPath) -> dict[str, int]:
     """Join the labels of all, or refuse where they contradict each other."""
     labels = read_label_file(target)
-    before = [str(target)]
+    before = [str(target)] if labels else []
     for part in parts:
         labels = merge_labels(
             labels,

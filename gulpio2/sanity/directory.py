@@ -27,6 +27,7 @@ from gulpio2.format.map_checks import (
     check_labels,
     check_manifest,
     check_map,
+    note_missing_shares,
 )
 from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.salvage import gaps_between
@@ -154,7 +155,8 @@ class _DirectoryCheck:
             there = {name: read for name, read in files.items() if read is not None}
             unfinished = JOURNAL_NAME in names
             self.findings.add(
-                check_manifest(data, numbers, there, is_unfinished=unfinished)
+                check_manifest(data, numbers, there, is_unfinished=unfinished),
+                note_missing_shares(data),
             )
         problems = self.findings.report.problems
         if not any(problem.code == "missing-chunk" for problem in problems):

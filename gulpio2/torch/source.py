@@ -23,6 +23,7 @@ from gulpio2.errors import (
 from gulpio2.format.entry import load_extras
 from gulpio2.sampling.clips import require_chosen
 from gulpio2.torch.listing import Listing
+from gulpio2.unfinished import warn_of_what_is_missing
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class GulpSource:
         if not parts:
             raise ValueError("source is empty: expected a directory or a reader")
         self.readers: list[FrameReader] = [_reader(part, data_root) for part in parts]
+        for reader in self.readers:
+            warn_of_what_is_missing(getattr(reader, "directory", reader))
 
     def items(self) -> Iterator[dict[str, Any]]:
         """Describe every item: its metadata with ``id`` and ``num_frames``.

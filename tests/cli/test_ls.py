@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gulpio2 import GulpChunk
+from gulpio2.testing import make_frames
 
 STRANGE = ["a/b", "b[1]", "line\nbreak", "\x1b[31mred", "ümlaut", "7"]
 
@@ -124,3 +125,24 @@ def test_a_chunk_whose_number_is_none_is_passed_over_and_told(gulp2, gulped):
         (gulped / name.format(1)).rename(gulped / name.format(10**19))
     assert gulp2("ls", gulped).stdout.split() == ["item0", "item1"]
     assert "18 digits" in gulp2("check", gulped, status=1).stdout
+
+
+def test_a_column_that_is_no_plain_name_is_listed_as_it_is_written(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {"id": "x", "start time": 3}, make_frames(1, 8, 8))
+    for condition, message in (
+        ("labl == 1", "num_frames, `meta.id`, `start time`."),
+        ("meta.id == 'x'", "'meta.id' stands where `meta.id`, with backticks, is"),
+    ):
+        result = gulp2("ls", tmp_path, "--where", condition, status=2)
+        assert message in " ".join(result.stderr.split())
+    assert gulp2("ls", tmp_path, "--where", "`meta.id` == 'x'").stdout == "a\n"
+
+
+def test_a_directory_that_is_not_finished_is_listed_and_told(gulp2, gulped):
+    (gulped / "ingest.journal").write_bytes(b"")
+    result = gulp2("ls", gulped)
+    assert len(result.stdout.split()) == 4
+    assert "is not finished: it holds what an ingest, merge or repair" in result.stderr
+    assert not gulp2("ls", gulped, "-q").stderr

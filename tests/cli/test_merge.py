@@ -68,6 +68,12 @@ def test_missing_shares_are_told_and_count(tmp_path, images):
     output = run("merge", parts[0], parts[2], target, status=1)
     assert "lacks shares of what was ingested: 2/3" in output
     assert "7 items in 3 chunks" in output
+    assert "note: gulp.json: tells of an ingest in shares, of which" in run(
+        "check", target
+    )
+    assert "lacks      shares of its ingest: 2/3" in run("info", target)
+    assert json.loads(run("info", "--json", target))["missing_shares"] == ["2/3"]
+    assert "lacks shares of its ingest: 2/3" in run("ls", target)
     words = ["merge", "--partial", "--json", parts[0], target]
     result = CliRunner().invoke(gulp2, [str(word) for word in words])
     assert result.exit_code == 0
@@ -75,6 +81,10 @@ def test_missing_shares_are_told_and_count(tmp_path, images):
     assert "lacks shares" in result.stderr
     assert "lacks" not in run("merge", parts[1], target)
     assert json.loads(run("merge", "--json", *parts, target))["missing"] == []
+    assert "lacks" not in run("check", target) + run("info", target)
+    assert "note:" not in run("check", target)
+    # Where the shares lie: that it holds other folders is no surprise.
+    assert "other files" not in run("merge", *parts, tmp_path / "out")
 
 
 def test_shares_that_do_not_fit_are_refused(tmp_path, images):

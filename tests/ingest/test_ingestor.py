@@ -459,9 +459,11 @@ def test_settings_that_cannot_be_are_refused(tmp_path, arguments, options, messa
         (FrameAdapter, "is the class FrameAdapter; give an instance of it"),
     ],
 )
-def test_what_is_no_adapter_is_refused_at_once(tmp_path, adapter, message):
-    with pytest.raises(AdapterContractError, match=message):
-        GulpIngestor(adapter, tmp_path, 2, 1)
+def test_what_is_no_adapter_is_refused_before_an_item(tmp_path, adapter, message):
+    ingestor = GulpIngestor(adapter, tmp_path, 2, 1)
+    for run in (ingestor, ingestor.run):
+        with pytest.raises(AdapterContractError, match=message):
+            run()
     assert content(tmp_path) == {}
 
 

@@ -1,0 +1,50 @@
+"""What a directory is known to lack: the rest of an ingest, or shares of one."""
+
+from __future__ import annotations
+
+import logging
+
+from gulpio2.directory import GulpDirectory
+from gulpio2.format.layout import JOURNAL_NAME
+from gulpio2.format.manifest import missing_shares
+from gulpio2.storage.local import open_store
+
+__all__ = ["say_what_is_missing", "warn_of_what_is_missing"]
+
+_logger = logging.getLogger(__name__)
+
+
+def say_what_is_missing(directory: GulpDirectory) -> list[str]:
+    """Say why a directory may hold less than what was to be stored in it.
+
+    Half of a dataset reads as all of one.
+
+    Parameters
+    ----------
+    directory : GulpDirectory
+        Its folder is listed, and its manifest read.
+
+    Returns
+    -------
+    list of str
+        A sentence for each reason; empty where none is known.
+    """
+    folder, found = directory.output_dir, []
+    if JOURNAL_NAME in open_store(folder).names():
+        found.append(
+            f"{folder} is not finished: it holds what an ingest, merge or repair has "
+            "stored so far. If none is at work, `gulp2 ingest` with --resume goes on"
+        )
+    if missing := missing_shares(directory.manifest.runs):
+        found.append(
+            f"{folder} lacks shares of its ingest: {', '.join(missing)}. `gulp2 merge` "
+            "adds them"
+        )
+    return found
+
+
+def warn_of_what_is_missing(reader: object) -> None:
+    """Log `say_what_is_missing`, where it is a directory that frames are read from."""
+    if isinstance(reader, GulpDirectory):
+        for reason in say_what_is_missing(reader):
+            _logger.warning("%s", reason)
