@@ -22,6 +22,7 @@ from gulpio2.format.removals import (
     load_removals,
     merge_spans,
 )
+from gulpio2.format.salvage import gaps_between
 from gulpio2.storage.base import read_if_there, require_known_version
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
@@ -210,6 +211,7 @@ def compact_directory(
         names = set(store.names())
         for number in sorted(removals.deleted):
             _refuse_what_cannot_be_rewritten(store, number, names)
+            _refuse_frames_of_nobody(store, number, removals)
         chunks = sorted(removals.deleted)
         together = -(-len(chunks) // _NOTES)
         not_noted = 0
@@ -268,6 +270,26 @@ def _refuse_what_cannot_be_rewritten(
             f"leads to ({real_path(path)}). Put that file in the place of the link "
             "before compacting"
         )
+
+
+def _refuse_frames_of_nobody(store: Store, number: int, removals: Removals) -> None:
+    """Refuse to erase bytes that were not deleted, but lost from the map."""
+    name = data_name(number)
+    entries = load_gmeta(store.read(meta_name(number)), where=meta_name(number))
+    gone = (entry for _, entry in removals.deleted[number])
+    spans = [span for each in (*entries.values(), *gone) for span in entry_spans(each)]
+    spans += removals.erased.get(number, ())
+    for start, stop in gaps_between(spans, store.size(name)):
+        for first in range(start, stop, _BLOCK):
+            block = store.read_at(name, first, min(_BLOCK, stop - first))
+            if block.count(0) < len(block):
+                raise FormatError(
+                    f"{store.path(name)} holds bytes from {first} on that neither its "
+                    "map nor the list of deleted items speaks of: they may be frames "
+                    f"of items that {meta_name(number)} has lost, and would be erased. "
+                    "Nothing was changed. Put the whole map back, or have 'gulp2 "
+                    "repair' copy what is left; 'gulp2 check' tells more"
+                )
 
 
 def _rewrite(

@@ -5,8 +5,10 @@ import json
 import os
 
 import pytest
+from click.testing import CliRunner
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.cli.main import gulp2
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import (
     DuplicateIdError,
@@ -292,14 +294,23 @@ def test_nothing_is_ingested_before_a_merge_is_finished(stopped, tmp_path, optio
     assert content(tmp_path / "out") == before
 
 
-def test_a_part_that_is_left_out_when_a_merge_is_finished_is_named(
-    stopped, tmp_path, caplog
-):
-    merge_directories(stopped[1:], tmp_path / "out")
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_merge_is_not_finished_without_a_part_of_it(stopped, tmp_path, caplog, alone):
+    report = merge_directories(stopped[1:], tmp_path / "out")
+    assert report.left_out == [str(stopped[0])]
     (record,) = caplog.records
     assert f"{stopped[0]} was being merged into" in record.getMessage()
+    problems = check_directory(tmp_path / "out", deep=True).problems
+    assert [problem.code for problem in problems] == ["unfinished-ingest"]
+    assert (
+        CliRunner()
+        .invoke(gulp2, ["merge", str(stopped[1]), str(tmp_path / "out")])
+        .exit_code
+        == 1
+    )
     caplog.clear()
-    assert merge_directories(stopped, tmp_path / "out").items == 2
+    parts = stopped[:1] if alone else stopped
+    assert merge_directories(parts, tmp_path / "out").items == 2
     assert not caplog.records
     assert check_directory(tmp_path / "out", deep=True).problems == []
 

@@ -545,3 +545,21 @@ def test_files_that_an_editor_has_given_another_form_are_used_as_they_are(tmp_pa
     GulpIngestor(FrameAdapter(num_items=6), folder, 2, 1, on_duplicate="skip").run()
     assert check_directory(folder, deep=True).problems == []
     assert len(GulpDirectory(folder).manifest.runs) == 2
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("lost", ["all", "one"])
+def test_frames_that_a_map_has_lost_are_not_erased(tmp_path, lost, dry_run):
+    make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
+    delete_items(tmp_path, ["item0", "item3"])
+    path = tmp_path / "meta_0.gmeta"
+    entries = load_gmeta(path.read_bytes(), where="")
+    for id_ in list(entries)[: None if lost == "all" else 1]:
+        del entries[id_]
+    path.write_bytes(dump_gmeta(entries))
+    before = content(tmp_path)
+    with pytest.raises(
+        FormatError, match=r"data_0\.gulp holds bytes .* would be erased"
+    ):
+        compact_directory(tmp_path, dry_run=dry_run)
+    assert content(tmp_path) == before

@@ -91,10 +91,11 @@ def ingest() -> None:
     frame rate, quality or subsampling (gulp.json says so; GulpIO2 0.0.4 wrote none).
 
     An item that cannot be read is reported and left out, the rest is stored, and the
-    exit status is 1. OUTPUT/failures.jsonl lists those of the last ingest, all of them;
-    the first 20 are told on the way (with -vv all). It is 1 as well where --dry-run
-    finds that the run would be refused, or that it would store nothing or report ids
-    that are taken.
+    exit status is 1; so it is where ADAPTER counts more items than it gives.
+    OUTPUT/failures.jsonl lists those that failed in the last ingest, all of them; the
+    first 20 are told on the way (with -vv all). It is 1 as well where --dry-run finds
+    that the run would be refused, or that it would store nothing or report ids that are
+    taken.
     """
 
 
@@ -229,8 +230,14 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             raise
     if settings.as_json:
         write_json({"output": str(settings.output), **report.to_json()})
-    elif settings.resume and report == IngestReport():
-        note(f"gulp2: nothing to resume: {escape(settings.output)} is complete")
+    elif settings.resume and replace(report, failures=[]) == IngestReport():
+        but = ", but for what failed" if report.failures else ""
+        note(f"gulp2: nothing to resume: {escape(settings.output)} is complete{but}")
+        if report.failures:
+            note(
+                "gulp2: to try those again, ingest with --on-duplicate skip in the "
+                "place of --resume"
+            )
     elif not is_quiet():
         click.echo(_sentence(report, settings.output))
     if settings.shard is not None and not num_items:
@@ -244,8 +251,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             f"gulp2: {count(len(report.failures), 'item')} failed; "
             f"{escape(settings.output / FAILURES_NAME)} lists them"
         )
-        if not settings.allow_failures:
-            ctx.exit(1)
+    if (report.failures or report.not_given) and not settings.allow_failures:
+        ctx.exit(1)
 
 
 def _sentence(report: IngestReport, output: Path) -> str:

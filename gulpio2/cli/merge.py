@@ -83,5 +83,5 @@ def merge(
             f"{count(len(report.chunks), 'chunk')} ({report.linked} linked, "
             f"{report.copied} copied{before})"
         )
-    if report.missing and not partial:
+    if report.left_out or (report.missing and not partial):
         ctx.exit(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gulpio2.directory import GulpDirectory
 from gulpio2.format.layout import REMOVALS_NAME
 from gulpio2.ingest.records import failed_positions
-from gulpio2.ingest.resuming import refuse_cut_chunks
+from gulpio2.ingest.resuming import refuse_lost_chunks
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
     Raises
     ------
     IngestError
-        It was, and a chunk has lost bytes since.
+        It was, and a chunk is lost, or a part of one.
     """
     with GulpDirectory(folder) as directory:
         runs = directory.manifest.runs
         if not runs or not _is_alike(runs[-1], run):
             return False
-        refuse_cut_chunks(directory)
+        refuse_lost_chunks(directory)
         was_planned = runs[-1].plan == run.plan and _has_share(runs[-1], run)
         if plan.ids is None:  # nothing else can tell
             return was_planned

@@ -38,13 +38,14 @@ from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (
     describe_run,
+    known_failures,
     refuse_other_labels,
     write_labels,
     write_records,
 )
 from gulpio2.ingest.report import IngestReport, tell_with
 from gulpio2.ingest.resuming import (
-    refuse_cut_chunks,
+    refuse_lost_chunks,
     refuse_misnamed_chunks,
     refuse_other_tasks,
     refuse_unfinished_copying,
@@ -280,7 +281,7 @@ class GulpIngestor:
         if not journal.read():
             done = self._is_complete(facts)
             return replace(self._plan(frozenset(), "skip"), tasks=[]) if done else None
-        stored, _ = self._look(journal.first_number)
+        stored, _ = self._look(journal)
         plan = self._plan(stored)
         journal.refuse_other_plan(plan.digest())
         refuse_other_tasks(self.adapter, plan, journal.finished)
@@ -311,6 +312,7 @@ class GulpIngestor:
             resumed = self.resume and journal.take_up()
             if self.resume and not resumed and self._is_complete(facts):
                 _logger.info("nothing to resume: the run is complete")
+                report.failures = known_failures(store, self._plan(frozenset(), "skip"))
                 return report
             try:
                 self._ingest(
@@ -334,7 +336,7 @@ class GulpIngestor:
         *,
         resumed: bool,
     ) -> None:
-        stored, runs = self._look(journal.first_number if resumed else None)
+        stored, runs = self._look(journal if resumed else None)
         try:
             plan = self._plan(stored)
         except DuplicateIdError as cause:
@@ -362,6 +364,7 @@ class GulpIngestor:
         else:
             # What refuses the run comes before anything of an earlier one is removed.
             self._refuse_what_cannot_fit(store, plan.tasks)
+            journal.tell_of_other()
             self._abandon(store, journal)
             number = free_number(list_chunks(store.names()), runs)
             # Others' executors have no number of workers that is known.
@@ -516,13 +519,16 @@ class GulpIngestor:
             freed=partials,
         )
 
-    def _look(self, before: int | None) -> tuple[frozenset[str], tuple[Run, ...]]:
-        """Give the ids that are stored, all or those before a chunk, and the runs."""
+    def _look(
+        self, resumed: RunJournal | None
+    ) -> tuple[frozenset[str], tuple[Run, ...]]:
+        """Give the ids that are stored, or those before a run, and the runs."""
+        before = None if resumed is None else resumed.first_number
         with GulpDirectory(self.output_folder) as directory:
             # A broken manifest is refused here, before anything is written.
             runs = directory.manifest.runs
-            if before is not None:  # a run that goes on
-                refuse_cut_chunks(directory)
+            if resumed is not None:
+                refuse_lost_chunks(directory, resumed.finished)
             ids = frozenset(
                 id_
                 for id_, number in directory.chunk_lookup.items()

@@ -7,6 +7,7 @@ before that task's chunks get their names. It is gone when the run is complete.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError, MetaFileError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store, StoreWriter
 
 __all__ = ["RunJournal"]
+
+_logger = logging.getLogger(__name__)
 
 
 class RunJournal:
@@ -128,6 +131,21 @@ class RunJournal:
         self.cut_for = lines[0].get("cut_for", 1)
         self.finished, self._ends = lines[1:], ends
         return True
+
+    def tell_of_other(self) -> None:
+        """Warn where an interrupted run is given up for one of something else."""
+        lines, _ = load_lines(read_if_there(self.store, JOURNAL_NAME) or b"")
+        if not _is_sound(lines):
+            return
+        own = {**self.arguments, "on_duplicate": lines[0]["run"].get("on_duplicate")}
+        if differences := _differences(lines[0]["run"], own):
+            _logger.warning(
+                "%s: an ingest that was interrupted is given up for this one, which is "
+                "another (%s). What it had stored stays; the rest of its items is not "
+                "ingested, and it cannot be resumed any more",
+                self.store.path(JOURNAL_NAME),
+                "; ".join(differences),
+            )
 
     def refuse_other_plan(self, plan: str) -> None:
         """Refuse to go on where other items would be stored, or in other chunks.

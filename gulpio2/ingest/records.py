@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.__version__ import __version__
 from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
+from gulpio2.errors import MetaFileError
 from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import (
     CHECKED_FILES,
@@ -23,7 +24,7 @@ from gulpio2.format.manifest import (
     without_complete_shares,
     without_lost_chunks,
 )
-from gulpio2.ingest.report import dump_failures
+from gulpio2.ingest.report import ItemFailure, dump_failures
 from gulpio2.storage.base import read_if_there
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "describe_run",
     "failed_positions",
+    "known_failures",
     "refuse_other_labels",
     "write_labels",
     "write_records",
@@ -154,6 +156,24 @@ def write_records(
     metainfo = {**manifest.metainfo, **facts.metainfo}
     finished = Manifest(runs, metainfo, checksums)
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
+
+
+def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
+    """Give what the last ingest could not store of a plan's items.
+
+    Raises
+    ------
+    MetaFileError
+        The list of them is damaged.
+    """
+    data = read_if_there(store, FAILURES_NAME) or b""
+    try:
+        found = [ItemFailure.load(json.loads(line)) for line in data.splitlines()]
+    except (ValueError, TypeError, RecursionError) as cause:
+        raise MetaFileError(
+            f"{store.path(FAILURES_NAME)} is damaged: {cause}. `gulp2 check` tells more"
+        ) from cause
+    return [failure for failure in found if failure.position in plan.share]
 
 
 def failed_positions(store: Store) -> frozenset[tuple[int, str | None]]:

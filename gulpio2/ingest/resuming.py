@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
 from gulpio2.format.journal import load_copying
-from gulpio2.format.layout import JOURNAL_NAME, list_chunks
+from gulpio2.format.layout import (
+    JOURNAL_NAME,
+    REMOVALS_NAME,
+    data_name,
+    list_chunks,
+)
 from gulpio2.ingest.items import place_items
 from gulpio2.storage.base import read_if_there
+from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gulpio2.directory import GulpDirectory
     from gulpio2.ingest.planning import RunPlan
@@ -21,8 +28,8 @@ if TYPE_CHECKING:
     from gulpio2.types import Adapter
 
 __all__ = [
-    "refuse_cut_chunks",
     "refuse_ended_run",
+    "refuse_lost_chunks",
     "refuse_misnamed_chunks",
     "refuse_other_items",
     "refuse_other_tasks",
@@ -125,34 +132,64 @@ def refuse_other_items(
                 )
 
 
-def refuse_cut_chunks(directory: GulpDirectory) -> None:
-    """Refuse to go on beside chunks that have lost bytes since they were stored.
+def refuse_lost_chunks(
+    directory: GulpDirectory, finished: Iterable[Mapping[str, Any]] = ()
+) -> None:
+    """Refuse to go on beside chunks that have lost something since they were stored.
 
-    Their items are in the maps, so a run that resumes would pass over them as stored.
-    Of each chunk the length of its data file is looked at. Records are in the order of
-    the map, so what is cut off a file is of the last item that has frames. Where a file
-    is missing, the directory does not open.
+    Their items count as stored, so a run that resumes would pass over them. Of each
+    chunk the length of its data file is looked at. Records are in the order of the map,
+    so what is cut off a file is of the last item that has frames.
+
+    Parameters
+    ----------
+    directory : GulpDirectory
+        It does not open where a map is there and its data file is not.
+    finished : iterable of mapping
+        Lines of the journal of an interrupted run, see `Publisher`.
 
     Raises
     ------
     IngestError
-        A data file is shorter than its map says.
+        A chunk is missing that the manifest tells of, a data file is shorter than its
+        map says, or a map has lost items that were not deleted.
     """
-    for chunk in directory.chunks():
-        path, needed = Path(chunk.data_file_path), 0
-        for id_ in reversed(list(chunk.meta_dict)):
+    written = {number for run in directory.manifest.runs for number in run.chunks}
+    for number in sorted(written.difference(directory.chunk_objs_lookup)):
+        path = os.path.join(directory.output_dir, data_name(number))  # noqa: PTH118  # as others
+        raise _lost(directory, f"{path} and its map are missing, which an ingest wrote")
+    counts, names = {}, {*open_store(directory.output_dir).names()}
+    for part in (part for line in finished for part in line["parts"]):
+        ids = part["ids"]
+        if not {REMOVALS_NAME, part["meta"]} & names:  # none deleted, and not staged
+            counts[part["number"]] = ids if isinstance(ids, int) else len(ids)
+    for number, chunk in directory.chunk_objs_lookup.items():
+        ids, needed = list(chunk.meta_dict), 0
+        if len(ids) < counts.get(number, 0):
+            raise _lost(
+                directory,
+                f"{chunk.meta_file_path} has {len(ids)} items, and {counts[number]} "
+                "were stored",
+            )
+        for id_ in reversed(ids):
             if frame_info := chunk.meta_dict[id_]["frame_info"]:
                 needed = frame_info[-1][0] + frame_info[-1][2]
                 break
-        if (size := path.stat().st_size) < needed:
-            raise IngestError(
-                f"{path} holds {size} bytes, and its map speaks of {needed}: it was "
-                "cut since its items were stored. Put the whole file back, and resume "
-                "then; or have `gulp2 repair` copy what is undamaged to a new folder, "
-                "and ingest into that one what is missing there (on_duplicate='skip', "
-                "on the command line --on-duplicate skip). `gulp2 check "
-                f"{directory.output_dir}` tells what is lost"
+        if (size := Path(chunk.data_file_path).stat().st_size) < needed:
+            raise _lost(
+                directory,
+                f"{chunk.data_file_path} holds {size} bytes, and its map speaks of "
+                f"{needed}: it was cut since its items were stored",
             )
+
+
+def _lost(directory: GulpDirectory, what: str) -> IngestError:
+    return IngestError(
+        f"{what}. Put the whole file back, and resume then; or have `gulp2 repair` "
+        "copy what is undamaged to a new folder, and ingest into that one what is "
+        "missing there (on_duplicate='skip', on the command line --on-duplicate skip). "
+        f"`gulp2 check {directory.output_dir}` tells what is lost"
+    )
 
 
 def refuse_unfinished_copying(store: Store) -> None:

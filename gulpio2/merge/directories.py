@@ -83,6 +83,8 @@ class MergeReport:
     missing: list[str] = field(default_factory=list)
     """Shares (``3/16``; ``4-9/16``) of which others are in the target and they are
     not."""
+    left_out: list[str] = field(default_factory=list)
+    """Parts of an interrupted merge that this one was not given: it is unfinished."""
 
 
 def merge_directories(
@@ -211,13 +213,20 @@ def merge_directories(
             _begin(out, target, brought, labels)
         report.missing = _write_records(found, out)
         refresh_index(target)
-        out.remove(JOURNAL_NAME)
-    for path in sorted({*brought} - given):
+        report.left_out = sorted({*brought} - given)
+        if report.left_out:
+            begin_merge(out, report.left_out)  # it is not finished without them
+        else:
+            out.remove(JOURNAL_NAME)
+    for path in report.left_out:
         _logger.warning(
             "%s was being merged into %s when that was interrupted, and is not among "
-            "the parts now. Merge it again, or it may lack items",
+            "the parts now: %s may lack items of it, and is not finished until it is "
+            "merged too. To leave it so, remove %s",
             path,
             target,
+            target,
+            out.path(JOURNAL_NAME),
         )
     if report.missing:
         _logger.warning(

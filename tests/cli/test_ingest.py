@@ -542,3 +542,37 @@ def test_more_workers_than_can_be_started_are_wrong_usage(gulp2, adapter_file):
     said = gulp2(*words, "--num-workers", 100_000, status=2).stderr
     assert "--num-workers" in said
     assert not Path("out").exists()
+
+
+def test_resuming_what_is_complete_but_for_failures_is_no_success(
+    gulp2, tmp_path, make_video
+):
+    make_video(tmp_path / "videos" / "a" / "1.mp4", 1)
+    (tmp_path / "videos" / "a" / "2.mp4").write_bytes(b"none")
+    words = ["ingest", "video-folder", "videos", "out"]
+    gulp2(*words, status=1)
+    told = gulp2(*words, "--resume", status=1).stderr
+    assert "nothing to resume: out is complete, but for what failed" in told
+    assert "1 item failed" in told
+    gulp2(*words, "--resume", "--allow-failures")
+    make_video(tmp_path / "videos" / "a" / "2.mp4", 1)
+    assert "ingest with --on-duplicate skip in the place of --resume" in told
+    gulp2(*words, "--on-duplicate", "skip")
+    assert "complete" in gulp2(*words, "--resume").stderr
+
+
+def test_an_adapter_that_gives_fewer_items_than_it_counts_is_no_success(
+    gulp2, tmp_path
+):
+    (tmp_path / "fewer.py").write_text(
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Fewer(FrameAdapter):\n"
+        "    'Gives all but one.'\n"
+        "    def __init__(self): super().__init__(num_items=3)\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        for item in super().iter_data(slice_element):\n"
+        "            if item['id'] != 'item1': yield item\n"
+    )
+    words = ["ingest", "fewer.py:Fewer", "out", "--num-workers", 1]
+    assert "counts 3 items and gave 2" in gulp2(*words, status=1).stderr
+    gulp2(*words[:2], "again", "--allow-failures")

@@ -8,10 +8,13 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
+from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.ingest.journal import RunJournal
 from gulpio2.removal import delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.staging import ChunkSession
+from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
@@ -81,6 +84,59 @@ def test_a_chunk_that_was_cut_is_not_passed_over_as_stored(interrupted, is_finis
     with pytest.raises(IngestError, match="was cut"):
         ingest(interrupted, resume=True).left_to_resume()
     assert content(interrupted) == before
+
+
+@pytest.mark.parametrize("list_ids", [True, False])
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_chunk_that_is_gone_is_not_passed_over_as_stored(tmp_path, list_ids, deleted):
+    def run(**options):
+        adapter = FrameAdapter(num_items=6, num_frames=2, list_ids=list_ids)
+        return GulpIngestor(adapter, tmp_path, 2, 1, **options)
+
+    run().run()
+    if deleted:
+        delete_items(tmp_path, ["item0"])
+    for name in ("data_2.gulp", "meta_2.gmeta"):
+        (tmp_path / name).unlink()
+    before = content(tmp_path)
+    for resume in (run(resume=True).run, run(resume=True).left_to_resume):
+        with pytest.raises(IngestError, match=r"data_2\.gulp and its map are missing"):
+            resume()
+    assert content(tmp_path) == before
+
+
+def test_a_map_that_has_lost_items_is_not_passed_over_as_stored(interrupted):
+    path = interrupted / "meta_0.gmeta"
+    path.write_bytes(dump_gmeta({}))
+    before = content(interrupted)
+    with pytest.raises(IngestError, match=r"meta_0\.gmeta has 0 items, and 2 were st"):
+        ingest(interrupted, resume=True).run()
+    assert content(interrupted) == before
+
+
+def test_what_is_complete_tells_what_failed(tmp_path):
+    adapter = FrameAdapter(num_items=4, num_frames=2, bad=[1])
+    first = GulpIngestor(adapter, tmp_path, 2, 1).run()
+    again = GulpIngestor(adapter, tmp_path, 2, 1, resume=True).run()
+    assert (again.items, again.failures) == (0, first.failures)
+    with pytest.raises(IngestError, match="position 1"):
+        GulpIngestor(adapter, tmp_path, 2, 1, resume=True)()
+
+
+def test_an_interrupted_run_is_not_given_up_for_another_without_a_word(
+    interrupted, caplog
+):
+    ingest(interrupted, on_duplicate="skip").run()
+    assert not caplog.records  # the same, and all of it
+    kill = interrupted / "ingest.journal"
+    journal = RunJournal(open_store(interrupted), {"adapter": "Other", "items": 9})
+    journal.begin(3, "plan", 1)
+    journal.close()
+    ingest(interrupted, on_duplicate="skip").run()
+    (record,) = caplog.records
+    assert "is given up for this one" in record.getMessage()
+    assert "adapter was 'Other' and is 'FrameAdapter'" in record.getMessage()
+    assert not kill.exists()
 
 
 def test_the_advice_about_a_chunk_that_was_cut_leads_to_a_whole_directory(tmp_path):
@@ -228,8 +284,10 @@ def test_an_item_that_failed_for_an_id_that_is_not_listed_is_no_new_one(tmp_path
                 yield {**item, "id": "x"} if item["id"] == "b" else item
 
     adapter = Renaming(["a", "b", "c"])
-    assert len(GulpIngestor(adapter, tmp_path, 2, 1).run().failures) == 1
-    assert GulpIngestor(adapter, tmp_path, 2, 1, resume=True).run().failures == []
+    first = GulpIngestor(adapter, tmp_path, 2, 1).run()
+    assert len(first.failures) == 1
+    again = GulpIngestor(adapter, tmp_path, 2, 1, resume=True).run()
+    assert (again.items, again.failures) == (0, first.failures)
 
 
 class Fewer(FrameAdapter):
