@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import resource
+import signal
 
 import pytest
 from click.testing import CliRunner
@@ -505,3 +507,16 @@ def test_labels_that_contradict_are_told_with_both_directories(tmp_path):
         in str(caught.value)
     )
     assert "ingest one of them anew" in str(caught.value)
+
+
+def test_a_copy_that_finds_no_room_is_not_called_unreadable(tmp_path):
+    ingest(tmp_path / "part", num_items=4)
+    size = max(path.stat().st_size for path in (tmp_path / "part").glob("*.gulp"))
+
+    def merge_with_little_room():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+        with pytest.raises(StorageError, match=r"cannot copy .* to .*File too large"):
+            merge_directories([tmp_path / "part"], tmp_path / "out", link=False)
+
+    assert in_child(merge_with_little_room) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from gulpio2.cli.terminal import count, escape, write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from gulpio2.cli.ingest_options import Settings
     from gulpio2.format.manifest import Run
@@ -102,7 +105,7 @@ def _find_plan(
     adapter: Any, settings: Settings, stored: frozenset[str]
 ) -> tuple[RunPlan, str | None]:
     """Plan the run; say why it would be refused, where it would be."""
-    from gulpio2.errors import IngestError, MetaFileError
+    from gulpio2.errors import IngestError, MetaFileError, StorageError
     from gulpio2.ingest.planning import plan_run
 
     make_plan = partial(
@@ -114,14 +117,41 @@ def _find_plan(
     )
     run = None
     try:
+        _refuse_place(settings.output)
         if settings.resume:
             ingestor = make_ingestor(adapter, settings, settings.num_workers)
             run = ingestor.left_to_resume()
         if run is None:
             run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
-    except (IngestError, MetaFileError) as error:
+    except (IngestError, MetaFileError, StorageError) as error:
         return make_plan(on_duplicate="skip"), str(error)
     return run, None
+
+
+def _refuse_place(output: Path) -> None:
+    """Refuse a folder that cannot be written to, or that holds what stops a run."""
+    from gulpio2.errors import StorageError
+    from gulpio2.ingest.resuming import (
+        refuse_misnamed_chunks,
+        refuse_unfinished_copying,
+    )
+    from gulpio2.storage.local import open_store
+
+    there = next(path for path in (output, *output.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise StorageError(
+            errno.ENOTDIR, f"{there} is a file, and so no folder can be made below it"
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise StorageError(
+            errno.EACCES,
+            f"{there} cannot be written to. Make it writable for you (chmod), or give "
+            "another",
+        )
+    if output.is_dir():
+        store = open_store(output)
+        refuse_unfinished_copying(store)
+        refuse_misnamed_chunks(store)
 
 
 def _lines(

@@ -16,7 +16,7 @@ import numpy as np
 
 from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
-from gulpio2.errors import AdapterContractError, SourceReadError
+from gulpio2.errors import AdapterContractError, CorruptFrameError, SourceReadError
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
@@ -88,13 +88,22 @@ class _Samples:
         return size
 
     def read_speed(self) -> float:
-        if not self.kept:
+        # JPEGs are stored as they are, also those that cannot be decoded.
+        sound = [jpeg for jpeg in self.kept if _can_be_decoded(jpeg)]
+        if not sound:
             return 0.0
-        decode_frame(self.kept[0])
         began = time.perf_counter()
-        for jpeg in self.kept:
+        for jpeg in sound:
             decode_frame(jpeg)
-        return len(self.kept) / (time.perf_counter() - began)
+        return len(sound) / (time.perf_counter() - began)
+
+
+def _can_be_decoded(jpeg: bytes) -> bool:
+    try:
+        decode_frame(jpeg)
+    except CorruptFrameError:
+        return False
+    return True
 
 
 def survey(
@@ -288,10 +297,15 @@ def _look_at(
         after = time.perf_counter()
         took += after - before
         if place < _VARIED or number == int(phase / _ENCODED) or not others[0].kept:
-            image = frame.image
-            if isinstance(image, bytes):  # a JPEG that is copied as it is
-                image = decode_frame(image)
-            for sample in others:
+            image: Any = frame.image
+            if isinstance(image, bytes):  # a JPEG that is copied as it is, even damaged
+                try:
+                    image = decode_frame(image)
+                except CorruptFrameError as error:
+                    note = f"item {item.id_!r}, frame {number}: {error}"
+                    odd.setdefault("stored as it is, and not readable", []).append(note)
+                    image = None
+            for sample in others if image is not None else ():
                 sample.add(image, frame_size)
             aside += time.perf_counter() - after
     if not encoded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -20,6 +21,8 @@ __all__ = ["copy_file", "is_beginning", "link_file", "stop_sharing"]
 
 _logger = logging.getLogger(__name__)
 
+# What says that a disk, or what one may write of it, is full.
+_NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 # Bytes that are compared at a time.
 _BLOCK = 1 << 20
 
@@ -64,7 +67,9 @@ def copy_file(
         try:
             shutil.copyfile(source, store.path(name))
         except OSError as cause:
-            if cause.filename == os.fspath(source):
+            # The copying names the source for both, also where it could not write.
+            is_full = cause.errno in _NO_ROOM
+            if cause.filename == os.fspath(source) and not is_full:
                 raise refused(cause, "read", source) from cause
             what = f"copy {source} to"
             raise refused(cause, what, store.path(name), writing=True) from cause

@@ -429,3 +429,19 @@ def test_a_file_that_has_come_meanwhile_is_not_overwritten(tmp_path):
     with new_file(path, overwrite=True) as partial:
         partial.write_bytes(b"mine")
     assert path.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("form", ["jpg", "png", "mp4"])
+def test_bytes_that_have_changed_are_not_written_as_a_frame(gulp2, gulped, form):
+    offset, length = GulpDirectory(gulped).item("item1").record.spans([2])[0]
+    data = gulped / "data_0.gulp"
+    with data.open("r+b") as file:
+        file.seek(offset + length - 10)
+        byte = file.read(1)[0]
+        file.seek(offset + length - 10)
+        file.write(bytes([byte ^ 1]))
+    words = ["extract", gulped, "item1", "--format", form, "--out", "out"]
+    told = gulp2(*words, status=1).stderr
+    assert "frame 2" in told
+    assert "checksum" in told
+    gulp2(*words, "--frames", "0,1,3")

@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from gulpio2 import GulpDirectory
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.format.journal import Copying
+from gulpio2.testing import make_frames
 
 
 def ids_in(folder):
@@ -576,3 +579,44 @@ def test_an_adapter_that_gives_fewer_items_than_it_counts_is_no_success(
     words = ["ingest", "fewer.py:Fewer", "out", "--num-workers", 1]
     assert "counts 3 items and gave 2" in gulp2(*words, status=1).stderr
     gulp2(*words[:2], "again", "--allow-failures")
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_dry_run_tells_of_a_jpeg_that_is_stored_and_cannot_be_read(
+    gulp2, tmp_path, alone
+):
+    (frame,) = make_frames(1, 64, 96)
+    jpeg = encode_frame(frame, EncoderSettings())
+    folder = tmp_path / "images" / "x"
+    folder.mkdir(parents=True)
+    (folder / "cut.jpg").write_bytes(jpeg[: len(jpeg) // 2] + b"\xff\xd9")
+    if not alone:
+        (folder / "good.jpg").write_bytes(jpeg)
+    words = ["ingest", "image-folder", "images", "out"]
+    told = gulp2(*words, "--dry-run").stdout
+    assert "stored as it is, and not readable: 1 of the sample" in told
+    assert "item 'x-cut.jpg', frame 0: a damaged or cut JPEG" in told
+    assert f"frames           about {2 - alone}" in told
+    gulp2(*words)
+
+
+def test_a_dry_run_is_refused_where_the_place_of_the_run_is(
+    gulp2, tmp_path, make_video
+):
+    make_video(tmp_path / "videos" / "1.mp4", 1)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "merging").mkdir()
+    journal = Copying("merge", ("a",)).dump()
+    (tmp_path / "merging" / "ingest.journal").write_bytes(journal)
+    (tmp_path / "strange").mkdir()
+    for name in ("data_00.gulp", "meta_00.gmeta"):
+        (tmp_path / "strange" / name).write_bytes(b"")
+    for output, told in (
+        ("file/out", "file is a file, and so no folder can be made below it"),
+        ("merging", "a merge into this folder was not finished"),
+        ("strange", "data_00.gulp"),
+    ):
+        words = ["ingest", "video-folder", "videos", output]
+        plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
+        assert told in plan["refused"]
+        gulp2(*words, status=1)
