@@ -12,7 +12,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import FormatError, IngestError, LockedError, StorageError
-from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
@@ -546,3 +546,18 @@ def test_metadata_that_is_too_deep_costs_its_item_and_not_the_repair(tmp_path, d
     assert found.keys() == {"item0", "item2", "item3", "item4", part.id}
     assert found[part.id][0] == frames
     assert check_directory(tmp_path / "out", deep=True).ok
+
+
+@pytest.mark.parametrize("lost", ["all", "first", "middle"])
+def test_frames_that_a_whole_map_has_lost_are_a_loss(tmp_path, lost):
+    make_gulp_directory(tmp_path / "source", num_items=6, items_per_chunk=3)
+    path = tmp_path / "source" / "meta_1.gmeta"
+    entries = load_gmeta(path.read_bytes(), where="")
+    for id_ in {"all": [*entries], "first": ["item3"], "middle": ["item4"]}[lost]:
+        del entries[id_]
+    path.write_bytes(dump_gmeta(entries))
+    report = repair_directory(tmp_path / "source", tmp_path / "target")
+    assert not report.ok
+    (loss,) = report.losses
+    assert "no entry of the map speaks of what is there" in str(loss)
+    assert len(GulpDirectory(tmp_path / "target")) == 3 + len(entries)

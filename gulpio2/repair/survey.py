@@ -47,6 +47,11 @@ _LONGEST = 64 * 1024 * 1024
 _WINDOW = 64 * 1024 * 1024
 # Bytes. What is read at once of a window that cannot be read as a whole.
 _PIECE = 64 * 1024
+# What a map that is whole has lost: nothing deletes without a note in deleted.json.
+_LEFT_OUT = (
+    "no entry of the map speaks of what is there, nor does deleted.json: the map has "
+    "lost items, or is another. Put the right one back, if there is one"
+)
 
 
 class Frame(NamedTuple):
@@ -337,7 +342,12 @@ class _ChunkSurveyor:
     def _search(self, *, sound: bool) -> list[Candidate]:
         """Find frames that no entry speaks of, where the map is not whole."""
         found: list[Candidate] = []
+        last_known = max((stop for _, stop in self.known), default=-1)
         for start, stop in gaps_between(self.known, self.size):
+            if sound and self.removals is not None and start != last_known:
+                # Not behind the last record, where an append was not committed.
+                self._lose(_LEFT_OUT, start=start, stop=stop)
+                continue
             if sound or self.removals is None:
                 text = (
                     "left behind, as no entry speaks of them: never committed, or "
