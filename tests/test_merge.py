@@ -48,6 +48,17 @@ class Named(FrameAdapter):
             yield {**item, "id": f"{self.name}{item['id']}"}
 
 
+class OneLabel(Named):
+    """Items of one label, which has a number."""
+
+    def __init__(self, name, label):
+        super().__init__(name, num_items=2)
+        self.label = label
+
+    def label_mapping(self):
+        return {self.label: 0}
+
+
 class Twice(FrameAdapter):
     """The last item has the id of the first."""
 
@@ -520,3 +531,21 @@ def test_a_copy_that_finds_no_room_is_not_called_unreadable(tmp_path):
             merge_directories([tmp_path / "part"], tmp_path / "out", link=False)
 
     assert in_child(merge_with_little_room) == 0
+
+
+def test_lost_labels_are_not_numbered_afresh(tmp_path):
+    for name in ("a", "b"):
+        GulpIngestor(OneLabel(name, "x"), tmp_path / name, 2, 1).run()
+    (tmp_path / "a" / "label2idx.json").unlink()
+    before = content(tmp_path)
+    message = r"a/label2idx.json is missing, in which the labels of the stored items"
+    with pytest.raises(IngestError, match=message):
+        GulpIngestor(OneLabel("c", "y"), tmp_path / "a", 2, 1).run()
+    with pytest.raises(IngestError, match=message):
+        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    with pytest.raises(IngestError, match=message):
+        merge_directories([tmp_path / "b"], tmp_path / "a")
+    (tmp_path / "out").rmdir()
+    assert content(tmp_path) == before
+    report = repair_directory(tmp_path / "a", tmp_path / "mended")
+    assert [loss.file for loss in report.lost] == ["label2idx.json"]

@@ -558,6 +558,6 @@ def test_frames_that_a_whole_map_has_lost_are_a_loss(tmp_path, lost):
     path.write_bytes(dump_gmeta(entries))
     report = repair_directory(tmp_path / "source", tmp_path / "target")
     assert not report.ok
-    (loss,) = report.losses
+    (loss,) = report.lost
     assert "no entry of the map speaks of what is there" in str(loss)
     assert len(GulpDirectory(tmp_path / "target")) == 3 + len(entries)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.layout import LABELS_NAME
+from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "merge_labels",
     "number_labels",
     "read_label_file",
+    "refuse_lost_labels",
     "write_label_file",
 ]
 
@@ -185,9 +187,30 @@ def read_label_file(folder: StrPath) -> dict[str, int]:
     ):
         raise MetaFileError(
             f"{store.path(LABELS_NAME)} is not one JSON object of label to integer. "
-            "Mend it, or move it away: labels are then numbered afresh."
+            "Mend it, or put the right one back: the items have label and number in "
+            "their metadata."
         )
     return content
+
+
+def refuse_lost_labels(folder: StrPath) -> None:
+    """Refuse to number labels where the numbers of stored items are lost.
+
+    Raises
+    ------
+    IngestError
+        ``gulp.json`` tells of a ``label2idx.json`` that is not there.
+    """
+    store = open_store(folder)
+    if (
+        LABELS_NAME in read_manifest(store).files
+        and read_if_there(store, LABELS_NAME) is None
+    ):
+        raise IngestError(
+            f"{store.path(LABELS_NAME)} is missing, in which the labels of the stored "
+            "items have their numbers; other labels would get the same ones. Put it "
+            "back: the items have label and number in their metadata (gulp2 ls --long)"
+        )
 
 
 def write_label_file(folder: StrPath, mapping: Mapping[str, int]) -> None:

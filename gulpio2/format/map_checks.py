@@ -203,7 +203,7 @@ def _check_extras(
 
 _CHANGED = (
     "is not as the last ingest left it: it is missing, was edited, or damaged. Put it "
-    "back, or ingest more items, after which it counts as it is"
+    "back; where it was edited on purpose, ingest more items, and it counts as it is"
 )
 _CHANGED_UNFINISHED = (
     "is not as the last finished ingest left it. The one that is unfinished may have "

@@ -8,7 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gulpio2.__version__ import __version__
-from gulpio2.adapters.labels import merge_labels, read_label_file, write_label_file
+from gulpio2.adapters.labels import (
+    merge_labels,
+    read_label_file,
+    refuse_lost_labels,
+    write_label_file,
+)
 from gulpio2.errors import MetaFileError
 from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import (
@@ -90,9 +95,10 @@ def refuse_other_labels(facts: AdapterFacts, folder: StrPath) -> None:
     Raises
     ------
     IngestError
-        They do.
+        They do, or those of the directory are lost.
     """
     if facts.labels is not None:
+        refuse_lost_labels(folder)
         merge_labels(read_label_file(folder), facts.labels, where=str(folder))
 
 

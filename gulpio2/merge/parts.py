@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.adapters.labels import merge_labels, read_label_file
+from gulpio2.adapters.labels import merge_labels, read_label_file, refuse_lost_labels
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.gmeta import load_gmeta
@@ -211,6 +211,8 @@ def refuse_other_plans(parts: list[Part], target: StrPath) -> None:
 
 def merged_labels(parts: list[Part], target: StrPath) -> dict[str, int]:
     """Join the labels of all, or refuse where they contradict each other."""
+    for folder in (target, *(part.path for part in parts)):
+        refuse_lost_labels(folder)
     labels = read_label_file(target)
     before = [str(target)] if labels else []
     for part in parts:
