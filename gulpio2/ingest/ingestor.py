@@ -99,8 +99,9 @@ class GulpIngestor:
         A call does not raise for items that failed.
     resume : bool, optional
         Go on with a run that was interrupted; items that were stored are not decoded
-        again, and the directory becomes what the run would have made. Without one,
-        or where it is complete, nothing is amiss.
+        again, and the directory becomes what the run would have made; sources that
+        were changed meanwhile are not noticed. Without one, or where it is complete,
+        nothing is amiss, but `IngestReport.failures` are those of the run.
     ignore_space : bool, optional
         Begin also where an estimate says that the disk has no room for the run. The
         estimate is made for 200 items and more.
