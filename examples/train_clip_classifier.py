@@ -211,7 +211,7 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
             if rank == 0:
                 with losses.open("a") as file:
                     file.write(f"{step} {value!r}\n")
-                if step % options.save_every == 0:
+                if step % options.save_every == 0 or step >= last_step:
                     state = {
                         "network": network.state_dict(),
                         "optimizer": optimizer.state_dict(),
@@ -264,14 +264,22 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--videos-per-class", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--steps", type=int, help="stop after so many")
+    parser.add_argument(
+        "--steps", type=int, help="stop after so many, counted from the first"
+    )
     parser.add_argument("--batch-size", type=int, default=8, help="of each process")
     parser.add_argument(
         "--rate", type=float, default=2e-3, help="of learning, at first"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="of the loader of each process")
-    parser.add_argument("--save-every", type=int, default=20, metavar="STEPS")
+    parser.add_argument(
+        "--save-every",
+        type=int,
+        default=20,
+        metavar="STEPS",
+        help="write a checkpoint after so many, and after --steps (default: 20)",
+    )
     parser.add_argument(
         "--resume", action="store_true", help="go on where it was saved"
     )

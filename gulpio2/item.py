@@ -291,7 +291,7 @@ class StoredItem:
         if extras.time_base is None or not extras.pts:
             raise FrameTimeError(
                 f"item {self.id_!r} in {self.data_path} has no presentation times: it "
-                "was made from images, or by GulpIO2. Select its frames by index"
+                "has no video behind it, or GulpIO2 0.0.4 wrote it. Select by index"
             )
         order = sorted(range(len(extras.pts)), key=extras.pts.__getitem__)
         ascending = [extras.pts[index] for index in order]

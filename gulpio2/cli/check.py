@@ -126,7 +126,8 @@ def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
     if "bad-index" in codes:
         yield f"`gulp2 index {quoted(directory)}` makes the index anew from the maps"
         codes.remove("bad-index")
-    if codes:
+    # Of that the problem says itself what to do.
+    if codes - {"unreadable-file"}:
         yield "`gulp2 repair` copies what is undamaged to a new directory"
 
 

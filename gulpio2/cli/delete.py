@@ -33,7 +33,11 @@ __all__ = ["delete"]
 )
 @directory_argument
 @click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, help="Items to delete."
+    "ids",
+    metavar="ID...",
+    nargs=-1,
+    required=True,
+    help="Items to delete; such as begin with - come last, behind --.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @json_option("what was deleted as JSON")

@@ -67,7 +67,11 @@ class _Rate(ParamType):
     ],
 )
 @directory_argument
-@click.argument("id_", metavar="ID", help="The item.")
+@click.argument(
+    "id_",
+    metavar="ID",
+    help="The item; one that begins with - comes last, behind --.",
+)
 @click.option(
     "--frames",
     "choice",

@@ -223,8 +223,8 @@ class GulpSource:
         extras = load_extras(_look_at(reader, id_), where=where)
         if extras.time_base is None or not extras.pts:
             raise FrameTimeError(
-                f"{where} has no presentation times: it was made from images, or by "
-                "GulpIO2. Sample its frames by index"
+                f"{where} has no presentation times: it has no video behind it, or "
+                "GulpIO2 0.0.4 wrote it. Sample its frames by index"
             )
         ticks = np.array(extras.pts, dtype=np.float64)
         return ticks * extras.time_base.numerator / extras.time_base.denominator
