@@ -563,3 +563,13 @@ def test_frames_that_a_map_has_lost_are_not_erased(tmp_path, lost, dry_run):
     ):
         compact_directory(tmp_path, dry_run=dry_run)
     assert content(tmp_path) == before
+
+
+def test_a_reader_that_was_open_before_says_that_an_item_may_be_gone(tmp_path):
+    make_gulp_directory(tmp_path, num_items=4)
+    directory = GulpDirectory(tmp_path)
+    delete_items(tmp_path, ["item1"])
+    compact_directory(tmp_path)
+    with pytest.raises(CorruptFrameError, match="deleted and compacted since the dir"):
+        directory.read_clip("item1", [0, 1])
+    assert directory.read_clip("item0").shape[0] == 6

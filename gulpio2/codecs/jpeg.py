@@ -134,7 +134,13 @@ def read_header(data: bytes | memoryview) -> JpegHeader:
     except KeyError:
         return _read_header_of_441(data)
     except ValueError as cause:
-        raise CorruptFrameError(f"not a readable JPEG: {cause}") from cause
+        what = f"not a readable JPEG: {cause}"
+        if bytes(data[:2]) == b"\0\0":
+            what += (
+                ". It is zeros: a damaged one, or one of an item that was deleted and "
+                "compacted since the directory was opened, which is to be opened again"
+            )
+        raise CorruptFrameError(what) from cause
 
 
 def _read_header_of_441(data: bytes | memoryview) -> JpegHeader:
