@@ -209,6 +209,10 @@ def cases_of(results: list[dict[str, float]]) -> dict[str, dict[str, Any]]:
     for name in names:
         series[f"{name} / {CODEC}"] = [found[name] for found in results]
     peers = [name for name in names if name in PEERS]
+    if OURS in names and CODEC_AS_IT_COMES in names:
+        series[f"GulpLoader / {CODEC_AS_IT_COMES}"] = [
+            found[OURS] / found[CODEC_AS_IT_COMES] for found in results
+        ]
     if OURS in names and "original" in names:
         series["GulpLoader / original"] = [r[OURS] / r["original"] for r in results]
     if OURS in names and peers:
