@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from gulpio2.directory import GulpDirectory
+from gulpio2.errors import MetaFileError
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.format.manifest import missing_shares
 from gulpio2.storage.local import open_store
@@ -30,12 +31,16 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
         A sentence for each reason; empty where none is known.
     """
     folder, found = directory.output_dir, []
-    if JOURNAL_NAME in open_store(folder).names():
+    try:
+        names, runs = open_store(folder).names(), directory.manifest.runs
+    except (MetaFileError, OSError):
+        return []  # what is damaged, or gone, is told by who needs it, and by a check
+    if JOURNAL_NAME in names:
         found.append(
             f"{folder} is not finished: it holds what an ingest, merge or repair has "
             "stored so far. If none is at work, `gulp2 ingest` with --resume goes on"
         )
-    if missing := missing_shares(directory.manifest.runs):
+    if missing := missing_shares(runs):
         found.append(
             f"{folder} lacks shares of its ingest: {', '.join(missing)}. `gulp2 merge` "
             "adds them"

@@ -146,3 +146,8 @@ def test_a_directory_that_is_not_finished_is_listed_and_told(gulp2, gulped):
     assert len(result.stdout.split()) == 4
     assert "is not finished: it holds what an ingest, merge or repair" in result.stderr
     assert not gulp2("ls", gulped, "-q").stderr
+
+
+def test_a_damaged_manifest_is_no_matter_of_listing(gulp2, gulped):
+    (gulped / "gulp.json").write_bytes(b"{")
+    assert len(gulp2("ls", gulped).stdout.split()) == 4
