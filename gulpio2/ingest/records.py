@@ -172,9 +172,8 @@ def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
     MetaFileError
         The list of them is damaged.
     """
-    data = read_if_there(store, FAILURES_NAME) or b""
     try:
-        found = [ItemFailure.load(json.loads(line)) for line in data.splitlines()]
+        found = _listed_failures(store)
     except (ValueError, TypeError, RecursionError) as cause:
         raise MetaFileError(
             f"{store.path(FAILURES_NAME)} is damaged: {cause}. `gulp2 check` tells more"
@@ -188,13 +187,14 @@ def failed_positions(store: Store) -> frozenset[tuple[int, str | None]]:
     The id is None where the adapter failed before it gave one.
     """
     try:
-        lines = store.read(FAILURES_NAME).splitlines()
-        failures = [json.loads(line) for line in lines]
-        return frozenset((int(each["position"]), each["id"]) for each in failures)
-    except FileNotFoundError:
-        return frozenset()
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return frozenset((each.position, each.id) for each in _listed_failures(store))
+    except (ValueError, TypeError, RecursionError):
         return frozenset()  # damaged, and the check says so
+
+
+def _listed_failures(store: Store) -> list[ItemFailure]:
+    lines = (read_if_there(store, FAILURES_NAME) or b"").splitlines()
+    return [ItemFailure.load(json.loads(line)) for line in lines]
 
 
 def _checksums(store: Store) -> dict[str, str]:

@@ -128,7 +128,6 @@ def test_an_interrupted_run_is_not_given_up_for_another_without_a_word(
 ):
     ingest(interrupted, on_duplicate="skip").run()
     assert not caplog.records  # the same, and all of it
-    kill = interrupted / "ingest.journal"
     journal = RunJournal(open_store(interrupted), {"adapter": "Other", "items": 9})
     journal.begin(3, "plan", 1)
     journal.close()
@@ -136,7 +135,7 @@ def test_an_interrupted_run_is_not_given_up_for_another_without_a_word(
     (record,) = caplog.records
     assert "is given up for this one" in record.getMessage()
     assert "adapter was 'Other' and is 'FrameAdapter'" in record.getMessage()
-    assert not kill.exists()
+    assert not (interrupted / "ingest.journal").exists()
 
 
 def test_the_advice_about_a_chunk_that_was_cut_leads_to_a_whole_directory(tmp_path):
