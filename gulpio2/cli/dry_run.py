@@ -130,24 +130,20 @@ def _find_plan(
 
 def _refuse_place(output: Path) -> None:
     """Refuse a folder that cannot be written to, or that holds what stops a run."""
-    from gulpio2.errors import StorageError
     from gulpio2.ingest.resuming import (
         refuse_misnamed_chunks,
         refuse_unfinished_copying,
     )
     from gulpio2.storage.local import open_store
+    from gulpio2.storage.refusals import refused
 
     there = next(path for path in (output, *output.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise StorageError(
-            errno.ENOTDIR, f"{there} is a file, and so no folder can be made below it"
-        )
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise StorageError(
-            errno.EACCES,
-            f"{there} cannot be written to. Make it writable for you (chmod), or give "
-            "another",
-        )
+    reason = 0 if there.is_dir() else errno.ENOTDIR
+    if not (reason or os.access(there, os.W_OK | os.X_OK)):
+        reason = errno.EACCES
+    if reason:
+        cause = OSError(reason, os.strerror(reason))
+        raise refused(cause, "write below", there, writing=True)
     if output.is_dir():
         store = open_store(output)
         refuse_unfinished_copying(store)
