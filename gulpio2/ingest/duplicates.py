@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import DuplicateIdError
+from gulpio2.format.wording import counted
 from gulpio2.ingest.items import describe_failure, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from gulpio2.ingest.jobs import OnDuplicate
     from gulpio2.ingest.report import ItemFailure
@@ -31,6 +32,8 @@ class Sifted:
     left_out: set[int] = field(default_factory=set)
     skipped: int = 0
     failures: list[ItemFailure] = field(default_factory=list)
+    repeats: dict[int, int] = field(default_factory=dict)
+    """Of items that are left out for the id of another: position to that one's."""
 
 
 def sift_ids(
@@ -64,6 +67,7 @@ def sift_ids(
         if id_ in stored:
             found.append((position, f"the id {id_!r} is in the directory already"))
         elif id_ in first:
+            sifted.repeats[position] = first[id_]
             earlier = _place(adapter, first[id_])
             found.append(
                 (position, f"the id {id_!r} is that of another item as well, {earlier}")
@@ -105,33 +109,18 @@ def _advice(adapter: Adapter) -> str:
 
 
 def warn_of_repeats(
-    adapter: Adapter, ids: Sequence[str], positions: Iterable[int]
+    adapter: Adapter, ids: Sequence[str], repeats: Mapping[int, int]
 ) -> None:
-    """Tell of items that are skipped for the id of another one of the run.
-
-    Parameters
-    ----------
-    adapter : Adapter
-        Asked for where items come from.
-    ids : sequence of str
-        All of its ids, by position.
-    positions : iterable of int
-        Of those that the run would store, were none skipped.
-    """
-    first: dict[str, int] = {}
-    repeats = [
-        position
-        for position in positions
-        if first.setdefault(ids[position], position) != position
-    ]
+    """Tell of items that are skipped for the id of another; see `Sifted.repeats`."""
     if repeats:
+        position, earlier = next(iter(repeats.items()))
         _logger.warning(
-            "%d items are skipped and not stored, since each has the id of one before "
-            "it: %r is that of %s and of %s%s. %s to store them all",
-            len(repeats),
-            ids[repeats[0]],
-            _place(adapter, first[ids[repeats[0]]]),
-            _place(adapter, repeats[0]),
+            "%s skipped and not stored, for the id is that of one before it: %r is "
+            "that of %s and of %s%s. %s to store them all",
+            counted(len(repeats), "item"),
+            ids[position],
+            _place(adapter, earlier),
+            _place(adapter, position),
             f" (and {len(repeats) - 1} more)" if len(repeats) > 1 else "",
             _advice(adapter),
         )

@@ -355,8 +355,7 @@ class GulpIngestor:
         report.failures.extend(plan.failures)
         dispatcher.failures.note(plan.failures, None)
         if self.on_duplicate == "skip" and plan.ids is not None:
-            new = (n for n in plan.share if plan.ids[n] not in stored)
-            warn_of_repeats(self.adapter, plan.ids, new)
+            warn_of_repeats(self.adapter, plan.ids, plan.repeats)
         refuse_other_labels(facts, self.output_folder)
         replaces = not resumed and JOURNAL_NAME in store.names()
         if resumed:

@@ -37,6 +37,9 @@ class RunPlan:
     share: range
     """Positions that are the run's to store or to leave out: all, or those of its
     share."""
+    repeats: dict[int, int]
+    """Of items of the share that are left out for the id of another: position to that
+    of the other."""
     undivided: str
     """Digest of the plan of all shares together, had nothing been stored before."""
 
@@ -107,6 +110,7 @@ def plan_run(
         len(left_out) if on_duplicate == "skip" else 0,
         [failure for failure in sifted.failures if failure.position in share],
         share,
+        {n: first for n, first in sifted.repeats.items() if n in share},
         _digest(whole, ids),
     )
 
