@@ -1,4 +1,4 @@
-"""Blocks of frames: one read each, decoded by however many threads come.
+"""Blocks of frames: bytes that are read at once, whoever decodes them.
 
 A block's bytes lie in memory that is used again: new memory costs more than reading
 into it, since the system has to give it page by page.
@@ -8,30 +8,23 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gulpio2.errors import CorruptFrameError, FormatError, GulpError
+from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
 from gulpio2.format.records import ALIGNMENT
-from gulpio2.threads import work_together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    import numpy.typing as npt
+    from gulpio2.format.plan import Read
 
-    Targets = Sequence[Any] | npt.NDArray[Any]
-    # Decodes frames of a block's bytes, each from start to stop into its target.
-    Decode = Callable[[bytes | bytearray, Iterable[tuple[int, int, Any]]], object]
+    # Offset and length of a read, and the positions of the frames in it.
+    Part = tuple[int, int, Sequence[int]]
 
-__all__ = ["Block", "FrameRequest", "Job", "plan_blocks", "verify_crc32"]
+__all__ = ["Block", "FrameRequest", "plan_blocks", "verify_crc32"]
 
-# Bytes of JPEG for which waking another thread pays: decoding them takes a tenth of a
-# millisecond, waking a thread some twenty microseconds.
-_SHARE_BYTES = 8 * 1024
 # Bytes: the step of allocation, and the largest buffer that is kept; and how many each
 # thread keeps. A clip of 32 ordinary frames has half a megabyte.
 _STEP = 256 * 1024
@@ -41,6 +34,9 @@ _MAX_KEPT_COUNT = 2
 # Bytes. A read of more than this, with large gaps between the frames, is made in parts,
 # by several threads at once.
 _SPLIT_BYTES = 256 * 1024
+# Reads that are put together: a block takes longer than a read of a frame does. No
+# more, since frames are decoded when all of their block are read.
+_MAX_PARTS = 16
 
 
 class _Kept(threading.local):
@@ -69,14 +65,28 @@ class FrameRequest:
     """Position in `spans` to where that frame is, for messages."""
     crc32: Sequence[int] | None = None
     """Checksum of each JPEG where it is to be verified."""
-    read_into: Callable[[int, int, bytearray], bytes | bytearray] | None = None
-    """As `read_at`, where possible into the memory given."""
+    read_into: Callable[[Sequence[Part], bytearray], object] | None = None
+    """Puts parts of the data file, one after the other, into memory that holds all."""
     distinct: bool = False
     """Whether it is known that no frame comes twice."""
 
 
 class Block:
-    """One read, and the frames in it; several threads may work at one."""
+    """What is read at once, and the frames in it; several threads may work at one.
+
+    Parameters
+    ----------
+    request : FrameRequest
+        The frames, and how to read them.
+    offset, length : int
+        Where it begins in the data file, and its bytes.
+    members : sequence of int
+        Positions in the request of its frames.
+    first : int
+        Position in the job of the request's first frame.
+    parts : sequence of (int, int, sequence of int), optional
+        Several reads, which lie in the block one after the other: it begins at 0 then.
+    """
 
     __slots__ = (
         "_home",
@@ -89,8 +99,10 @@ class Block:
         "length",
         "members",
         "offset",
+        "parts",
         "request",
         "shares",
+        "spans",
     )
 
     def __init__(
@@ -100,14 +112,17 @@ class Block:
         length: int,
         members: Sequence[int],
         first: int,
+        parts: Sequence[Part] = (),
     ) -> None:
         self.request = request
         self.offset = offset
         self.length = length
-        # Positions of its frames in the request, and in the job that of the request's
-        # first one.
         self.members = members
         self.first = first
+        self.parts = parts
+        # By the positions of the frames, counted from where `offset` is.
+        self.spans: Sequence[tuple[int, int]] | Mapping[int, tuple[int, int]]
+        self.spans = _spans_in(request, parts) if parts else request.spans
         self.shares = iter(members)
         self.data: bytes | bytearray | None = None
         self.done = False
@@ -130,8 +145,11 @@ class Block:
             if memory is None or len(memory) < length:
                 memory = bytearray(-(-length // _STEP) * _STEP)
             self._memory = memory
-            self.data = request.read_into(self.offset, length, memory)
-            return self.data
+            request.read_into(
+                self.parts or ((self.offset, length, self.members),), memory
+            )
+            self.data = memory
+            return memory
 
     def finish(self, num_frames: int) -> None:
         """Note frames that were decoded; after the last the bytes are dropped."""
@@ -143,6 +161,19 @@ class Block:
         # To the thread that read into it, which reads again, and not to this one.
         if memory is not None and len(self._home) < _MAX_KEPT_COUNT:
             self._home.append(memory)
+
+
+def _spans_in(
+    request: FrameRequest, parts: Sequence[Part]
+) -> dict[int, tuple[int, int]]:
+    """Give where frames are in a block of several reads."""
+    spans, found, start = request.spans, {}, 0
+    for offset, length, members in parts:
+        for member in members:
+            at, size = spans[member]
+            found[member] = start + at - offset, size
+        start += length
+    return found
 
 
 def plan_blocks(
@@ -172,6 +203,10 @@ def plan_blocks(
     blocks: list[Block] = []
     planned = 0
     reads = plan_apart(spans)
+    if not skip and len(reads) > threads:
+        joined = _join(request, reads, first, threads)
+        if joined is not None:
+            return joined
     for offset, length, members in reads:
         planned += len(members)
         if skip:
@@ -197,6 +232,25 @@ def _has_gaps(
     return length > sum(spans[member][1] + ALIGNMENT for member in members)
 
 
+def _join(
+    request: FrameRequest, reads: Sequence[Read], first: int, threads: int
+) -> list[Block] | None:
+    """Put reads together, some for each thread; None where they are to be alone."""
+    length = sum(read.length for read in reads)
+    if request.read_into is None or length > _MAX_KEPT:
+        return None
+    if sum(len(read.members) for read in reads) < len(request.spans):
+        return None  # one is empty, which is said of it
+    blocks = []
+    count = min(_MAX_PARTS, -(-len(reads) // threads))
+    for start in range(0, len(reads), count):
+        parts = reads[start : start + count]
+        length = sum(part.length for part in parts)
+        members = [member for part in parts for member in part.members]
+        blocks.append(Block(request, 0, length, members, first, parts))
+    return blocks
+
+
 def _split(
     request: FrameRequest, members: Sequence[int], first: int, threads: int
 ) -> list[Block]:
@@ -211,175 +265,6 @@ def _split(
         end = max(start + length for start, length in spans)
         blocks.append(Block(request, offset, end - offset, part, first))
     return blocks
-
-
-class Job:
-    """Blocks, each to be read and its frames decoded, by whoever comes.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        At least one.
-    """
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks = blocks
-        self.failures: list[tuple[int, BaseException]] = []
-        self._is_open = False
-        self._is_locked = False
-        self._gate: threading.Lock
-        self._others: Iterator[Block]
-        self._decode: Decode
-        self._targets: Targets
-
-    def run(
-        self,
-        threads: int,
-        prepare: Callable[[Block], tuple[Decode, Targets]],
-    ) -> None:
-        """Do all of it.
-
-        Parameters
-        ----------
-        threads : int
-            How many may work at the same time, at most.
-        prepare : callable
-            Gives, of the first block, what decodes frames, and their targets by the
-            frames' positions in the job. The other threads have been woken by then.
-
-        Raises
-        ------
-        CorruptFrameError, FormatError
-            What went wrong; of several frames, with the first.
-        """
-        blocks = self.blocks
-        if threads > 1:
-            num_bytes = num_frames = 0
-            for block in blocks:
-                num_bytes += block.length
-                num_frames += len(block.members)
-            threads = min(threads, num_frames, num_bytes // _SHARE_BYTES)
-        if threads < 2:
-            self._prepare(prepare)
-            for block in blocks:
-                self._drain(block)
-        elif len(blocks) == 1:
-            # There is nothing to begin with before it is read: woken earlier, another
-            # thread would fall asleep again.
-            self._prepare(prepare)
-            work_together(partial(self._drain, blocks[0]), threads - 1)
-        else:
-            self._others = islice(blocks, 1, None)
-            self._gate = threading.Lock()
-            self._gate.acquire()
-            self._is_locked = True
-            begin, open_gate = partial(self._begin, prepare), self._open_gate
-            work_together(self._help, threads - 1, own=begin, let_go=open_gate)
-        if self.failures:
-            raise min(self.failures, key=_position)[1]
-
-    def _prepare(self, prepare: Callable[[Block], tuple[Decode, Targets]]) -> None:
-        self._decode, self._targets = prepare(self.blocks[0])
-        self._is_open = True
-
-    def _begin(self, prepare: Callable[[Block], tuple[Decode, Targets]]) -> None:
-        """Prepare, let the others begin, and work; they read ahead meanwhile."""
-        self._prepare(prepare)
-        self._open_gate()
-        self._drain(self.blocks[0])
-        self._work(self._others)
-
-    def _open_gate(self) -> None:
-        """Let the others begin; or leave, if nothing was prepared for them."""
-        if not self._is_open:
-            self.failures.append((-1, GulpError("never begun")))
-            self._is_open = True
-        if self._is_locked:
-            self._is_locked = False
-            self._gate.release()
-
-    def _help(self) -> None:
-        """Take part, in another thread."""
-        self._work(self._others)
-
-    def _work(self, blocks: Iterable[Block]) -> None:
-        """Take blocks until none is left, then frames of those that others took."""
-        for block in blocks:
-            self._drain(block)
-        if not self._is_open:
-            with self._gate:
-                pass
-        for block in self.blocks:
-            if not block.done:
-                self._drain(block)
-
-    def _drain(self, block: Block) -> None:
-        """Decode frames of a block until all are taken."""
-        place = next(block.shares, None)
-        if place is None or not self._goes_on(block.first + place):
-            block.done = True  # and what nobody wants is not read
-            return
-        taken = [place]
-        try:
-            # The bytes stay while a frame of them is not finished, and ours is not.
-            data = block.data or block.load()
-            if not self._is_open:
-                with self._gate:
-                    pass
-            if self._goes_on(block.first + place):
-                self._decode(data, self._frames(block, data, taken))
-                block.finish(len(taken))
-        except BaseException as cause:
-            error = _with_place(cause, block, taken[-1])
-            self.failures.append((block.first + taken[-1], error))
-            if not isinstance(cause, Exception):
-                raise
-        block.done = True
-
-    def _frames(
-        self, block: Block, data: bytes | bytearray, taken: list[int]
-    ) -> Iterator[tuple[int, int, Any]]:
-        """Give the frame that was taken, and then take one after the other."""
-        first, base, targets = block.first, block.offset, self._targets
-        spans, crc32 = block.request.spans, block.request.crc32
-        shares, failures, place = block.shares, self.failures, taken[0]
-        while True:
-            offset, length = spans[place]
-            start = offset - base
-            if crc32 is not None:
-                verify_crc32(data, start, start + length, crc32[place])
-            yield start, start + length, targets[first + place]
-            place = next(shares, -1)
-            if place < 0:
-                return
-            taken.append(place)
-            if failures and not self._goes_on(first + place):
-                return
-
-    def _goes_on(self, position: int) -> bool:
-        """Tell whether a frame is wanted: what comes out is the first one's error."""
-        failures = self.failures
-        return not failures or min(failures, key=_position)[0] >= position
-
-
-def _with_place(cause: BaseException, block: Block, place: int) -> BaseException:
-    """Give an error that says at which frame it came; other kinds as they are."""
-    error: BaseException
-    if isinstance(cause, CorruptFrameError):
-        error = CorruptFrameError(f"{block.request.place(place)}: {cause}")
-    elif isinstance(cause, ValueError) and not isinstance(cause, GulpError):
-        error = FormatError(
-            f"{block.request.place(place)}: {cause}. The frames of a clip must be of "
-            "one shape; read_frames gives a list of any"
-        )
-    else:
-        return cause
-    error.__cause__ = cause
-    return error
-
-
-def _position(failure: tuple[int, BaseException]) -> int:
-    return failure[0]
 
 
 def verify_crc32(data: bytes | bytearray, start: int, stop: int, crc32: int) -> None:

@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.blocks import FrameRequest, Job, plan_blocks, verify_crc32
+from gulpio2.blocks import FrameRequest, plan_blocks, verify_crc32
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.codecs.options import AS_STORED
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, with_article
 from gulpio2.format.plan import first_empty, plan_reads
+from gulpio2.jobs import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
-    from gulpio2.blocks import Block, Decode
+    from gulpio2.blocks import Block
     from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+    from gulpio2.jobs import Decode
 
 __all__ = [
     "FrameRequest",
@@ -207,7 +209,7 @@ def read_arrays(
 def _decoder_of(block: Block, options: DecodeOptions) -> FrameDecoder:
     """Make a decoder of the first frame of a block."""
     place = block.members[0]
-    offset, length = block.request.spans[place]
+    offset, length = block.spans[place]
     start = offset - block.offset
     try:
         return decoder_for(block.load(), start, start + length, options)

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import blocks, threads
-from gulpio2.blocks import Block, FrameRequest, Job, plan_blocks, verify_crc32
+from gulpio2 import blocks, jobs, threads
+from gulpio2.blocks import Block, FrameRequest, plan_blocks, verify_crc32
 from gulpio2.errors import CorruptFrameError, FormatError, StorageError
+from gulpio2.jobs import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from gulpio2.blocks import Decode
+    from gulpio2.blocks import Part
+    from gulpio2.jobs import Decode
 
 KB = 1024
 
@@ -26,9 +28,11 @@ KB = 1024
 def request_of(*spans: tuple[int, int], data: bytes = b"") -> FrameRequest:
     """Ask for spans of some bytes."""
 
-    def read_into(offset: int, length: int, memory: bytearray) -> bytearray:
-        memory[:length] = data[offset : offset + length]
-        return memory
+    def read_into(parts: Sequence[Part], memory: bytearray) -> None:
+        start = 0
+        for offset, length, _ in parts:
+            memory[start : start + length] = data[offset : offset + length]
+            start += length
 
     return FrameRequest(
         lambda offset, length: data[offset : offset + length],
@@ -78,6 +82,30 @@ def test_parts_of_a_split_read_cover_every_frame_once():
             assert spans[k][0] + spans[k][1] <= offset + length
 
 
+def test_frames_that_are_apart_are_read_together_some_for_each_thread():
+    spans = [(k * 200 * KB, 20 * KB) for k in range(8)]
+    assert planned(1, *spans) == [(0, 160 * KB, list(range(8)))]
+    assert planned(3, *spans) == [
+        (0, 60 * KB, [0, 1, 2]),
+        (0, 60 * KB, [3, 4, 5]),
+        (0, 40 * KB, [6, 7]),
+    ]
+    # Not so many that the first frame would have to wait for long,
+    many = [(k * 200 * KB, 20 * KB) for k in range(80)]
+    assert [len(frames) for _, _, frames in planned(2, *many)] == [16] * 5
+    # nor where there is one for each thread, or as many bytes as are not kept.
+    assert planned(8, *spans) == [(*span, [k]) for k, span in enumerate(spans)]
+    large = [(k * KB * KB, 700 * KB) for k in range(8)]
+    assert planned(1, *large) == [(*span, [k]) for k, span in enumerate(large)]
+
+
+def test_where_frames_are_in_a_block_is_counted_through_all_its_reads():
+    spans = [(900_000, 5), (10, 4), (400_000, 7), (16, 3)]
+    (block,) = plan_blocks(request_of(*spans), 0, {}, 1)
+    assert block.spans == {1: (0, 4), 3: (6, 3), 2: (9, 7), 0: (16, 5)}
+    assert (block.offset, block.length) == (0, 21)
+
+
 def test_an_empty_record_is_named():
     with pytest.raises(CorruptFrameError, match="frame 1: the record is empty"):
         plan_blocks(request_of((0, 4), (4, 0), (4, 4)), 0, {}, 1)
@@ -109,7 +137,7 @@ def run_job(
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_memory_is_used_again_and_never_by_two_at_once(threads, monkeypatch):
-    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
     monkeypatch.setattr(blocks, "_kept", blocks._Kept())
     data = bytes(range(256)) * 400
     spans = [(k * 100, 50 + k % 40) for k in range(0, 1000, 3)]
@@ -144,7 +172,7 @@ def test_bytes_are_taken_as_they_come_where_nothing_reads_into_memory():
 def test_the_error_of_the_first_bad_frame_comes_out(
     threads, error, expected, monkeypatch
 ):
-    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
     data = bytes(range(80))
     request = request_of(*((k * 10, 10) for k in range(8)), data=data)
     wrong = {data[20:30]: error, data[30:40]: CorruptFrameError("later")}
@@ -155,7 +183,7 @@ def test_the_error_of_the_first_bad_frame_comes_out(
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_job_that_cannot_be_prepared_ends(threads, monkeypatch):
-    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
     request = request_of(*((k * 10, 10) for k in range(8)), data=bytes(100))
     far = request_of(*((k * 100_000, 10) for k in range(8)), data=bytes(800_000))
 
@@ -169,15 +197,15 @@ def test_a_job_that_cannot_be_prepared_ends(threads, monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_job_that_fails_reads_nothing_more(threads, monkeypatch):
-    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
     request = request_of(*((k * 100_000, 10) for k in range(40)), data=bytes(4_000_000))
     read_into, reads, begun = request.read_into, [], threading.Event()
 
-    def counted(offset: int, length: int, memory: bytearray) -> bytes | bytearray:
+    def counted(parts: Sequence[Part], memory: bytearray) -> None:
         assert read_into is not None
-        reads.append(offset)
+        reads.append(parts[0])
         begun.set()
-        return read_into(offset, length, memory)
+        read_into(parts, memory)
 
     def prepare(block: Block) -> tuple[Decode, range]:
         assert threads == 1 or begun.wait(10)
@@ -199,7 +227,7 @@ def test_a_checksum_that_differs_is_told_with_both():
 
 @pytest.mark.parametrize("distance", [10, 100_000])  # one read, and several
 def test_an_interrupt_wherever_it_comes_leaves_no_thread_at_work(distance, monkeypatch):
-    monkeypatch.setattr(blocks, "_SHARE_BYTES", 1)
+    monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
     data = bytes(range(250)) * 3_200
     request = request_of(*((k * distance, 10) for k in range(8)), data=data)
     expected = run_job(request, 3)  # now the threads are there

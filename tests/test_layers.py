@@ -31,6 +31,7 @@ LAYERS = (
         "memory",
         "threads",
         "blocks",
+        "jobs",
         "reading",
         "gathering",
         "appending",

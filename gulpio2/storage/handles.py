@@ -18,7 +18,7 @@ from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gulpio2.types import StrPath
 
@@ -264,6 +264,33 @@ class HandlePool:
                 memory = bytearray(length)
         _read_into(handle.fd, path, offset, memoryview(memory)[:length])
         return memory
+
+    def read_parts(
+        self, path: str, parts: Sequence[tuple[int, int, Any]], memory: bytearray
+    ) -> None:
+        """Put parts of a file into memory, one after the other.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        parts : sequence of (int, int, object)
+            Offset and length of each; and what is in it, which is not looked at.
+        memory : bytearray
+            Long enough for all.
+
+        Raises
+        ------
+        ReadRangeError, StorageNotFoundError, StorageError
+            As `read_at`.
+        """
+        handle, view, start = self._handle(path), memoryview(memory), 0
+        for offset, length, _ in parts:
+            if offset + length > handle.size:
+                _require_range(handle, path, offset, length)
+            stop = start + length
+            _read_into(handle.fd, path, offset, view[start:stop])
+            start = stop
 
     def _handle(self, path: str) -> _Handle:
         with self._lock:
