@@ -202,10 +202,12 @@ def temporary_files():
 
 
 def left_since(before):
-    """Name what stays there; what other programs have there for a time goes away."""
+    """Name what is there now and stays; what others have there for a time goes away."""
     end = time.monotonic() + 60
-    while (left := temporary_files() - before) and time.monotonic() < end:
+    left = temporary_files() - before
+    while left and time.monotonic() < end:
         time.sleep(0.2)
+        left &= temporary_files()  # other tests make new ones all the time
     return left
 
 
