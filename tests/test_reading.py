@@ -117,6 +117,77 @@ def simplejpeg_like(data: bytes) -> Any:
     return frame[..., 0] if mode == "GRAY" else frame
 
 
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write an item of which every second frame is too large to be read over."""
+    path = tmp_path_factory.mktemp("apart")
+    rng = np.random.default_rng(5)
+    large = [rng.integers(0, 255, (240, 320, 3), np.uint8) for _ in range(40)]
+    small = make_frames(40, 240, 320)
+    # With comments, so that their JPEGs differ in length and nothing else.
+    frames = [
+        with_comment(jpeg(large[k // 2] if k % 2 else small[k // 2]), 2_000 * (k % 3))
+        for k in range(80)
+    ]
+    assert all(len(frame) > 64 * 1024 for frame in frames[1::2])
+    write_chunk(path, video=frames)
+    return path
+
+
+def with_comment(data: bytes, length: int) -> bytes:
+    """Put a comment of so many bytes into a JPEG."""
+    segment = b"\xff\xfe" + (length + 2).to_bytes(2, "big") + bytes(length)
+    return data[:2] + segment + data[2:]
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_frames_that_are_apart_equal_those_of_a_full_read(apart, threads, verify):
+    directory = GulpDirectory(apart, threads=threads, verify=verify)
+    full = np.stack([directory["video", [k]][0][0] for k in range(80)])
+    for step in (2, 6, 10, 38):
+        chosen = list(range(0, 80, step))
+        mixed = [chosen[7 * k % len(chosen)] for k in range(len(chosen))]
+        for wanted in (chosen, chosen[::-1], mixed, [*chosen, 1, chosen[0]]):
+            np.testing.assert_array_equal(
+                directory.read_clip("video", wanted), full[wanted]
+            )
+            lists, _ = directory["video", wanted]
+            np.testing.assert_array_equal(np.stack(lists), full[wanted])
+    pairs = [("video", range(first, 80, 20)) for first in (0, 2, 4)]
+    batch = directory.read_clips(pairs)
+    for clip, (_, wanted) in zip(batch, pairs, strict=True):
+        np.testing.assert_array_equal(clip, full[wanted.start :: 20])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_frames_that_are_apart_in_a_cut_or_damaged_file_are_refused(
+    apart, tmp_path, threads
+):
+    data, infos = (apart / "data_0.gulp").read_bytes(), entry_infos(apart)
+    (tmp_path / "meta_0.gmeta").write_bytes((apart / "meta_0.gmeta").read_bytes())
+    (tmp_path / "data_0.gulp").write_bytes(data[: infos[60][0] + 100])
+    directory = GulpDirectory(tmp_path, threads=threads)
+    with pytest.raises(ReadRangeError, match="it was cut"):
+        directory.read_clip("video", range(0, 80, 4))
+    assert directory.read_clip("video", range(0, 60, 4)).shape == (15, 240, 320, 3)
+    wrong = bytearray(data)
+    for frame in (24, 48):
+        wrong[infos[frame][0] : infos[frame][0] + 40] = bytes(40)
+    (tmp_path / "data_0.gulp").write_bytes(wrong)
+    for _ in range(5):
+        with pytest.raises(CorruptFrameError, match="frame 24"):
+            GulpDirectory(tmp_path, threads=threads).read_clip("video", range(0, 80, 4))
+
+
+def entry_infos(folder: Path) -> list[list[int]]:
+    """Give where the frames of the item are."""
+    infos: list[list[int]] = GulpDirectory(folder).merged_meta_dict["video"][
+        "frame_info"
+    ]
+    return [list(info) for info in infos]
+
+
 def test_each_frame_of_a_list_owns_its_memory_also_a_repeated_one(folder):
     frames, _ = GulpDirectory(folder)["colour", [3, 3, 0]]
     assert all(f.flags.owndata and f.flags.writeable for f in frames)
