@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
+from gulpio2.format.plan import Read, cover_neighbours, first_empty, plan_apart
 from gulpio2.format.records import ALIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from gulpio2.format.plan import Read
-
-    # Offset and length of a read, and the positions of the frames in it.
-    Part = tuple[int, int, Sequence[int]]
 
 __all__ = ["Block", "FrameRequest", "plan_blocks", "verify_crc32"]
 
@@ -36,7 +31,7 @@ _MAX_KEPT_COUNT = 2
 _SPLIT_BYTES = 256 * 1024
 # Reads that are put together: a block takes longer than a read of a frame does. No
 # more, since frames are decoded when all of their block are read.
-_MAX_PARTS = 16
+_MAX_JOINED = 16
 
 
 class _Kept(threading.local):
@@ -65,8 +60,8 @@ class FrameRequest:
     """Position in `spans` to where that frame is, for messages."""
     crc32: Sequence[int] | None = None
     """Checksum of each JPEG where it is to be verified."""
-    read_into: Callable[[Sequence[Part], bytearray], object] | None = None
-    """Puts parts of the data file, one after the other, into memory that holds all."""
+    read_into: Callable[[Sequence[Read], bytearray], object] | None = None
+    """Makes reads, one after the other, into memory that holds all."""
     distinct: bool = False
     """Whether it is known that no frame comes twice."""
 
@@ -78,14 +73,21 @@ class Block:
     ----------
     request : FrameRequest
         The frames, and how to read them.
-    offset, length : int
-        Where it begins in the data file, and its bytes.
+    reads : sequence of Read
+        Its bytes, which lie in it one after the other.
     members : sequence of int
-        Positions in the request of its frames.
+        Positions in the request of its frames: those of the reads, or some of them.
     first : int
         Position in the job of the request's first frame.
-    parts : sequence of (int, int, sequence of int), optional
-        Several reads, which lie in the block one after the other: it begins at 0 then.
+
+    Attributes
+    ----------
+    length : int
+        Its bytes.
+    offset : int
+        Of its first byte, where that of one read is in the data file; else 0.
+    spans : sequence or mapping of int to (int, int)
+        Offset, counted as `offset` is, and length of each frame, by its position.
     """
 
     __slots__ = (
@@ -99,7 +101,7 @@ class Block:
         "length",
         "members",
         "offset",
-        "parts",
+        "reads",
         "request",
         "shares",
         "spans",
@@ -108,21 +110,21 @@ class Block:
     def __init__(
         self,
         request: FrameRequest,
-        offset: int,
-        length: int,
+        reads: Sequence[Read],
         members: Sequence[int],
         first: int,
-        parts: Sequence[Part] = (),
     ) -> None:
         self.request = request
-        self.offset = offset
-        self.length = length
+        self.reads = reads
         self.members = members
         self.first = first
-        self.parts = parts
-        # By the positions of the frames, counted from where `offset` is.
         self.spans: Sequence[tuple[int, int]] | Mapping[int, tuple[int, int]]
-        self.spans = _spans_in(request, parts) if parts else request.spans
+        if len(reads) == 1:
+            self.offset, self.length, _ = reads[0]
+            self.spans = request.spans
+        else:
+            self.offset, self.length = 0, sum(read.length for read in reads)
+            self.spans = _spans_in(request, reads)
         self.shares = iter(members)
         self.data: bytes | bytearray | None = None
         self.done = False
@@ -145,9 +147,7 @@ class Block:
             if memory is None or len(memory) < length:
                 memory = bytearray(-(-length // _STEP) * _STEP)
             self._memory = memory
-            request.read_into(
-                self.parts or ((self.offset, length, self.members),), memory
-            )
+            request.read_into(self.reads, memory)
             self.data = memory
             return memory
 
@@ -164,11 +164,11 @@ class Block:
 
 
 def _spans_in(
-    request: FrameRequest, parts: Sequence[Part]
+    request: FrameRequest, reads: Sequence[Read]
 ) -> dict[int, tuple[int, int]]:
     """Give where frames are in a block of several reads."""
     spans, found, start = request.spans, {}, 0
-    for offset, length, members in parts:
+    for offset, length, members in reads:
         for member in members:
             at, size = spans[member]
             found[member] = start + at - offset, size
@@ -199,29 +199,27 @@ def plan_blocks(
     """
     spans = request.spans
     if not skip and (whole := cover_neighbours(spans)) is not None:
-        return [Block(request, *whole, range(len(spans)), first)]
-    blocks: list[Block] = []
-    planned = 0
+        members: Sequence[int] = range(len(spans))
+        return [Block(request, (Read(*whole, members),), members, first)]
     reads = plan_apart(spans)
-    if not skip and len(reads) > threads:
-        joined = _join(request, reads, first, threads)
-        if joined is not None:
-            return joined
-    for offset, length, members in reads:
-        planned += len(members)
+    if sum(len(read.members) for read in reads) < len(spans):
+        where = request.place(first_empty(spans))
+        raise CorruptFrameError(f"{where}: the record is empty")
+    if not skip and len(reads) > threads and _may_join(request, reads):
+        return _join(request, reads, first, threads)
+    blocks: list[Block] = []
+    for read in reads:
+        members = read.members
         if skip:
             members = tuple(member for member in members if member not in skip)
         if (
             len(reads) < threads
-            and length > _SPLIT_BYTES
-            and _has_gaps(spans, members, length)
+            and read.length > _SPLIT_BYTES
+            and _has_gaps(spans, members, read.length)
         ):
             blocks += _split(request, members, first, threads)
         else:
-            blocks.append(Block(request, offset, length, members, first))
-    if planned < len(spans):
-        where = request.place(first_empty(spans))
-        raise CorruptFrameError(f"{where}: the record is empty")
+            blocks.append(Block(request, (read,), members, first))
     return blocks
 
 
@@ -232,22 +230,22 @@ def _has_gaps(
     return length > sum(spans[member][1] + ALIGNMENT for member in members)
 
 
+def _may_join(request: FrameRequest, reads: Sequence[Read]) -> bool:
+    """Tell whether all would go into memory that is kept."""
+    length = sum(read.length for read in reads)
+    return request.read_into is not None and length <= _MAX_KEPT
+
+
 def _join(
     request: FrameRequest, reads: Sequence[Read], first: int, threads: int
-) -> list[Block] | None:
-    """Put reads together, some for each thread; None where they are to be alone."""
-    length = sum(read.length for read in reads)
-    if request.read_into is None or length > _MAX_KEPT:
-        return None
-    if sum(len(read.members) for read in reads) < len(request.spans):
-        return None  # one is empty, which is said of it
+) -> list[Block]:
+    """Put reads together, some for each thread."""
     blocks = []
-    count = min(_MAX_PARTS, -(-len(reads) // threads))
+    count = min(_MAX_JOINED, -(-len(reads) // threads))
     for start in range(0, len(reads), count):
-        parts = reads[start : start + count]
-        length = sum(part.length for part in parts)
-        members = [member for part in parts for member in part.members]
-        blocks.append(Block(request, 0, length, members, first, parts))
+        joined = reads[start : start + count]
+        members = [member for read in joined for member in read.members]
+        blocks.append(Block(request, joined, members, first))
     return blocks
 
 
@@ -263,7 +261,7 @@ def _split(
         spans = [request.spans[member] for member in part]
         offset = spans[0][0]
         end = max(start + length for start, length in spans)
-        blocks.append(Block(request, offset, end - offset, part, first))
+        blocks.append(Block(request, (Read(offset, end - offset, part),), part, first))
     return blocks
 
 

@@ -261,7 +261,7 @@ class StoredItem:
             self.record.spans(indices),
             lambda position: self._place(indices[position]),
             self.checksums(indices) if verify else None,
-            partial(handles.read_parts, str(self.data_path)) if handles else None,
+            partial(handles.read_several, str(self.data_path)) if handles else None,
             isinstance(indices, range),
         )
 

@@ -19,7 +19,7 @@ from gulpio2.jobs import Job
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gulpio2.blocks import Part
+    from gulpio2.format.plan import Read
     from gulpio2.jobs import Decode
 
 KB = 1024
@@ -28,9 +28,9 @@ KB = 1024
 def request_of(*spans: tuple[int, int], data: bytes = b"") -> FrameRequest:
     """Ask for spans of some bytes."""
 
-    def read_into(parts: Sequence[Part], memory: bytearray) -> None:
+    def read_into(reads: Sequence[Read], memory: bytearray) -> None:
         start = 0
-        for offset, length, _ in parts:
+        for offset, length, _ in reads:
             memory[start : start + length] = data[offset : offset + length]
             start += length
 
@@ -198,23 +198,25 @@ def test_a_job_that_cannot_be_prepared_ends(threads, monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_job_that_fails_reads_nothing_more(threads, monkeypatch):
     monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
-    request = request_of(*((k * 100_000, 10) for k in range(40)), data=bytes(4_000_000))
-    read_into, reads, begun = request.read_into, [], threading.Event()
+    far = [(k * 70_000, 10) for k in range(400)]
+    request = request_of(*far, data=bytes(28_000_000))
+    read_into, made, begun = request.read_into, [], threading.Event()
 
-    def counted(parts: Sequence[Part], memory: bytearray) -> None:
+    def counted(reads: Sequence[Read], memory: bytearray) -> None:
         assert read_into is not None
-        reads.append(parts[0])
+        made.append(reads[0])
         begun.set()
-        read_into(parts, memory)
+        read_into(reads, memory)
 
     def prepare(block: Block) -> tuple[Decode, range]:
         assert threads == 1 or begun.wait(10)
         raise FormatError("out does not fit")
 
     wanted = plan_blocks(dataclasses.replace(request, read_into=counted), 0, {}, 1)
+    assert len(wanted) == 25
     with pytest.raises(FormatError, match="out does not fit"):
         Job(wanted).run(threads, prepare)
-    assert len(reads) < threads  # each of the others reads one ahead
+    assert len(made) < threads  # each of the others reads one ahead
 
 
 def test_a_checksum_that_differs_is_told_with_both():

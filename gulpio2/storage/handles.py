@@ -20,6 +20,7 @@ from gulpio2.storage.refusals import refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gulpio2.format.plan import Read
     from gulpio2.types import StrPath
 
 __all__ = [
@@ -265,17 +266,15 @@ class HandlePool:
         _read_into(handle.fd, path, offset, memoryview(memory)[:length])
         return memory
 
-    def read_parts(
-        self, path: str, parts: Sequence[tuple[int, int, Any]], memory: bytearray
-    ) -> None:
-        """Put parts of a file into memory, one after the other.
+    def read_several(self, path: str, reads: Sequence[Read], memory: bytearray) -> None:
+        """Make several reads, whose bytes lie in memory one after the other.
 
         Parameters
         ----------
         path : str
             The file.
-        parts : sequence of (int, int, object)
-            Offset and length of each; and what is in it, which is not looked at.
+        reads : sequence of Read
+            Which bytes.
         memory : bytearray
             Long enough for all.
 
@@ -285,7 +284,7 @@ class HandlePool:
             As `read_at`.
         """
         handle, view, start = self._handle(path), memoryview(memory), 0
-        for offset, length, _ in parts:
+        for offset, length, _ in reads:
             if offset + length > handle.size:
                 _require_range(handle, path, offset, length)
             stop = start + length

@@ -15,6 +15,7 @@ import pytest
 
 from gulpio2 import GulpDirectory
 from gulpio2.errors import ReadRangeError, StorageError
+from gulpio2.format.plan import Read
 from gulpio2.storage import handles
 from gulpio2.storage.handles import HandlePool, read_fully
 from gulpio2.storage.index.composing import load_index, map_states, read_map
@@ -176,12 +177,14 @@ def test_memory_that_is_referred_to_is_not_made_longer(paths):
     assert pool.read_into(paths[2], 90, 10, memory) is memory
 
 
-def test_parts_of_a_file_are_put_into_memory_one_after_the_other(paths):
+def test_several_reads_lie_in_memory_one_after_the_other(paths):
     pool, memory = HandlePool(), bytearray(b"." * 12)
-    pool.read_parts(paths[2], [(90, 4, ()), (2, 3, ()), (91, 2, ())], memory)
+    pool.read_several(
+        paths[2], [Read(90, 4, ()), Read(2, 3, ()), Read(91, 2, ())], memory
+    )
     assert memory == bytes([90, 91, 92, 93, 2, 3, 4, 91, 92]) + b"..."
     with pytest.raises(ReadRangeError, match=r"ends at byte 100, but bytes 99 to 103"):
-        pool.read_parts(paths[2], [(0, 4, ()), (99, 4, ())], memory)
+        pool.read_several(paths[2], [Read(0, 4, ()), Read(99, 4, ())], memory)
 
 
 def test_a_short_read_into_memory_is_gone_on_with(paths, monkeypatch):
