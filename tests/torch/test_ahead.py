@@ -14,6 +14,12 @@ from gulpio2.torch.stored import StoredClip, locate_clip
 KB = 1024
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Let no read be slow because something else had the processor meanwhile."""
+    monkeypatch.setattr(ahead_module, "_SLOW_READ", 60.0)
+
+
 @pytest.fixture
 def directory(make_directory):
     with GulpDirectory(make_directory(counts=(8,) * 6)) as opened:
