@@ -13,7 +13,6 @@ from gulpio2.arguments import optional_number
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import (
-    ChunkMismatchError,
     DuplicateIdError,
     ItemNotFoundError,
 )
@@ -195,13 +194,7 @@ class GulpDirectory(ReadingVerbs):
         self._store = open_store(self.output_dir)
         require_known_version(self._store)
         listing = self._list()
-        if listing.meta_only:
-            number = listing.meta_only[0]
-            raise ChunkMismatchError(
-                f"{self._store.path(meta_name(number))} has no {data_name(number)}: "
-                "the frames are missing. Put the file back, or run `gulp2 check` for "
-                "a full list"
-            )
+        listing.require_data(self._store.path)
         for number in listing.data_only:
             _logger.warning(
                 "%s has no map and is left out: it was never committed, or its map is "

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import FormatError
+from gulpio2.errors import ChunkMismatchError, FormatError
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = [
     "FAILURES_NAME",
@@ -99,6 +99,25 @@ class Listing:
                 "chunk a smaller one: rename both of its files"
             )
         return last + 1
+
+    def require_data(self, place: Callable[[str], str]) -> None:
+        """Refuse a map without a data file.
+
+        Parameters
+        ----------
+        place : callable
+            Says where a name lies, for the message.
+
+        Raises
+        ------
+        ChunkMismatchError
+            There is one.
+        """
+        for number in self.meta_only[:1]:
+            raise ChunkMismatchError(
+                f"{place(meta_name(number))} has no {data_name(number)}: the frames "
+                "are missing. Put the file back, or run `gulp2 check` for a full list"
+            )
 
     def describe_strays(self) -> str:
         """Say that there are strays, and which; nothing where there are none."""

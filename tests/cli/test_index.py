@@ -197,3 +197,10 @@ def test_metadata_may_be_nested_as_deep_as_a_map_can_be(gulp2, tmp_path):
     gulp2("index", tmp_path)
     gulp2("index", tmp_path, "--check")
     assert gulp2("ls", tmp_path, "--where", "n == 1").stdout == "a\n"
+
+
+def test_a_map_without_a_data_file_is_not_left_out(gulp2, gulped):
+    (gulped / "data_0.gulp").unlink()
+    result = gulp2("index", gulped, status=1)
+    assert "meta_0.gmeta has no data_0.gulp: the frames are missing" in result.stderr
+    assert not (gulped / "index.arrow").exists()

@@ -134,6 +134,8 @@ def build_index(
 
     Raises
     ------
+    ChunkMismatchError
+        A map has no data file.
     MetaFileError
         A map is damaged.
     DuplicateIdError
@@ -148,6 +150,7 @@ def build_index(
     folder = str(store.folder)
     names = store.names()
     listing = list_chunks(names)
+    listing.require_data(store.path)
     states = map_states(folder, listing.chunks)
     if is_small(states) and INDEX_NAME not in names and not even_if_small:
         return None
