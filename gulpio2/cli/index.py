@@ -89,8 +89,9 @@ def _build(directory: Path, *, as_json: bool) -> None:
             summary = build_index(directory, thorough=True, progress=bar)
         except UnusualMapError as cause:
             raise FormatError(
-                f"{cause}. Such a directory can be opened, but has no index. Opening "
-                "the chunk with GulpChunk.open('ab') writes its map in the usual form"
+                f"{cause}. Such a directory can be opened, but has no index. A map in "
+                "another form than ours takes that where its chunk is opened with "
+                "GulpChunk.open('ab')"
             ) from cause
     if summary is None:
         with open_gulp_directory(directory):

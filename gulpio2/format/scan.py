@@ -125,12 +125,14 @@ def scan_gmeta(data: bytes, *, where: str) -> Iterator[ScannedEntry]:
         raise UnusualMapError(f"{where}: {cause}") from cause
 
 
-def _is_text(id_: str) -> bool:
+def _require_text(id_: str) -> None:
     try:
         id_.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError as cause:
+        raise ValueError(
+            f"the id {id_!r} holds half a character, as that of a file whose name is "
+            "no UTF-8. Rename such a file and ingest it again"
+        ) from cause
 
 
 class _Scanner:
@@ -151,8 +153,7 @@ class _Scanner:
             if id_ in seen:
                 raise ValueError(f"{id_!r} appears twice")
             seen.add(id_)
-            if not _is_text(id_):
-                raise ValueError(f"the id {id_!r} holds half a character")
+            _require_text(id_)
             begin = self._key_at
             yield self._written_entry(id_, begin) or self._entry(id_, begin)
         self._skip(_SPACE)

@@ -108,8 +108,9 @@ def test_a_directory_that_cannot_be_queried_is_no_wrong_condition(gulp2, tmp_pat
     assert "Usage" not in result.stderr
     assert result.stderr == (
         f"gulp2: error: {tmp_path} cannot be asked like a table: "
-        f"{tmp_path / 'meta_0.gmeta'}: the id 'é\\ud800' holds half a character. Its "
-        "items can be read by their ids\n"
+        f"{tmp_path / 'meta_0.gmeta'}: the id 'é\\ud800' holds half a character, as "
+        "that of a file whose name is no UTF-8. Rename such a file and ingest it "
+        "again. Its items can be read by their ids\n"
     )
 
 
