@@ -131,7 +131,8 @@ def test_a_message_is_one_line_without_numbers_or_control_characters(error, text
 
 
 def test_a_closed_pipe_is_quiet(start, tmp_path):
-    make_gulp_directory(tmp_path / "g", num_items=3000, num_frames=0).close()
+    items = {"num_items": 3000, "num_frames": 0, "items_per_chunk": 1000}
+    make_gulp_directory(tmp_path / "g", **items).close()
     process = start("ls", "--json", "g")
     assert process.stdout.readline()
     process.stdout.close()

@@ -336,13 +336,13 @@ def ingest_in_pieces(folder, *, resume=False, workers=3, in_one_process=True):
 
 
 def test_killed_at_every_operation_and_resumed_it_is_the_same_chunk(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, kill_step
 ):
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     ingest_in_pieces(tmp_path / "whole")
     expected = content(tmp_path / "whole")
     most = 0
-    for number in range(1, 1000):
+    for number in range(1, 1000, kill_step):
         folder = tmp_path / str(number)
 
         def killed(folder=folder, number=number):
