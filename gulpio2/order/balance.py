@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from numbers import Real
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def repeat_factors(
     >>> repeat_factors([[0], [0], [0], [1]], 1.0)
     [1.1547005383792515, 1.1547005383792515, 1.1547005383792515, 2.0]
     """
-    if not threshold >= 0:
+    is_number: bool = isinstance(threshold, Real)
+    if not is_number or not threshold >= 0:
         raise ValueError(f"threshold is {threshold!r}, expected at least 0")
     counted = Counter(category for item in categories for category in set(item))
     factors = {

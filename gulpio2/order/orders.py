@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import operator
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -67,6 +69,9 @@ class PlainOrder:
         Decides the orders of all epochs.
     shuffle : bool, default True
         False: the items as they stand, each epoch.
+    items_key : int, default 0
+        Stands for what decides which item a number is, where something does. It changes
+        the fingerprint, and not the order.
 
     Examples
     --------
@@ -75,12 +80,20 @@ class PlainOrder:
     ([4, 0, 3, 1, 2], [4, 3, 2, 1, 0])
     """
 
-    def __init__(self, num_items: int, *, seed: int = 0, shuffle: bool = True) -> None:
+    def __init__(
+        self,
+        num_items: int,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        items_key: int = 0,
+    ) -> None:
         if num_items < 0:
             raise ValueError(f"num_items is {num_items}, expected at least 0")
         self.num_items = operator.index(num_items)
         self.seed = operator.index(seed)
         self.shuffle = shuffle
+        self.items_key = operator.index(items_key)
 
     @property
     def epoch_length(self) -> int:
@@ -90,7 +103,8 @@ class PlainOrder:
     @property
     def fingerprint(self) -> int:
         """A number that changes with anything that changes the order."""
-        return _fingerprint(1, self.seed, self.num_items, self.shuffle)
+        of_items = (self.items_key,) if self.items_key else ()
+        return _fingerprint(1, self.seed, self.num_items, self.shuffle, *of_items)
 
     def indices(self, epoch: int, positions: npt.ArrayLike) -> Positions:
         """Give the items at positions of an epoch.
@@ -240,7 +254,8 @@ class MixedOrder:
                 f"{len(orders)} orders with {len(weights)} weights: one weight for "
                 "each order, and at least one order"
             )
-        if not all(0 < weight < float("inf") for weight in weights):
+        numbers = all(isinstance(weight, (Real, Decimal)) for weight in weights)
+        if not numbers or not all(0 < weight < float("inf") for weight in weights):
             raise ValueError(f"weights are {list(weights)}, expected all above 0")
         empty = [
             number for number, order in enumerate(orders) if not order.epoch_length

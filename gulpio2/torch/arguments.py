@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import with_article
+from gulpio2.order import PlainOrder, derive_seed
+from gulpio2.torch.base import BaseDataset
+from gulpio2.torch.wrappers import DatasetWrapper
 
-__all__ = ["require_order", "require_view"]
+if TYPE_CHECKING:
+    from gulpio2.order import Order, OrderCursor
+
+__all__ = [
+    "default_order",
+    "order_over",
+    "require_order",
+    "require_own_seed",
+    "require_view",
+    "warn_of_empty_epochs",
+    "warn_of_lost_places",
+]
 
 
 def require_view(view: Any) -> None:
@@ -43,4 +58,91 @@ def require_order(order: Any, num_samples: int) -> None:
         raise ValueError(
             f"the order draws from {order.num_items} samples, and the dataset has "
             f"{num_samples}: build the order from this dataset"
+        )
+
+
+def default_order(dataset: Any, seed: int, *, shuffle: bool) -> PlainOrder:
+    """Give the order that goes through a dataset once an epoch.
+
+    Parameters
+    ----------
+    dataset : sized
+        Initialised.
+    seed : int
+        Of the order.
+    shuffle : bool
+        Whether it is shuffled.
+    """
+    count = len(dataset)
+    return PlainOrder(count, seed=seed, shuffle=shuffle, items_key=_rule_of(dataset))
+
+
+def _rule_of(dataset: Any) -> int:
+    """Give a number of the rules by which wrappers choose samples; 0 without such."""
+    if not isinstance(dataset, DatasetWrapper):
+        return 0
+    own, inside = dataset._rule(), [_rule_of(member) for member in dataset._members]
+    if not own and len(inside) == 1:
+        return inside[0]
+    return derive_seed(own, *inside) if own or any(inside) else 0
+
+
+def order_over(dataset: Any, order: Any, seed: int, *, shuffle: bool) -> Order:
+    """Give the order of a loader: the one that it is given, or the default.
+
+    Parameters
+    ----------
+    dataset : sized
+        Initialised.
+    order : Order or None
+        The one that is given.
+    seed, shuffle : int, bool
+        Of the default order.
+    """
+    if order is None:
+        return default_order(dataset, seed, shuffle=shuffle)
+    require_order(order, len(dataset))
+    require_own_seed(order, seed, shuffle=shuffle)
+    found: Order = order
+    return found
+
+
+def require_own_seed(order: Order, seed: int, *, shuffle: bool) -> None:
+    """Refuse a seed beside an order that has its own.
+
+    Raises
+    ------
+    ValueError
+        One is given, or not to shuffle.
+    """
+    if (seed, shuffle) != (0, True):
+        raise ValueError(
+            f"seed={seed} and shuffle={shuffle} are of the order that goes through a "
+            f"dataset, and {order!r} has its own: give them to that"
+        )
+
+
+def warn_of_empty_epochs(cursor: OrderCursor, batch_size: int) -> None:
+    """Warn where an epoch of this rank has samples, and no full batch."""
+    if cursor.drop_last and 0 < len(cursor) < batch_size:
+        warnings.warn(
+            f"drop_last=True leaves out every batch: there are {len(cursor)} samples "
+            f"for this rank, and batch_size is {batch_size}",
+            stacklevel=3,
+        )
+
+
+def warn_of_lost_places(dataset: Any) -> None:
+    """Warn where a dataset of somebody else's stands before one of ours."""
+    if isinstance(dataset, (BaseDataset, DatasetWrapper)):
+        return
+    inside = getattr(dataset, "datasets", None) or [getattr(dataset, "dataset", None)]
+    if any(isinstance(each, (BaseDataset, DatasetWrapper)) for each in inside):
+        kind = type(dataset)
+        warnings.warn(
+            f"{kind.__module__}.{kind.__name__} hands plain numbers on to the dataset "
+            "inside, without their places in the run: a resumed run has the same "
+            "samples, but other random frames and transforms. Take get_subset, or the "
+            "wrappers of gulpio2.torch",
+            stacklevel=3,
         )

@@ -17,6 +17,7 @@ from gulpio2.arguments import require_choice
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
 from gulpio2.torch.collate import default_collate
+from gulpio2.torch.damage import Damage
 from gulpio2.torch.filling import NUM_SUBSTITUTES, OnCorrupt
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex, substitute_index
@@ -25,7 +26,9 @@ from gulpio2.torch.wrappers import DatasetWrapper, as_dataset, find_sample
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["DamageCount", "TolerantCollate", "TolerantDataset"]
+    from gulpio2.torch.damage import DamageCount
+
+__all__ = ["TolerantCollate", "TolerantDataset", "open_batch"]
 
 _logger = logging.getLogger(__name__)
 
@@ -135,7 +138,7 @@ class TolerantDataset(DatasetWrapper):
         for attempt in range(1, NUM_SUBSTITUTES + 2):
             if self.on_corrupt == "raise" or not is_damage(error):
                 raise error
-            damage.append(_Damage(self._number_of(dataset), int(index), str(error)))
+            damage.append(Damage(self._number_of(dataset), int(index), str(error)))
             _log(idx, self.on_corrupt, error)
             if self.on_corrupt == "skip":
                 return _Closed(int(idx), None, "skipped", damage)
@@ -205,54 +208,25 @@ class TolerantCollate:
         )
 
 
-class DamageCount:
-    """The damaged samples that a run met, each counted once.
+def open_batch(batch: Any, count: DamageCount) -> tuple[Any, int, int]:
+    """Give a batch, and how many were left out of it, and substituted in it.
 
     Parameters
     ----------
-    max_corrupt : int
-        So many are put up with.
+    batch : object
+        Of a `TolerantCollate`; any other comes back as it is.
+    count : DamageCount
+        Of the run.
+
+    Raises
+    ------
+    CorruptFrameError
+        More samples are damaged than are put up with.
     """
-
-    def __init__(self, max_corrupt: int) -> None:
-        self.max_corrupt = max_corrupt
-        self._damaged: set[tuple[int, int]] = set()
-
-    def open(self, batch: Any) -> tuple[Any, int, int]:
-        """Give a batch, and how many were left out of it, and substituted in it.
-
-        Parameters
-        ----------
-        batch : object
-            Of a `TolerantCollate`; any other comes back as it is.
-
-        Raises
-        ------
-        CorruptFrameError
-            More samples are damaged than are put up with.
-        """
-        if not isinstance(batch, _ClosedBatch):
-            return batch, 0, 0
-        for damage in batch.damage:
-            self._damaged.add((damage.dataset, damage.index))
-            if len(self._damaged) > self.max_corrupt:
-                raise CorruptFrameError(
-                    f"{damage.message}. More than {self.max_corrupt} samples are "
-                    "damaged (max_corrupt), so it is not a few items that are wrong"
-                )
-        return batch.batch, len(batch.skipped), len(batch.substituted)
-
-
-@dataclass(frozen=True, slots=True)
-class _Damage:
-    """A damaged sample; one that stood in for another may be one, too."""
-
-    dataset: int
-    """Which of the datasets inside it is of."""
-    index: int
-    """The sample there."""
-    message: str
-    """What is wrong with it."""
+    if not isinstance(batch, _ClosedBatch):
+        return batch, 0, 0
+    count.add(batch.damage)
+    return batch.batch, len(batch.skipped), len(batch.substituted)
 
 
 class _Closed(Mapping[Any, Any]):
@@ -263,7 +237,7 @@ class _Closed(Mapping[Any, Any]):
     """
 
     def __init__(
-        self, index: int, sample: Any, done: str = "", damage: Sequence[_Damage] = ()
+        self, index: int, sample: Any, done: str = "", damage: Sequence[Damage] = ()
     ) -> None:
         self.index = index
         self.sample = sample
@@ -294,7 +268,7 @@ class _ClosedBatch:
     """Samples of the dataset that were left out."""
     substituted: list[int]
     """Those in whose places there are others."""
-    damage: list[_Damage] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
     """What the dataset came upon."""
 
     def pin_memory(self) -> _ClosedBatch:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
 from gulpio2.torch.ahead import ReadAhead
+from gulpio2.torch.damage import Damage
 from gulpio2.torch.pixels import PixelMaker
 from gulpio2.torch.plan import Sample, plan_sample
 from gulpio2.torch.seeding import substitute_index
@@ -55,8 +56,6 @@ class SampleMaker:
         Channels of the batch.
     on_corrupt : {"raise", "skip", "substitute"}
         What to do about damaged frames.
-    max_corrupt : int
-        Damaged samples of the dataset, each counted once, above which it raises.
     """
 
     def __init__(
@@ -65,12 +64,9 @@ class SampleMaker:
         view: FrameView | None,
         colorspace: Literal["rgb", "gray"],
         on_corrupt: OnCorrupt,
-        max_corrupt: int,
     ) -> None:
         self.dataset = dataset
         self.on_corrupt = on_corrupt
-        self.max_corrupt = max_corrupt
-        self._damaged: set[tuple[int, int]] = set()
         self._pixels = PixelMaker(view, colorspace)
         self._random_view = view is not None
         self._ahead = ReadAhead()
@@ -98,8 +94,7 @@ class SampleMaker:
                 self._shape = (*plan.shape, *self._pixels.frame_shape(plan))
                 return self._shape
             except (CorruptFrameError, StorageError) as error:
-                if self.on_corrupt == "raise" or not is_damage(error):
-                    raise
+                self._require_rule(error)
                 damage = error
         raise damage or ValueError("there is no sample")
 
@@ -176,9 +171,10 @@ class SampleMaker:
             # A plan ends here, where it is in the processor's caches, and not with the
             # batch.
             plan, job.plans[row] = job.plans[row], None
+            damages = job.damages[row]
             try:
                 job.samples[row] = self._make(
-                    job.draws[row], plan, job.slot.places[row], clock
+                    job.draws[row], plan, job.slot.places[row], damages, clock
                 )
             except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
                 job.errors[row] = error
@@ -220,7 +216,12 @@ class SampleMaker:
         return alone + damaged
 
     def _make(
-        self, draw: SampleIndex, plan: Plan | None, place: Place, clock: Clock
+        self,
+        draw: SampleIndex,
+        plan: Plan | None,
+        place: Place,
+        damages: list[Damage],
+        clock: Clock,
     ) -> Sample | None:
         """Make one sample; None where it is left out (``on_corrupt="skip"``).
 
@@ -238,14 +239,19 @@ class SampleMaker:
             except (CorruptFrameError, StorageError) as cause:
                 error = cause
         if sample is None:
-            sample = self._make_anew(draw, error, place, clock)
+            sample = self._make_anew(draw, error, place, damages, clock)
         if sample is not None:
             clock.samples += 1
             clock.busy += perf_counter() - start
         return sample
 
     def _make_anew(
-        self, draw: SampleIndex, error: Exception | None, place: Place, clock: Clock
+        self,
+        draw: SampleIndex,
+        error: Exception | None,
+        place: Place,
+        damages: list[Damage],
+        clock: Clock,
     ) -> Sample | None:
         """Make a sample that could not be planned, or filled for this reason."""
         leaf, asked = find_sample(self.dataset, draw)
@@ -260,7 +266,9 @@ class SampleMaker:
                     if index is asked:
                         return sample
                     return sample._replace(substituted=True)
-            self._note(draw, leaf, index, error)
+            self._require_rule(error)
+            damages.append(Damage(id(leaf), int(index), str(error)))
+            self._log(draw, error)
             if self.on_corrupt == "skip":
                 return None
             if attempt == NUM_SUBSTITUTES:
@@ -269,16 +277,12 @@ class SampleMaker:
             index = substitute_index(asked, attempt + 1, len(leaf))
         return None
 
-    def _note(self, draw: SampleIndex, leaf: Any, index: int, error: Exception) -> None:
-        """Count and log a damaged sample, or raise what cannot be put up with."""
+    def _require_rule(self, error: Exception) -> None:
+        """Raise what cannot be put up with."""
         if self.on_corrupt == "raise" or not is_damage(error):
             raise error
-        self._damaged.add((id(leaf), int(index)))
-        if len(self._damaged) > self.max_corrupt:
-            raise CorruptFrameError(
-                f"{error}. More than {self.max_corrupt} samples are damaged "
-                "(max_corrupt), so it is not a few items that are wrong"
-            ) from error
+
+    def _log(self, draw: SampleIndex, error: Exception) -> None:
         kind = "left out" if self.on_corrupt == "skip" else "replaced"
         _logger.warning(
             "epoch %d, position %d: sample %s: %s",

@@ -15,11 +15,12 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from gulpio2.arguments import require_choice, require_number
-from gulpio2.order import Order, OrderCursor, PlainOrder
+from gulpio2.arguments import optional_number, require_choice, require_number
+from gulpio2.order import Order, OrderCursor
 from gulpio2.threads import default_threads
-from gulpio2.torch.arguments import require_order, require_view
+from gulpio2.torch.arguments import order_over, require_view, warn_of_empty_epochs
 from gulpio2.torch.batch import Batch, make_batch
+from gulpio2.torch.damage import DamageCount
 from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
@@ -75,8 +76,7 @@ class GulpLoader:
     prefetch : int, default 2
         Batches that are made ahead of the one that was given out last.
     keep : int, default 1
-        Batches that stay valid: 1, until the next one is asked for; 2, until the one
-        after it is, and so on.
+        Batches that stay valid, the one that was given out last among them.
     output : {"torch", "numpy"}
         What batches are made of. "numpy" needs no torch.
     layout : {"THWC", "TCHW"}
@@ -159,18 +159,14 @@ class GulpLoader:
         require_choice("colorspace", colorspace, Colorspace)
         require_choice("on_corrupt", on_corrupt, OnCorrupt)
         require_view(view)
-        if threads is not None:
-            threads = require_number("threads", threads, 0)
-        max_corrupt = require_number("max_corrupt", max_corrupt, 0)
+        threads = optional_number("threads", threads, 0)
         if pin_memory and output != "torch":
             raise ValueError("pin_memory goes with output='torch' only")
         rank, num_ranks = share_of(self, rank, num_ranks)
         leaves = list(plain_datasets(dataset))
         dataset.full_init()
         self._has_targets = any(leaf.target is not None for leaf in leaves)
-        if order is None:
-            order = PlainOrder(len(dataset), seed=seed, shuffle=shuffle)
-        require_order(order, len(dataset))
+        order = order_over(dataset, order, seed, shuffle=shuffle)
         self.dataset = dataset
         self.cursor = OrderCursor(
             order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
@@ -184,13 +180,16 @@ class GulpLoader:
         self._output = output
         self._pinned = pin_memory
         self._channels_first = layout == "TCHW"
-        self._making = dataset, view, colorspace, on_corrupt, max_corrupt
+        self._making = dataset, view, colorspace, on_corrupt
+        self._max_corrupt = require_number("max_corrupt", max_corrupt, 0)
+        warn_of_empty_epochs(self.cursor, self._batch_size)
         self._start_anew()
 
     def _start_anew(self) -> None:
         """Have no memory, no threads and nothing measured."""
         self._turn = Turn()
         self._maker = SampleMaker(*self._making)
+        self._damage = DamageCount(self._max_corrupt)
         self._slots: list[Slot] = []
         self._given: deque[Slot] = deque()
         self._active: Prefetcher | None = None
@@ -198,7 +197,7 @@ class GulpLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, the settings and the place in the run, and nothing else."""
-        own = ("_turn", "_maker", "_slots", "_given", "_active", "_past")
+        own = ("_turn", "_maker", "_damage", "_slots", "_given", "_active", "_past")
         state = {name: value for name, value in vars(self).items() if name not in own}
         return {**state, "cursor": copy.copy(self.cursor)}
 
@@ -297,6 +296,7 @@ class GulpLoader:
                 self._active = None
                 self.cursor.next_epoch()
                 return None
+            self._damage.add(itertools.chain(*job.damages))
             batch = make_batch(
                 job, channels_first=self._channels_first, has_targets=self._has_targets
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import operator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,6 +80,8 @@ class MixtureDataset(DatasetWrapper):
         lazy_init: bool = False,
     ) -> None:
         self.datasets = as_datasets(datasets)
+        if not isinstance(weights, Iterable):
+            raise TypeError(f"weights are {weights!r}, expected one for each dataset")
         self.weights = list(weights)
         self.length = length
         self.seed = seed
@@ -112,6 +115,9 @@ class MixtureDataset(DatasetWrapper):
         self.order = MixedOrder(
             orders, self.weights, epoch_length=self.length, seed=self.seed
         )
+
+    def _rule(self) -> int:
+        return self.order.fingerprint
 
     def _count(self) -> int:
         return self.order.epoch_length

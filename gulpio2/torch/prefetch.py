@@ -21,6 +21,7 @@ from gulpio2.torch.profile import Clock
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gulpio2.torch.damage import Damage
     from gulpio2.torch.filling import SampleMaker
     from gulpio2.torch.plan import Plan, Sample
     from gulpio2.torch.ring import Slot
@@ -54,9 +55,20 @@ class Job:
         Its memory, once it has some.
     samples : list of Sample or None
         What was made; None for one that was left out.
+    damages : list of list of Damage
+        What was come upon for each.
     """
 
-    __slots__ = ("draws", "errors", "next_row", "num_left", "plans", "samples", "slot")
+    __slots__ = (
+        "damages",
+        "draws",
+        "errors",
+        "next_row",
+        "num_left",
+        "plans",
+        "samples",
+        "slot",
+    )
 
     slot: Slot
 
@@ -64,6 +76,7 @@ class Job:
         self.draws = draws
         self.plans = plans
         self.samples: list[Sample | None] = [None] * len(draws)
+        self.damages: list[list[Damage]] = [[] for _ in draws]
         self.errors: dict[int, BaseException] = {}
         self.next_row = 0
         self.num_left = len(draws)

@@ -18,7 +18,14 @@ import numpy as np
 from gulpio2._optional import require
 from gulpio2.arguments import require_number, require_state
 from gulpio2.order import Order, OrderCursor, PlainOrder
-from gulpio2.torch.damaged import DamageCount
+from gulpio2.torch.arguments import (
+    default_order,
+    require_order,
+    require_own_seed,
+    warn_of_lost_places,
+)
+from gulpio2.torch.damage import DamageCount
+from gulpio2.torch.damaged import open_batch
 from gulpio2.torch.ranks import rank_and_count, share_of, shared_seed
 from gulpio2.torch.seeding import SampleIndex, places_of
 
@@ -191,8 +198,14 @@ class ResumableSampler:
         max_corrupt: int = 100,
     ) -> None:
         rank, num_ranks = share_of(self, rank, num_ranks)
-        if not isinstance(order, Order):
-            order = PlainOrder(len(order), seed=seed, shuffle=shuffle)
+        if isinstance(order, Order):
+            require_own_seed(order, seed, shuffle=shuffle)
+        elif hasattr(order, "__len__"):
+            order = default_order(order, seed, shuffle=shuffle)
+        else:
+            raise TypeError(
+                f"order is {order!r}, expected one of gulpio2.order, or a dataset"
+            )
         self.cursor = OrderCursor(
             order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
         )
@@ -244,8 +257,9 @@ class ResumableSampler:
         Raises
         ------
         ValueError
-            The loader has another sampler, batches of a size that nobody says, or
-            workers whose batches come in any order.
+            The loader has another sampler, a dataset of more samples than the order
+            draws from, or of fewer, batches of a size that nobody says, or workers
+            whose batches come in any order.
         RuntimeError
             Another iteration was begun meanwhile, or the state or the epoch was set.
         CorruptFrameError
@@ -263,11 +277,15 @@ class ResumableSampler:
             )
         batch_size = 1 if batch_sampler is None else _batch_size(batch_sampler)
         cursor = self.cursor
+        dataset: Any = getattr(inner, "dataset", None)
+        if hasattr(dataset, "__len__"):
+            require_order(cursor.order, len(dataset))
+        warn_of_lost_places(dataset)
         place = cursor.epoch, cursor.position
         self._is_tracked = True
         for batch in loader:
             self._require_place(place)
-            opened, num_skipped, num_substituted = self._damage.open(batch)
+            opened, num_skipped, num_substituted = open_batch(batch, self._damage)
             cursor.advance(min(batch_size, len(cursor)))
             place = cursor.epoch, cursor.position
             self.num_skipped += num_skipped

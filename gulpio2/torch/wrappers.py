@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import operator
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from gulpio2.arguments import require_number
 from gulpio2.order import repeat_counts
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import require_equal_metainfo
@@ -102,6 +103,13 @@ class DatasetWrapper(ABC):
     @abstractmethod
     def _count(self) -> int:
         """Count the samples, once prepared."""
+
+    def _rule(self) -> int:
+        """Give a number that is another where the same samples lead elsewhere.
+
+        0 where the numbers of samples say it.
+        """
+        return 0
 
     @property
     def metainfo(self) -> dict[str, Any]:
@@ -308,9 +316,7 @@ class RepeatDataset(DatasetWrapper):
         lazy_init: bool = False,  # noqa: FBT001, FBT002  the interface
     ) -> None:
         self.dataset = as_dataset(dataset)
-        self.times = operator.index(times)
-        if self.times < 1:
-            raise ValueError(f"times is {times!r}, expected a whole number from 1 on")
+        self.times = require_number("times", times, 1)
         super().__init__([self.dataset], lazy_init=lazy_init)
 
     def _prepare(self) -> None:
@@ -361,6 +367,9 @@ class ClassBalancedDataset(DatasetWrapper):
         ]
         counts = repeat_counts(categories, self.oversample_thr)
         self.repeat_indices = np.repeat(np.arange(len(counts)), counts).tolist()
+
+    def _rule(self) -> int:
+        return zlib.crc32(np.array(self.repeat_indices, "<i8").tobytes())
 
     def _count(self) -> int:
         return len(self.repeat_indices)

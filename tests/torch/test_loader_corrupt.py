@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import time
 from functools import partial
 from typing import Any
 
@@ -195,6 +196,19 @@ def test_many_damaged_samples_are_no_few_damaged_samples(damaged):
         assert sum(map(len, loader)) == 7
     with pytest.raises(CorruptFrameError, match=r"More than 1 samples .*max_corrupt"):
         list(load(damaged, "skip", max_corrupt=1))
+
+
+def test_too_many_are_told_in_the_turn_of_the_batch_that_has_the_last(damaged):
+    # However far ahead it was made: a run ends at the same step each time.
+    loader = load(damaged, "skip", shuffle=False, max_corrupt=1, prefetch=6)
+    batches = iter(loader)
+    assert next(batches).targets == ["clip0"]
+    time.sleep(0.3)  # all of the epoch is made meanwhile
+    assert next(batches).targets == ["clip2", "clip3"]
+    with pytest.raises(CorruptFrameError, match=r"'clip4' .*More than 1 samples"):
+        next(batches)
+    assert loader.state_dict()["position"] == 4
+    assert loader.num_skipped == 1
 
 
 def test_a_disk_that_refuses_everything_is_no_damage(damaged):

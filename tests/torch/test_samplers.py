@@ -27,9 +27,16 @@ from gulpio2.order import (
     augmentation_seeds,
     repeat_counts,
 )
+from gulpio2.sampling import sample_window
 from gulpio2.torch import (
+    ClassBalancedDataset,
+    ConcatDataset,
     DefaultSampler,
+    GulpClipDataset,
+    GulpLoader,
     InfiniteSampler,
+    MixtureDataset,
+    RepeatDataset,
     ResumableSampler,
     SampleIndex,
     worker_init_fn,
@@ -595,3 +602,101 @@ def test_giving_the_same_samples_again_is_told_where_nobody_tracks_them():
             assert len(list(sampler.track(loader))) == 3
         sampler.set_epoch(7)
         list(sampler)
+
+
+@pytest.mark.torch
+def test_an_order_over_other_samples_than_the_loader_has_is_refused():
+    from torch.utils.data import DataLoader
+
+    for count in (3, 60):
+        sampler = ResumableSampler(PlainOrder(count))
+        loader = DataLoader(range(6), batch_size=2, sampler=sampler)
+        with pytest.raises(ValueError, match=f"draws from {count} samples, and the"):
+            next(sampler.track(loader))
+
+
+@pytest.mark.parametrize("options", [{"seed": 1}, {"shuffle": False}])
+def test_a_seed_beside_an_order_that_has_its_own_is_refused(options):
+    with pytest.raises(ValueError, match=r"and PlainOrder\(6, .* has its own"):
+        ResumableSampler(PlainOrder(6), **options)
+
+
+def test_what_is_neither_order_nor_dataset_is_refused():
+    with pytest.raises(TypeError, match=r"order is 5, expected one of gulpio2\.order"):
+        ResumableSampler(5)  # type: ignore[arg-type]  # refused
+
+
+@pytest.mark.torch
+def test_a_wrapper_that_loses_the_places_of_samples_is_told(make_directory):
+    from torch.utils.data import DataLoader, Subset
+
+    path = make_directory(counts=(8,) * 4)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=2))
+
+    def batches_of(wrapped):
+        sampler = ResumableSampler(wrapped)
+        return list(sampler.track(DataLoader(wrapped, batch_size=2, sampler=sampler)))
+
+    wrapped: Any
+    for wrapped in (Subset(dataset, [0, 1, 2]), torch_concat([dataset, dataset])):
+        with pytest.warns(UserWarning, match=r"torch\..* hands plain numbers on"):
+            batches_of(wrapped)
+    for wrapped in (dataset, RepeatDataset(dataset, 2), dataset.get_subset([1, 2])):
+        assert batches_of(wrapped)  # a warning would be an error
+
+
+def torch_concat(datasets):
+    from torch.utils.data import ConcatDataset
+
+    return ConcatDataset(datasets)
+
+
+def mixture(parts, weights, seed=0):
+    return MixtureDataset(parts, weights, length=10, seed=seed)
+
+
+def categories_of(path, categories, threshold):
+    class Labelled(GulpClipDataset):
+        def get_cat_ids(self, idx):
+            return [categories[idx]]
+
+    inner = Labelled(path, partial(sample_window, clip_length=2))
+    return ClassBalancedDataset(inner, threshold)
+
+
+def test_a_state_goes_with_the_rule_by_which_samples_are_chosen(make_directory):
+    path = make_directory(counts=(8,) * 6)
+    parts = [GulpClipDataset(path, partial(sample_window, clip_length=2))] * 2
+    rare_first = categories_of(path, [0, 1, 1, 1, 1, 1], 0.5)
+    rare_last = categories_of(path, [1, 1, 1, 1, 1, 0], 0.5)
+    assert len(rare_first) == len(rare_last) == 7
+    others = [
+        (mixture(parts, [1, 1]), mixture(parts, [1, 9])),
+        (mixture(parts, [1, 1]), mixture(parts, [1, 1], seed=1)),
+        (rare_first, rare_last),
+        (RepeatDataset(rare_first, 2), RepeatDataset(rare_last, 2)),
+        (ConcatDataset([rare_first] * 2), ConcatDataset([rare_first, rare_last])),
+    ]
+    options: Any = {"batch_size": 2, "output": "numpy", "threads": 0}
+    for one, other in others:
+        state = ResumableSampler(one).state_dict()
+        GulpLoader(one, **options).load_state_dict(state)
+        for refusing in (ResumableSampler(other), GulpLoader(other, **options)):
+            with pytest.raises(ValueError, match="another order"):
+                refusing.load_state_dict(state)
+
+
+def test_a_state_of_a_plain_dataset_is_that_of_its_number_of_samples(make_directory):
+    path = make_directory(counts=(8,) * 6)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=2))
+    ResumableSampler(range(12)).load_state_dict(
+        ResumableSampler(RepeatDataset(dataset, 2)).state_dict()
+    )
+
+
+def test_an_epoch_without_a_full_batch_is_warned_of(make_directory):
+    path = make_directory(counts=(8,) * 3)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=2))
+    options: Any = {"batch_size": 4, "output": "numpy", "threads": 0}
+    with pytest.warns(UserWarning, match="there are 3 samples for this rank"):
+        assert not list(GulpLoader(dataset, drop_last=True, **options))
