@@ -2,7 +2,8 @@
 
 - `gulpio2.sampling.clips`: `ClipIndices`, which all of them return, and the borders.
 - `gulpio2.sampling.by_index`: by frame number.
-- `gulpio2.sampling.by_time`: by seconds, for items whose frames have times.
+- `gulpio2.sampling.by_time`: by seconds, for items whose frames have times;
+  `timeline`: which frame is at a time.
 """
 
 from __future__ import annotations

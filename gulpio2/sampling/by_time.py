@@ -7,14 +7,18 @@ the last one for as long as the frames before it were (the median).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import require_choice, require_number
-from gulpio2.sampling.clips import FURTHEST, Border, ClipIndices, apply_border
+from gulpio2.arguments import require_number
+from gulpio2.sampling.clips import Border, ClipIndices
+from gulpio2.sampling.timeline import (
+    SAME_TIME_SECONDS,
+    Timeline,
+    TimeMode,
+    Times,
+    frames_on,
+)
 
 __all__ = [
     "TimeMode",
@@ -25,52 +29,6 @@ __all__ = [
     "spaced_windows_by_time",
     "window_around_time",
 ]
-
-TimeMode: TypeAlias = Literal["before", "nearest"]
-Times: TypeAlias = npt.NDArray[np.float64]
-
-# Two times that differ by less are one: below the tick of every usual time base
-# (1/90000 s) and above the rounding of seconds since 1970 in a double.
-_SAME_TIME_SECONDS = 1e-6
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Timeline:
-    """The times of an item's frames, checked, with the time that one frame takes."""
-
-    times: Times
-    gap: float
-
-    @classmethod
-    def of(cls, times: npt.ArrayLike) -> _Timeline:
-        seconds = np.asarray(times, dtype=np.float64)
-        if seconds.ndim == 0:
-            raise ValueError(
-                f"times are {times!r}: expected the time of each frame, in seconds; "
-                "their number is what the functions by index take"
-            )
-        if seconds.ndim != 1 or seconds.size == 0:
-            raise ValueError(
-                f"times of shape {seconds.shape}: expected (num_frames,), at least one"
-            )
-        gaps = np.diff(seconds)
-        if not (np.isfinite(seconds).all() and (gaps >= 0).all()):
-            raise ValueError("times must be finite and in ascending order")
-        moving = gaps[gaps > 0]
-        return cls(seconds, float(np.median(moving)) if moving.size else 0.0)
-
-    @property
-    def first(self) -> float:
-        return float(self.times[0])
-
-    @property
-    def last(self) -> float:
-        return float(self.times[-1])
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that the item is shown."""
-        return self.last + self.gap - self.first
 
 
 def frames_at(
@@ -122,7 +80,7 @@ def frames_at(
     if wanted.ndim not in (1, 2) or not np.isfinite(wanted).all():
         shapes = "(frames,) or (clips, frames)"
         raise ValueError(f"seconds is {seconds!r}, expected finite times, {shapes}")
-    return _frames_at(_Timeline.of(times), wanted, mode, tolerance_seconds, border)
+    return frames_on(Timeline.of(times), wanted, mode, tolerance_seconds, border)
 
 
 def sample_segments_by_time(
@@ -152,11 +110,11 @@ def sample_segments_by_time(
     >>> sample_segments_by_time([0.0, 0.1, 0.2, 0.3, 2.0], 2).indices.tolist()
     [3, 3]
     """
-    line = _Timeline.of(times)
+    line = Timeline.of(times)
     require_number("num_segments", num_segments, 1)
     inside = np.full(num_segments, 0.5) if rng is None else rng.random(num_segments)
     moments = (np.arange(num_segments) + inside) * (line.seconds / num_segments)
-    return _frames_at(line, line.first + moments, "before", None, "clamp")
+    return frames_on(line, line.first + moments, "before", None, "clamp")
 
 
 def sample_window_by_time(
@@ -165,6 +123,7 @@ def sample_window_by_time(
     *,
     period_seconds: float,
     mode: TimeMode = "nearest",
+    tolerance_seconds: float | None = None,
     border: Border = "repeat",
     rng: np.random.Generator | None = None,
 ) -> ClipIndices:
@@ -180,6 +139,8 @@ def sample_window_by_time(
         Seconds between two frames of the clip; ``1 / 8`` for eight a second.
     mode : {"before", "nearest"}, default "nearest"
         Which frame is at a time, see `frames_at`.
+    tolerance_seconds : float, optional
+        A frame further away than this is not valid, see `frames_at`.
     border : {"clamp", "loop", "mask", "repeat"}, default "repeat"
         What stands in where the item is too short, see `BORDERS`.
     rng : numpy.random.Generator, optional
@@ -196,11 +157,12 @@ def sample_window_by_time(
     >>> sample_window_by_time(times, 3, period_seconds=0.2).indices.tolist()
     [2, 4, 6]
     """
-    line = _Timeline.of(times)
+    line = Timeline.of(times)
     window = _window_seconds(clip_length, period_seconds)
     slack = _slack(line, window)
     start = slack / 2 if rng is None else rng.random() * slack
-    return _frames_at(line, line.first + start + window, mode, None, border)
+    wanted = line.first + start + window
+    return frames_on(line, wanted, mode, tolerance_seconds, border)
 
 
 def spaced_windows_by_time(
@@ -210,6 +172,7 @@ def spaced_windows_by_time(
     *,
     period_seconds: float,
     mode: TimeMode = "nearest",
+    tolerance_seconds: float | None = None,
     border: Border = "repeat",
     rng: np.random.Generator | None = None,
 ) -> ClipIndices:
@@ -217,7 +180,7 @@ def spaced_windows_by_time(
 
     Parameters
     ----------
-    times, clip_length, period_seconds, mode, border
+    times, clip_length, period_seconds, mode, tolerance_seconds, border
         As in `sample_window_by_time`.
     num_windows : int
         Windows; they overlap where the item is too short for all of them.
@@ -229,7 +192,7 @@ def spaced_windows_by_time(
     ClipIndices
         Shape ``(num_windows, clip_length)``.
     """
-    line = _Timeline.of(times)
+    line = Timeline.of(times)
     require_number("num_windows", num_windows, 1)
     window = _window_seconds(clip_length, period_seconds)
     slack = _slack(line, window)
@@ -240,7 +203,7 @@ def spaced_windows_by_time(
     else:
         starts = np.linspace(0.0, slack, num_windows)
     wanted = line.first + starts[:, np.newaxis] + window
-    return _frames_at(line, wanted, mode, None, border)
+    return frames_on(line, wanted, mode, tolerance_seconds, border)
 
 
 def dense_windows_by_time(
@@ -251,6 +214,7 @@ def dense_windows_by_time(
     step_seconds: float | None = None,
     partial: bool = True,
     mode: TimeMode = "nearest",
+    tolerance_seconds: float | None = None,
     border: Border = "repeat",
     rng: np.random.Generator | None = None,
 ) -> ClipIndices:
@@ -258,7 +222,7 @@ def dense_windows_by_time(
 
     Parameters
     ----------
-    times, clip_length, period_seconds, mode, border
+    times, clip_length, period_seconds, mode, tolerance_seconds, border
         As in `sample_window_by_time`.
     step_seconds : float, optional
         From one window to the next. Default: ``clip_length`` periods, side by side.
@@ -272,20 +236,22 @@ def dense_windows_by_time(
     ClipIndices
         Shape ``(windows, clip_length)``.
     """
-    line = _Timeline.of(times)
+    line = Timeline.of(times)
     window = _window_seconds(clip_length, period_seconds)
     step = len(window) * float(period_seconds)
     if step_seconds is not None:
         step = _positive("step_seconds", step_seconds)
     past_first = line.last - line.first - float(window[-1])
-    steps = (past_first - _SAME_TIME_SECONDS) / step
+    steps = (past_first - SAME_TIME_SECONDS) / step
     if partial:
         count = 1 + max(0, int(np.ceil(steps)))
     else:
-        count = max(0, int((past_first + _SAME_TIME_SECONDS) // step) + 1)
+        count = max(0, int((past_first + SAME_TIME_SECONDS) // step) + 1)
     starts = step * np.arange(count)[:, np.newaxis]
-    chosen = _frames_at(line, line.first + starts + window, mode, None, border)
-    empty = count > 1 and not chosen.valid[-1].any()  # it begins behind the last frame
+    wanted = line.first + starts + window
+    chosen = frames_on(line, wanted, mode, tolerance_seconds, border)
+    # The last one may begin behind the last frame.
+    empty = count > 1 and not frames_on(line, wanted[-1, :1], mode, None, border).valid
     return ClipIndices(chosen.indices[:-1], chosen.valid[:-1]) if empty else chosen
 
 
@@ -333,54 +299,13 @@ def window_around_time(
     """
     history = require_number("history", history, 0)
     future = require_number("future", future, 0)
-    line = _Timeline.of(times)
+    line = Timeline.of(times)
     period = _positive("period_seconds", period_seconds)
     centre = np.asarray(seconds, dtype=np.float64)
     if centre.ndim > 1 or not np.isfinite(centre).all():
         raise ValueError(f"seconds is {seconds!r}, expected finite times, one or a row")
     wanted = centre[..., np.newaxis] + period * np.arange(-history, future + 1)
-    return _frames_at(line, wanted, mode, tolerance_seconds, border)
-
-
-def _frames_at(
-    line: _Timeline,
-    wanted: Times,
-    mode: TimeMode,
-    tolerance: float | None,
-    border: Border,
-) -> ClipIndices:
-    times = line.times
-    require_choice("mode", mode, TimeMode)
-    if mode == "nearest":
-        before = after = line.gap / 2
-        middles = (times[1:] + times[:-1]) / 2
-        found = np.searchsorted(middles, wanted - _SAME_TIME_SECONDS, side="left")
-    else:  # the last one before
-        before, after = 0.0, line.gap
-        found = np.searchsorted(times, wanted + _SAME_TIME_SECONDS, side="right") - 1
-    found = np.maximum(found, 0)
-    too_early = line.first - before - wanted > _SAME_TIME_SECONDS
-    too_late = wanted - line.last - after > _SAME_TIME_SECONDS
-    valid = ~(too_early | too_late)
-    if tolerance is not None:
-        if not tolerance >= 0:  # what is not a number, too
-            raise ValueError(f"tolerance_seconds is {tolerance!r}, expected 0 or more")
-        distance = np.abs(times[found] - wanted)
-        valid &= distance <= tolerance + _SAME_TIME_SECONDS
-    # Past the ends, count on at the median distance, for the border to work with.
-    gap = line.gap or np.inf
-    early = np.minimum(-1, _steps(wanted - line.first, gap))
-    late = np.maximum(1, _steps(wanted - line.last, gap))
-    indices = np.where(
-        too_early, early, np.where(too_late, times.size - 1 + late, found)
-    )
-    return apply_border(indices, times.size, border, valid=valid)
-
-
-def _steps(seconds: Times, gap: float) -> npt.NDArray[np.int64]:
-    """Count the gaps in so many seconds, within what an index can be."""
-    with np.errstate(over="ignore"):
-        return np.clip(np.rint(seconds / gap), -FURTHEST, FURTHEST).astype(np.int64)
+    return frames_on(line, wanted, mode, tolerance_seconds, border)
 
 
 def _positive(name: str, seconds: float) -> float:
@@ -395,6 +320,6 @@ def _window_seconds(clip_length: int, period_seconds: float) -> Times:
     return period * places
 
 
-def _slack(line: _Timeline, window: Times) -> float:
+def _slack(line: Timeline, window: Times) -> float:
     """Seconds by which a window can be moved with all its frames in the item."""
     return max(0.0, line.last - line.first - float(window[-1]))

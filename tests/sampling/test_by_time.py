@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -304,3 +305,28 @@ def test_a_clip_length_of_few_bits_does_not_wrap_around():
     length: Any = np.uint8(16)
     found = dense_windows_by_time(times, length, period_seconds=20)
     np.testing.assert_array_equal(found.indices, expected.indices)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        partial(sample_window_by_time, clip_length=4),
+        partial(spaced_windows_by_time, clip_length=4, num_windows=1),
+    ],
+)
+def test_a_window_in_a_gap_is_not_valid_where_a_tolerance_says_so(call):
+    times = [0.0, 0.1, 0.2, 9.0, 9.1]  # the wanted ones are 4.4 to 4.7
+    clip = call(times, period_seconds=0.1)
+    assert clip.indices.ravel().tolist() == [2, 2, 2, 3]
+    assert clip.valid.all()
+    clip = call(times, period_seconds=0.1, tolerance_seconds=0.05, border="mask")
+    assert clip.indices.ravel().tolist() == [-1] * 4
+    assert not clip.valid.any()
+
+
+def test_dense_windows_are_as_many_with_a_tolerance():
+    times = [0.0, 0.1, 0.2, 9.0, 9.1]
+    call = partial(dense_windows_by_time, times, 4, period_seconds=0.1)
+    clips, strict = call(), call(tolerance_seconds=0.01, border="mask")
+    assert strict.indices.shape == clips.indices.shape
+    assert sorted(set(strict.indices.ravel().tolist())) == [-1, 0, 1, 2, 3, 4]
