@@ -116,8 +116,8 @@ def join_prefixes(
     for key, prefix in prefixes.items():
         if key not in entry:
             raise AnnotationError(
-                f"data_prefix has {key!r}, and an entry of {ann_file!r} has not: "
-                f"{entry!r}"
+                f"data_prefix has {key!r}, and an entry of "
+                f"{ann_file or 'the directory'!r} has not: {entry!r}"
             )
         try:
             joined[key] = os.path.join(prefix, entry[key])  # noqa: PTH118  text

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2 import sampling
 from gulpio2._optional import require
 from gulpio2.sampling import NO_FRAME, ClipIndices
 from gulpio2.sampling.clips import all_valid
 from gulpio2.torch.base import BaseDataset
+from gulpio2.torch.choosing import (
+    ClipSampler,
+    name_of_sampler,
+    require_clip,
+    sampler_of,
+    takes_rng,
+)
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import sample_rng, seeded
@@ -24,25 +28,6 @@ __all__ = ["GulpClipDataset", "GulpImageDataset"]
 Info: TypeAlias = Mapping[str, Any]
 Target: TypeAlias = str | Callable[[Info], Any] | None
 Transform: TypeAlias = Callable[[Any], Any] | None
-# Number of frames, or their times, and the keyword rng, None in test mode.
-ClipSampler: TypeAlias = Callable[..., ClipIndices]
-
-
-_BY_INDEX = (
-    "dense_windows",
-    "sample_segments",
-    "sample_window",
-    "spaced_windows",
-    "window_around",
-)
-_BY_TIME = (
-    "dense_windows_by_time",
-    "frames_at",
-    "sample_segments_by_time",
-    "sample_window_by_time",
-    "spaced_windows_by_time",
-    "window_around_time",
-)
 
 
 class _FrameDataset(GulpDataset):
@@ -108,7 +93,12 @@ class _FrameDataset(GulpDataset):
             The item has no frames.
         """
         info = self.get_data_info(idx)
-        if not info["num_frames"]:
+        if not info.get("num_frames"):
+            if "num_frames" not in info or "id" not in info:
+                raise KeyError(
+                    f"sample {info['sample_idx']} has no 'id' or no 'num_frames': what "
+                    "parse_data_info gives keeps both of what it gets"
+                )
             raise ValueError(
                 f"item {info['id']!r} has no frames: leave it out in filter_data"
             )
@@ -201,7 +191,8 @@ class GulpClipDataset(_FrameDataset):
         "seconds": the sampler gets the times of the frames instead of their number.
     sampler_arguments : callable, optional
         From what `get_data_info` gives to further keyword arguments of the sampler;
-        for windows around a frame that the metadata names.
+        for windows around a frame that the metadata names. One with a parameter ``rng``
+        gets the generator, or None, for what it chooses at random.
     transform : callable, optional
         Applied to each clip, ``(T, C, H, W)`` uint8; None stands for another sample.
     target : str or callable, optional
@@ -239,26 +230,30 @@ class GulpClipDataset(_FrameDataset):
         sampler: ClipSampler | Mapping[str, Any],
         *,
         sample_by: Literal["index", "seconds"] = "index",
-        sampler_arguments: Callable[[Info], Mapping[str, Any]] | None = None,
+        sampler_arguments: Callable[..., Mapping[str, Any]] | None = None,
         transform: Transform = None,
         target: Target = None,
         **options: Any,
     ) -> None:
         if sample_by not in ("index", "seconds"):
             raise ValueError(f"sample_by is {sample_by!r}, expected 'index', 'seconds'")
-        self.sampler = _sampler_of(sampler) if isinstance(sampler, Mapping) else sampler
+        self.sampler = sampler_of(sampler)
         self.sample_by = sample_by
         self.sampler_arguments = sampler_arguments
+        self._arguments_at_random = takes_rng(sampler_arguments)
         super().__init__(source, transform=transform, target=target, **options)
 
     def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:
         """Choose the frames of a clip, or of several, by the sampler."""
-        more = {} if self.sampler_arguments is None else self.sampler_arguments(info)
+        more: Mapping[str, Any] = {}
+        if self.sampler_arguments is not None:
+            own = {"rng": rng} if self._arguments_at_random else {}
+            more = self.sampler_arguments(info, **own)
         if self.sample_by == "index":
             try:
-                return _clip(self.sampler(info["num_frames"], rng=rng, **more))
+                return require_clip(self.sampler(info["num_frames"], rng=rng, **more))
             except ValueError as cause:
-                name = _name_of(self.sampler, timed=True)
+                name = name_of_sampler(self.sampler, timed=True)
                 if name is None:
                     raise
                 raise ValueError(
@@ -269,9 +264,9 @@ class GulpClipDataset(_FrameDataset):
         # Samplers want ascending times; an item may be stored in another order.
         order = np.argsort(times, kind="stable")
         try:
-            chosen = _clip(self.sampler(times[order], rng=rng, **more))
+            chosen = require_clip(self.sampler(times[order], rng=rng, **more))
         except (TypeError, ValueError) as cause:
-            name = _name_of(self.sampler, timed=False)
+            name = name_of_sampler(self.sampler, timed=False)
             if name is None:
                 raise
             raise ValueError(
@@ -340,47 +335,6 @@ class GulpImageDataset(_FrameDataset):
                 f"item {info['id']!r} has {count} frames, and so no frame {self.frame}"
             )
         return all_valid(np.array([self.frame % count]))
-
-
-def _sampler_of(config: Mapping[str, Any]) -> ClipSampler:
-    """Bind the arguments of a config to the function of `gulpio2.sampling` it names."""
-    arguments = dict(config)
-    name = arguments.pop("type", None)
-    if name not in (known := sorted([*_BY_INDEX, *_BY_TIME])):
-        raise KeyError(f"sampler type is {name!r}, expected one of {known}")
-    return functools.partial(getattr(sampling, name), **arguments)
-
-
-def _clip(chosen: Any) -> ClipIndices:
-    """Refuse what a sampler of somebody's own must not give."""
-    clip: ClipIndices = chosen
-    # Whose arrays are made when they are asked for.
-    if type(chosen) is ClipIndices and chosen.steps is not None:
-        return clip
-    if not isinstance(getattr(chosen, "indices", None), np.ndarray):
-        raise TypeError(
-            f"the sampler gave {reprlib.repr(chosen)}, expected a ClipIndices of "
-            "gulpio2.sampling: two arrays, the frames and which of them are valid"
-        )
-    _require_frames(clip)
-    return clip
-
-
-def _require_frames(clip: ClipIndices) -> None:
-    """Refuse a place without a frame that is said to have the wanted one."""
-    if ((clip.indices == NO_FRAME) & clip.valid).any():
-        raise ValueError(
-            f"the sampler chose frame {NO_FRAME} and calls it valid: frames are "
-            f"counted from 0, and {NO_FRAME} stands for none"
-        )
-
-
-def _name_of(sampler: ClipSampler, *, timed: bool) -> str | None:
-    """Name the function of `gulpio2.sampling` that it is, by times or by index."""
-    while isinstance(sampler, functools.partial):
-        sampler = sampler.func
-    names = _BY_TIME if timed else _BY_INDEX
-    return next((name for name in names if sampler is getattr(sampling, name)), None)
 
 
 def _to_tensor(frames: npt.NDArray[np.uint8]) -> Any:

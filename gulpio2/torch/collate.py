@@ -212,10 +212,19 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
         return _stack_others(torch, leaves)
     shapes = {tuple(leaf.shape): None for leaf in leaves}
     if len(shapes) > 1:
+        advice = (
+            "Give the dataset a transform that brings all to one size, or choose the "
+            "loader that does (GulpLoader with a view)"
+        )
+        if len({shape[-2:] for shape in shapes}) == 1:
+            advice = (
+                "Give the dataset a sampler that chooses as many frames, and as many "
+                "clips, of every item; or collate with pseudo_collate, which stacks "
+                "nothing"
+            )
         raise RuntimeError(
             f"samples of shapes {', '.join(map(str, shapes))} at one place of a batch, "
-            "and a batch needs one. Give the dataset a transform that brings all to "
-            "one size, or choose the loader that does (GulpLoader with a view)"
+            f"and a batch needs one. {advice}"
         )
     if first.ndim < 3 or first.is_contiguous():
         return stack(leaves)

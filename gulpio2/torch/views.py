@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,7 +77,7 @@ class CenterCrop:
     Region(top=0, left=42, height=256, width=256, mirrored=False)
     """
 
-    size: int | tuple[int, int]
+    size: int | Sequence[int]
     """Edge of a square, or height and width, in pixels of the batch."""
     share: float = 1.0
     """Of the largest such region's edges, the part to take; 0.875 is usual in tests."""
@@ -115,7 +116,7 @@ class RandomResizedCrop:
     Region(top=20, left=50, height=207, width=250, mirrored=False)
     """
 
-    size: int | tuple[int, int]
+    size: int | Sequence[int]
     """Edge of a square, or height and width, in pixels of the batch."""
     area: tuple[float, float] = (0.08, 1.0)
     """Least and largest area, as a share of the frame's."""
@@ -127,12 +128,8 @@ class RandomResizedCrop:
     def __post_init__(self) -> None:
         """Check the bounds."""
         _pair(self.size)
-        for name, (least, most) in (("area", self.area), ("ratio", self.ratio)):
-            if not 0 < least <= most < math.inf:
-                raise ValueError(
-                    f"{name} is {(least, most)}, expected (least, most), both above 0 "
-                    "and finite"
-                )
+        _require_bounds("area", self.area, 1.0)
+        _require_bounds("ratio", self.ratio, math.inf)
         if not 0 <= self.mirrored <= 1:
             raise ValueError(f"mirrored is {self.mirrored!r}, expected 0 to 1")
 
@@ -219,11 +216,25 @@ def choose_region(
     return region
 
 
-def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
-    height, width = size if isinstance(size, tuple) else (size, size)
+def _require_bounds(name: str, bounds: Any, most: float) -> None:
+    """Refuse what is no least and largest of something."""
     try:
+        low, high = bounds
+        good = 0 < low <= high <= most and high < math.inf
+    except (TypeError, ValueError):  # not two, or no numbers
+        good = False
+    if not good:
+        limit = "finite" if most == math.inf else f"{most:g} at most"
+        raise ValueError(
+            f"{name} is {bounds!r}, expected (least, largest), both above 0 and {limit}"
+        )
+
+
+def _pair(size: int | Sequence[int]) -> tuple[int, int]:
+    try:
+        height, width = size if isinstance(size, Sequence) else (size, size)
         pair = operator.index(height), operator.index(width)
-    except TypeError:
+    except (TypeError, ValueError):
         raise TypeError(
             f"size is {size!r}, expected an edge in pixels, or (height, width)"
         ) from None

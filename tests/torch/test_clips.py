@@ -209,6 +209,45 @@ def test_the_sampler_gets_what_the_metadata_says(make_directory, frame_numbers):
     assert [frame_numbers(clip) for clip in dataset] == [[4, 5, 6], [1, 2, 3]]
 
 
+@pytest.mark.parametrize("test_mode", [False, True])
+def test_what_the_metadata_says_may_be_chosen_at_random(make_directory, test_mode):
+    def moment(info, rng):
+        return {"index": 0 if rng is None else int(rng.integers(info["num_frames"]))}
+
+    dataset = GulpClipDataset(
+        make_directory(counts=[90, 70]),
+        partial(window_around, history=0, future=0),
+        sampler_arguments=moment,
+        test_mode=test_mode,
+    )
+    runs = [
+        [
+            batch.frame_indices.ravel().tolist()
+            for batch in GulpLoader(dataset, batch_size=2, output="numpy", threads=2)
+        ]
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
+    assert (runs[0] == [[0, 0]]) == test_mode
+
+
+@pytest.mark.parametrize("sampler", [None, 16])
+def test_what_is_no_sampler_is_refused(make_directory, sampler):
+    with pytest.raises(TypeError, match=f"sampler is {sampler}, expected a function"):
+        GulpClipDataset(make_directory(counts=[4]), sampler)
+
+
+def test_what_a_subclass_makes_of_an_item_keeps_what_finds_it(make_directory):
+    class Bare(GulpClipDataset):
+        def parse_data_info(self, raw_data_info):
+            return {"number": raw_data_info["number"]}
+
+    path = make_directory(counts=[4], metas=[{"number": 1}])
+    dataset = Bare(path, partial(sample_window, clip_length=2))
+    with pytest.raises(KeyError, match="sample 0 has no 'id' or no 'num_frames'"):
+        dataset[0]
+
+
 # ---------------------------------------------------------------- targets
 @pytest.mark.parametrize(
     ("target", "values"),

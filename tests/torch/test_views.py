@@ -168,3 +168,22 @@ def test_a_region_that_is_no_part_of_the_frame_is_refused(clips_of, place):
 def test_what_is_no_region_is_refused(clips_of, chosen):
     with pytest.raises(TypeError, match="expected a Region of whole numbers"):
         clips_of(Own(chosen))
+
+
+def test_a_size_and_bounds_may_be_lists_as_configs_have_them():
+    assert CenterCrop([8, 6]).shape == (8, 6)
+    view = RandomResizedCrop([8, 6], area=[0.5, 1.0])  # type: ignore[arg-type]  # JSON
+    assert view.shape == (8, 6)
+    assert view.choose(80, 60, rng(1)).height <= 80
+
+
+@pytest.mark.parametrize("area", [0.5, (0.5, 2.0), (0.5,), ("a", "b")])
+def test_an_area_that_is_none_is_refused(area):
+    with pytest.raises(ValueError, match=r"area is .* both above 0 and 1 at most"):
+        RandomResizedCrop(8, area=area)
+
+
+@pytest.mark.parametrize("size", [(8, 8, 8), (8,), "12"])
+def test_a_size_of_other_than_two_edges_is_refused(size):
+    with pytest.raises(TypeError, match="expected an edge in pixels, or"):
+        CenterCrop(size)

@@ -1,0 +1,106 @@
+"""The sampler of a dataset of clips: what is taken for one, and what it may give."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import reprlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gulpio2 import sampling
+from gulpio2.sampling import NO_FRAME, ClipIndices
+
+__all__ = [
+    "ClipSampler",
+    "name_of_sampler",
+    "require_clip",
+    "sampler_of",
+    "takes_rng",
+]
+
+# Number of frames, or their times, and the keyword rng, None in test mode.
+ClipSampler: TypeAlias = Callable[..., ClipIndices]
+
+_BY_INDEX = (
+    "dense_windows",
+    "sample_segments",
+    "sample_window",
+    "spaced_windows",
+    "window_around",
+)
+_BY_TIME = (
+    "dense_windows_by_time",
+    "frames_at",
+    "sample_segments_by_time",
+    "sample_window_by_time",
+    "spaced_windows_by_time",
+    "window_around_time",
+)
+
+
+def sampler_of(sampler: Any) -> ClipSampler:
+    """Take a sampler as it is, or bind the arguments of a config to the one it names.
+
+    Raises
+    ------
+    KeyError
+        The config names none.
+    TypeError
+        It is neither.
+    """
+    found: ClipSampler = sampler
+    if isinstance(sampler, Mapping):
+        arguments = dict(sampler)
+        name = arguments.pop("type", None)
+        if name not in (known := sorted([*_BY_INDEX, *_BY_TIME])):
+            raise KeyError(f"sampler type is {name!r}, expected one of {known}")
+        return functools.partial(getattr(sampling, name), **arguments)
+    if not callable(sampler):
+        raise TypeError(
+            f"sampler is {sampler!r}, expected a function such as "
+            "partial(sample_window, clip_length=16), or a config of one"
+        )
+    return found
+
+
+def takes_rng(function: Any) -> bool:
+    """Tell whether a function has a parameter for a generator."""
+    try:
+        return "rng" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # none, or one that does not say
+        return False
+
+
+def require_clip(chosen: Any) -> ClipIndices:
+    """Refuse what a sampler of somebody's own must not give."""
+    clip: ClipIndices = chosen
+    # Whose arrays are made when they are asked for.
+    if type(chosen) is ClipIndices and chosen.steps is not None:
+        return clip
+    if not isinstance(getattr(chosen, "indices", None), np.ndarray):
+        raise TypeError(
+            f"the sampler gave {reprlib.repr(chosen)}, expected a ClipIndices of "
+            "gulpio2.sampling: two arrays, the frames and which of them are valid"
+        )
+    _require_frames(clip)
+    return clip
+
+
+def _require_frames(clip: ClipIndices) -> None:
+    """Refuse a place without a frame that is said to have the wanted one."""
+    if ((clip.indices == NO_FRAME) & clip.valid).any():
+        raise ValueError(
+            f"the sampler chose frame {NO_FRAME} and calls it valid: frames are "
+            f"counted from 0, and {NO_FRAME} stands for none"
+        )
+
+
+def name_of_sampler(sampler: ClipSampler, *, timed: bool) -> str | None:
+    """Name the function of `gulpio2.sampling` that it is, by times or by index."""
+    while isinstance(sampler, functools.partial):
+        sampler = sampler.func
+    names = _BY_TIME if timed else _BY_INDEX
+    return next((name for name in names if sampler is getattr(sampling, name)), None)
