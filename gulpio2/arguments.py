@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import reprlib
 from collections.abc import Mapping
 from typing import Any, get_args
 
-__all__ = ["optional_number", "require_choice", "require_number", "require_state"]
+__all__ = [
+    "as_number",
+    "optional_number",
+    "require_choice",
+    "require_number",
+    "require_state",
+]
 
 
 def require_choice(
@@ -44,6 +51,14 @@ def require_number(name: str, value: Any, least: int) -> int:
     if number < least:
         raise ValueError(f"{name} is {number}, expected at least {least}")
     return number
+
+
+def as_number(value: Any) -> float:
+    """Give a number of whatever kind as a float, and what is none as NaN."""
+    try:
+        return math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def optional_number(name: str, value: Any, least: int) -> int | None:

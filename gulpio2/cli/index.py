@@ -89,9 +89,9 @@ def _build(directory: Path, *, as_json: bool) -> None:
             summary = build_index(directory, thorough=True, progress=bar)
         except UnusualMapError as cause:
             raise FormatError(
-                f"{cause}. Such a directory can be opened, but has no index. A map in "
-                "another form than ours takes that where its chunk is opened with "
-                "GulpChunk.open('ab')"
+                f"{cause}. Such a directory can be opened, but has no index. Where "
+                "only the form of a map is another than ours, opening its chunk with "
+                "GulpChunk.open('ab') rewrites it"
             ) from cause
     if summary is None:
         with open_gulp_directory(directory):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from numbers import Real
 from typing import TYPE_CHECKING
+
+from gulpio2.arguments import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
@@ -39,8 +40,7 @@ def repeat_factors(
     >>> repeat_factors([[0], [0], [0], [1]], 1.0)
     [1.1547005383792515, 1.1547005383792515, 1.1547005383792515, 2.0]
     """
-    is_number: bool = isinstance(threshold, Real)
-    if not is_number or not threshold >= 0:
+    if not as_number(threshold) >= 0:
         raise ValueError(f"threshold is {threshold!r}, expected at least 0")
     counted = Counter(category for item in categories for category in set(item))
     factors = {

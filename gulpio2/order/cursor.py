@@ -275,7 +275,8 @@ class OrderCursor:
             if state[name] != own:
                 raise ValueError(
                     f"the state was saved along another order: {name} {state[name]}, "
-                    f"here {own}. Build the order from as many items and the same seed."
+                    f"here {own}. Build the order from as many items, the same seed, "
+                    "and where it has such, the same weights and categories"
                 )
         position = operator.index(state["position"])
         if not 0 <= position <= self.order.epoch_length:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import optional_number
+from gulpio2.arguments import as_number, optional_number
 from gulpio2.order.permutation import Permutation, whole_numbers
 from gulpio2.order.seeds import Purpose, derive_seed
 
@@ -80,6 +78,8 @@ class PlainOrder:
     ([4, 0, 3, 1, 2], [4, 3, 2, 1, 0])
     """
 
+    items_key: int = 0  # of one that was pickled before there was any
+
     def __init__(
         self,
         num_items: int,
@@ -134,7 +134,11 @@ class PlainOrder:
 
     def __repr__(self) -> str:
         """Show what it was made from."""
-        return f"PlainOrder({self.num_items}, seed={self.seed}, shuffle={self.shuffle})"
+        key = f", items_key={self.items_key}" if self.items_key else ""
+        return (
+            f"PlainOrder({self.num_items}, seed={self.seed}, shuffle={self.shuffle}"
+            f"{key})"
+        )
 
 
 class RepeatedOrder:
@@ -254,8 +258,7 @@ class MixedOrder:
                 f"{len(orders)} orders with {len(weights)} weights: one weight for "
                 "each order, and at least one order"
             )
-        numbers = all(isinstance(weight, (Real, Decimal)) for weight in weights)
-        if not numbers or not all(0 < weight < float("inf") for weight in weights):
+        if not all(0 < as_number(weight) < float("inf") for weight in weights):
             raise ValueError(f"weights are {list(weights)}, expected all above 0")
         empty = [
             number for number, order in enumerate(orders) if not order.epoch_length

@@ -116,8 +116,9 @@ def join_prefixes(
     for key, prefix in prefixes.items():
         if key not in entry:
             raise AnnotationError(
-                f"data_prefix has {key!r}, and an entry of "
-                f"{ann_file or 'the directory'!r} has not: {entry!r}"
+                f"data_prefix has {key!r}, and "
+                + (f"an entry of {ann_file!r}" if ann_file else "an item")
+                + f" has not: {entry!r}"
             )
         try:
             joined[key] = os.path.join(prefix, entry[key])  # noqa: PTH118  text

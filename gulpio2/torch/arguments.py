@@ -11,7 +11,7 @@ from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.wrappers import DatasetWrapper
 
 if TYPE_CHECKING:
-    from gulpio2.order import Order, OrderCursor
+    from gulpio2.order import Order
 
 __all__ = [
     "default_order",
@@ -19,7 +19,6 @@ __all__ = [
     "require_order",
     "require_own_seed",
     "require_view",
-    "warn_of_empty_epochs",
     "warn_of_lost_places",
 ]
 
@@ -107,38 +106,41 @@ def order_over(dataset: Any, order: Any, seed: int, *, shuffle: bool) -> Order:
     return found
 
 
-def require_own_seed(order: Order, seed: int, *, shuffle: bool) -> None:
-    """Refuse a seed beside an order that has its own.
+def require_own_seed(order: Any, seed: int, *, shuffle: bool) -> None:
+    """Refuse a seed beside an order that has another.
 
     Raises
     ------
     ValueError
-        One is given, or not to shuffle.
+        One is given that differs, or not to shuffle what is shuffled.
     """
-    if (seed, shuffle) != (0, True):
+    if seed not in (0, order.seed) or shuffle not in (True, _shuffles(order)):
         raise ValueError(
             f"seed={seed} and shuffle={shuffle} are of the order that goes through a "
             f"dataset, and {order!r} has its own: give them to that"
         )
 
 
-def warn_of_empty_epochs(cursor: OrderCursor, batch_size: int) -> None:
-    """Warn where an epoch of this rank has samples, and no full batch."""
-    if cursor.drop_last and 0 < len(cursor) < batch_size:
-        warnings.warn(
-            f"drop_last=True leaves out every batch: there are {len(cursor)} samples "
-            f"for this rank, and batch_size is {batch_size}",
-            stacklevel=3,
-        )
+def _shuffles(order: Any) -> bool:
+    return bool(getattr(order, "shuffle", True))
+
+
+# Wrappers of others by which an index reaches the dataset inside as a plain number.
+_LOSES_PLACES = {
+    "torch.utils.data": ("Subset", "ConcatDataset"),
+    "mmengine.dataset": ("ConcatDataset", "RepeatDataset", "ClassBalancedDataset"),
+}
 
 
 def warn_of_lost_places(dataset: Any) -> None:
-    """Warn where a dataset of somebody else's stands before one of ours."""
-    if isinstance(dataset, (BaseDataset, DatasetWrapper)):
-        return
-    inside = getattr(dataset, "datasets", None) or [getattr(dataset, "dataset", None)]
-    if any(isinstance(each, (BaseDataset, DatasetWrapper)) for each in inside):
-        kind = type(dataset)
+    """Warn where a wrapper of others stands before a dataset of ours."""
+    kind = type(dataset)
+    names = (
+        names
+        for module, names in _LOSES_PLACES.items()
+        if kind.__module__.startswith(module)
+    )
+    if kind.__name__ in next(names, ()) and _is_random_inside(dataset):
         warnings.warn(
             f"{kind.__module__}.{kind.__name__} hands plain numbers on to the dataset "
             "inside, without their places in the run: a resumed run has the same "
@@ -146,3 +148,14 @@ def warn_of_lost_places(dataset: Any) -> None:
             "wrappers of gulpio2.torch",
             stacklevel=3,
         )
+
+
+def _is_random_inside(dataset: Any) -> bool:
+    """Tell whether there is a dataset of ours in it that chooses at random."""
+    if isinstance(dataset, BaseDataset):
+        return not dataset.test_mode
+    inside = [getattr(dataset, "dataset", None)]
+    several = getattr(dataset, "datasets", None)
+    if isinstance(several, (list, tuple)):
+        inside += several
+    return any(_is_random_inside(each) for each in inside if each is not None)

@@ -67,11 +67,12 @@ def sampler_of(sampler: Any) -> ClipSampler:
 
 
 def takes_rng(function: Any) -> bool:
-    """Tell whether a function has a parameter for a generator."""
+    """Tell whether a function wants a generator, and has none of its own."""
     try:
-        return "rng" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # none, or one that does not say
+        parameter = inspect.signature(function).parameters.get("rng")
+    except (TypeError, ValueError):  # one that does not say
         return False
+    return parameter is not None and parameter.default in (parameter.empty, None)
 
 
 def require_clip(chosen: Any) -> ClipIndices:

@@ -94,10 +94,10 @@ class _FrameDataset(GulpDataset):
         """
         info = self.get_data_info(idx)
         if not info.get("num_frames"):
-            if "num_frames" not in info or "id" not in info:
+            if "num_frames" not in info:
                 raise KeyError(
-                    f"sample {info['sample_idx']} has no 'id' or no 'num_frames': what "
-                    "parse_data_info gives keeps both of what it gets"
+                    f"sample {info['sample_idx']} has no 'num_frames': what "
+                    "parse_data_info gives keeps that, and the 'id', of what it gets"
                 )
             raise ValueError(
                 f"item {info['id']!r} has no frames: leave it out in filter_data"
@@ -224,10 +224,13 @@ class GulpClipDataset(_FrameDataset):
     ((4, 3, 24, 32), 'item0')
     """
 
+    # Arguments of the sampler that were looked at last: do they take a generator?
+    _is_random: tuple[Any, bool] = (None, False)
+
     def __init__(
         self,
         source: Any,
-        sampler: ClipSampler | Mapping[str, Any],
+        sampler: ClipSampler | Mapping[str, Any] | None,
         *,
         sample_by: Literal["index", "seconds"] = "index",
         sampler_arguments: Callable[..., Mapping[str, Any]] | None = None,
@@ -237,17 +240,24 @@ class GulpClipDataset(_FrameDataset):
     ) -> None:
         if sample_by not in ("index", "seconds"):
             raise ValueError(f"sample_by is {sample_by!r}, expected 'index', 'seconds'")
-        self.sampler = sampler_of(sampler)
+        # A subclass that chooses in its own way needs none.
+        needed = type(self).choose_frames is GulpClipDataset.choose_frames
+        given: Any = sampler_of(sampler) if needed or sampler is not None else None
+        self.sampler: ClipSampler = given
         self.sample_by = sample_by
         self.sampler_arguments = sampler_arguments
-        self._arguments_at_random = takes_rng(sampler_arguments)
         super().__init__(source, transform=transform, target=target, **options)
 
     def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:
         """Choose the frames of a clip, or of several, by the sampler."""
         more: Mapping[str, Any] = {}
         if self.sampler_arguments is not None:
-            own = {"rng": rng} if self._arguments_at_random else {}
+            if self._is_random[0] is not self.sampler_arguments:
+                self._is_random = (
+                    self.sampler_arguments,
+                    takes_rng(self.sampler_arguments),
+                )
+            own = {"rng": rng} if self._is_random[1] else {}
             more = self.sampler_arguments(info, **own)
         if self.sample_by == "index":
             try:

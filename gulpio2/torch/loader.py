@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.arguments import optional_number, require_choice, require_number
 from gulpio2.order import Order, OrderCursor
 from gulpio2.threads import default_threads
-from gulpio2.torch.arguments import order_over, require_view, warn_of_empty_epochs
+from gulpio2.torch.arguments import order_over, require_view
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.damage import DamageCount
 from gulpio2.torch.filling import OnCorrupt, SampleMaker
@@ -182,7 +182,6 @@ class GulpLoader:
         self._channels_first = layout == "TCHW"
         self._making = dataset, view, colorspace, on_corrupt
         self._max_corrupt = require_number("max_corrupt", max_corrupt, 0)
-        warn_of_empty_epochs(self.cursor, self._batch_size)
         self._start_anew()
 
     def _start_anew(self) -> None:

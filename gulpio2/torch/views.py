@@ -84,7 +84,7 @@ class CenterCrop:
 
     def __post_init__(self) -> None:
         """Check size and share."""
-        _pair(self.size)
+        object.__setattr__(self, "size", _size_of(self.size))
         if not 0 < self.share <= 1:
             raise ValueError(f"share is {self.share!r}, expected above 0, 1 at most")
 
@@ -127,9 +127,9 @@ class RandomResizedCrop:
 
     def __post_init__(self) -> None:
         """Check the bounds."""
-        _pair(self.size)
-        _require_bounds("area", self.area, 1.0)
-        _require_bounds("ratio", self.ratio, math.inf)
+        object.__setattr__(self, "size", _size_of(self.size))
+        _require_bounds("area", self.area)
+        _require_bounds("ratio", self.ratio)
         if not 0 <= self.mirrored <= 1:
             raise ValueError(f"mirrored is {self.mirrored!r}, expected 0 to 1")
 
@@ -216,18 +216,23 @@ def choose_region(
     return region
 
 
-def _require_bounds(name: str, bounds: Any, most: float) -> None:
+def _require_bounds(name: str, bounds: Any) -> None:
     """Refuse what is no least and largest of something."""
     try:
-        low, high = bounds
-        good = 0 < low <= high <= most and high < math.inf
+        least, most = bounds
+        good = 0 < least <= most < math.inf
     except (TypeError, ValueError):  # not two, or no numbers
         good = False
     if not good:
-        limit = "finite" if most == math.inf else f"{most:g} at most"
         raise ValueError(
-            f"{name} is {bounds!r}, expected (least, largest), both above 0 and {limit}"
+            f"{name} is {bounds!r}, expected (least, most), both above 0 and finite"
         )
+
+
+def _size_of(size: int | Sequence[int]) -> int | Sequence[int]:
+    """Check a size; a list, as configs have them, becomes a tuple."""
+    pair = _pair(size)
+    return pair if isinstance(size, Sequence) else size
 
 
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:

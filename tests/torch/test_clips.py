@@ -231,6 +231,30 @@ def test_what_the_metadata_says_may_be_chosen_at_random(make_directory, test_mod
     assert (runs[0] == [[0, 0]]) == test_mode
 
 
+def test_a_generator_that_somebody_bound_is_kept(make_directory):
+    def moment(info, rng):
+        assert rng is mine
+        return {"index": 1}
+
+    mine = np.random.default_rng(0)
+    dataset = GulpClipDataset(
+        make_directory(counts=[4]),
+        partial(window_around, history=0, future=0),
+        sampler_arguments=partial(moment, rng=mine),
+    )
+    assert dataset.choose(0)[1].indices.tolist() == [1]
+    dataset.sampler_arguments = lambda _, rng=None: {"index": 2 if rng else 3}
+    assert dataset.choose(0)[1].indices.tolist() == [2]
+
+
+def test_a_dataset_that_chooses_in_its_own_way_needs_no_sampler(make_directory):
+    class Own(GulpClipDataset):
+        def choose_frames(self, info, rng):
+            return sample_window(info["num_frames"], 3)
+
+    assert Own(make_directory(counts=[3]), None)[0].shape[0] == 3
+
+
 @pytest.mark.parametrize("sampler", [None, 16])
 def test_what_is_no_sampler_is_refused(make_directory, sampler):
     with pytest.raises(TypeError, match=f"sampler is {sampler}, expected a function"):
@@ -244,7 +268,7 @@ def test_what_a_subclass_makes_of_an_item_keeps_what_finds_it(make_directory):
 
     path = make_directory(counts=[4], metas=[{"number": 1}])
     dataset = Bare(path, partial(sample_window, clip_length=2))
-    with pytest.raises(KeyError, match="sample 0 has no 'id' or no 'num_frames'"):
+    with pytest.raises(KeyError, match="sample 0 has no 'num_frames'"):
         dataset[0]
 
 

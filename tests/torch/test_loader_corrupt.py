@@ -24,6 +24,7 @@ from gulpio2.torch import (
     GulpLoader,
 )
 from gulpio2.torch.ahead import ReadAhead
+from gulpio2.torch.filling import SampleMaker
 from tests.torch.troubles import damage
 
 BAD = (1, 4)
@@ -198,12 +199,21 @@ def test_many_damaged_samples_are_no_few_damaged_samples(damaged):
         list(load(damaged, "skip", max_corrupt=1))
 
 
-def test_too_many_are_told_in_the_turn_of_the_batch_that_has_the_last(damaged):
-    # However far ahead it was made: a run ends at the same step each time.
+def test_too_many_are_told_in_the_turn_of_the_batch_that_has_the_last(
+    damaged, monkeypatch
+):
+    # Whichever was come upon first: a run ends at the same step each time.
+    make = SampleMaker._make_anew
+
+    def make_late(self, draw, *rest):
+        if draw == BAD[0]:
+            time.sleep(0.3)
+        return make(self, draw, *rest)
+
+    monkeypatch.setattr(SampleMaker, "_make_anew", make_late)
     loader = load(damaged, "skip", shuffle=False, max_corrupt=1, prefetch=6)
     batches = iter(loader)
     assert next(batches).targets == ["clip0"]
-    time.sleep(0.3)  # all of the epoch is made meanwhile
     assert next(batches).targets == ["clip2", "clip3"]
     with pytest.raises(CorruptFrameError, match=r"'clip4' .*More than 1 samples"):
         next(batches)

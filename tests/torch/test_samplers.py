@@ -618,7 +618,8 @@ def test_an_order_over_other_samples_than_the_loader_has_is_refused():
 @pytest.mark.parametrize("options", [{"seed": 1}, {"shuffle": False}])
 def test_a_seed_beside_an_order_that_has_its_own_is_refused(options):
     with pytest.raises(ValueError, match=r"and PlainOrder\(6, .* has its own"):
-        ResumableSampler(PlainOrder(6), **options)
+        ResumableSampler(PlainOrder(6, seed=3), **options)
+    ResumableSampler(PlainOrder(6, seed=3, shuffle=False), seed=3, shuffle=False)
 
 
 def test_what_is_neither_order_nor_dataset_is_refused():
@@ -628,20 +629,38 @@ def test_what_is_neither_order_nor_dataset_is_refused():
 
 @pytest.mark.torch
 def test_a_wrapper_that_loses_the_places_of_samples_is_told(make_directory):
-    from torch.utils.data import DataLoader, Subset
+    from torch.utils.data import DataLoader, Dataset, Subset
 
     path = make_directory(counts=(8,) * 4)
-    dataset = GulpClipDataset(path, partial(sample_window, clip_length=2))
+    dataset = whole = GulpClipDataset(path, partial(sample_window, clip_length=2))
 
     def batches_of(wrapped):
         sampler = ResumableSampler(wrapped)
         return list(sampler.track(DataLoader(wrapped, batch_size=2, sampler=sampler)))
 
     wrapped: Any
-    for wrapped in (Subset(dataset, [0, 1, 2]), torch_concat([dataset, dataset])):
+    for wrapped in (
+        Subset(dataset, [0, 1, 2]),
+        Subset(Subset(dataset, [0, 1, 2]), [0, 1]),
+        torch_concat([dataset, dataset]),
+    ):
         with pytest.warns(UserWarning, match=r"torch\..* hands plain numbers on"):
             batches_of(wrapped)
-    for wrapped in (dataset, RepeatDataset(dataset, 2), dataset.get_subset([1, 2])):
+
+    class Wrapper(Dataset[Any]):
+        """Hands indices on as they are, and has something called as elsewhere."""
+
+        dataset, datasets = whole, np.arange(3)
+
+        def __len__(self):
+            return len(self.dataset)
+
+        def __getitem__(self, index):
+            return self.dataset[index]
+
+    in_test = GulpClipDataset(path, dataset.sampler, test_mode=True)
+    fine = (dataset, RepeatDataset(dataset, 2), dataset.get_subset([1, 2]), Wrapper())
+    for wrapped in (*fine, Subset(in_test, [0, 1])):
         assert batches_of(wrapped)  # a warning would be an error
 
 
@@ -692,11 +711,3 @@ def test_a_state_of_a_plain_dataset_is_that_of_its_number_of_samples(make_direct
     ResumableSampler(range(12)).load_state_dict(
         ResumableSampler(RepeatDataset(dataset, 2)).state_dict()
     )
-
-
-def test_an_epoch_without_a_full_batch_is_warned_of(make_directory):
-    path = make_directory(counts=(8,) * 3)
-    dataset = GulpClipDataset(path, partial(sample_window, clip_length=2))
-    options: Any = {"batch_size": 4, "output": "numpy", "threads": 0}
-    with pytest.warns(UserWarning, match="there are 3 samples for this rank"):
-        assert not list(GulpLoader(dataset, drop_last=True, **options))

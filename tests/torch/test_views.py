@@ -173,13 +173,13 @@ def test_what_is_no_region_is_refused(clips_of, chosen):
 def test_a_size_and_bounds_may_be_lists_as_configs_have_them():
     assert CenterCrop([8, 6]).shape == (8, 6)
     view = RandomResizedCrop([8, 6], area=[0.5, 1.0])  # type: ignore[arg-type]  # JSON
-    assert view.shape == (8, 6)
-    assert view.choose(80, 60, rng(1)).height <= 80
+    assert view == RandomResizedCrop((8, 6), area=[0.5, 1.0])  # type: ignore[arg-type]
+    assert hash(CenterCrop([8, 6])) == hash(CenterCrop((8, 6)))
 
 
-@pytest.mark.parametrize("area", [0.5, (0.5, 2.0), (0.5,), ("a", "b")])
+@pytest.mark.parametrize("area", [0.5, (0.8, 0.5), (0.5,), ("a", "b")])
 def test_an_area_that_is_none_is_refused(area):
-    with pytest.raises(ValueError, match=r"area is .* both above 0 and 1 at most"):
+    with pytest.raises(ValueError, match=r"area is .* both above 0 and finite"):
         RandomResizedCrop(8, area=area)
 
 
