@@ -15,8 +15,8 @@ Torch itself is needed where tensors are made, and for nothing else here.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
 - `annotations`, `plain_pickle`, `listing`, `lazy`, `metainfo`, `selection`, `packing`,
-  `source`, `choosing`, `seeding`, `ranks`, `damage`, `arguments`: what these are made
-  of.
+  `source`, `choosing`, `seeding`, `ranks`, `damage`, `resuming`, `arguments`: what
+  these are made of.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.batch import Batch
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
 from gulpio2.torch.collate import default_collate, pseudo_collate
+from gulpio2.torch.damage import merge_states
 from gulpio2.torch.damaged import TolerantCollate, TolerantDataset
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.lazy import force_full_init
@@ -84,6 +85,7 @@ __all__ = [
     "build",
     "default_collate",
     "force_full_init",
+    "merge_states",
     "pseudo_collate",
     "register",
     "worker_init_fn",

@@ -17,7 +17,7 @@ from gulpio2.arguments import require_choice
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
 from gulpio2.torch.collate import default_collate
-from gulpio2.torch.damage import Damage
+from gulpio2.torch.damage import Damage, number_of
 from gulpio2.torch.filling import NUM_SUBSTITUTES, OnCorrupt
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex, substitute_index
@@ -138,7 +138,8 @@ class TolerantDataset(DatasetWrapper):
         for attempt in range(1, NUM_SUBSTITUTES + 2):
             if self.on_corrupt == "raise" or not is_damage(error):
                 raise error
-            damage.append(Damage(self._number_of(dataset), int(index), str(error)))
+            number = number_of(self.dataset, dataset)
+            damage.append(Damage(number, int(index), str(error)))
             _log(idx, self.on_corrupt, error)
             if self.on_corrupt == "skip":
                 return _Closed(int(idx), None, "skipped", damage)
@@ -152,11 +153,6 @@ class TolerantDataset(DatasetWrapper):
             else:
                 return _Closed(int(idx), sample, "substituted", damage)
         raise error
-
-    def _number_of(self, dataset: Any) -> int:
-        """Say which of those inside it is, by a number that all processes have."""
-        parts = enumerate(_parts(self.dataset))
-        return next(number for number, part in parts if part is dataset)
 
 
 class TolerantCollate:
@@ -208,8 +204,8 @@ class TolerantCollate:
         )
 
 
-def open_batch(batch: Any, count: DamageCount) -> tuple[Any, int, int]:
-    """Give a batch, and how many were left out of it, and substituted in it.
+def open_batch(batch: Any, count: DamageCount) -> Any:
+    """Give a batch, and count what was done for it.
 
     Parameters
     ----------
@@ -224,9 +220,9 @@ def open_batch(batch: Any, count: DamageCount) -> tuple[Any, int, int]:
         More samples are damaged than are put up with.
     """
     if not isinstance(batch, _ClosedBatch):
-        return batch, 0, 0
-    count.add(batch.damage)
-    return batch.batch, len(batch.skipped), len(batch.substituted)
+        return batch
+    count.add(batch.damage, len(batch.skipped), len(batch.substituted))
+    return batch.batch
 
 
 class _Closed(Mapping[Any, Any]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
 from gulpio2.torch.ahead import ReadAhead
-from gulpio2.torch.damage import Damage
+from gulpio2.torch.damage import Damage, number_of
 from gulpio2.torch.pixels import PixelMaker
 from gulpio2.torch.plan import Sample, plan_sample
 from gulpio2.torch.seeding import substitute_index
@@ -267,7 +267,8 @@ class SampleMaker:
                         return sample
                     return sample._replace(substituted=True)
             self._require_rule(error)
-            damages.append(Damage(id(leaf), int(index), str(error)))
+            number = number_of(self.dataset, leaf)
+            damages.append(Damage(number, int(index), str(error)))
             self._log(draw, error)
             if self.on_corrupt == "skip":
                 return None

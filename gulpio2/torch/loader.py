@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections import deque
 from time import perf_counter
@@ -20,14 +19,13 @@ from gulpio2.order import Order, OrderCursor
 from gulpio2.threads import default_threads
 from gulpio2.torch.arguments import order_over, require_view
 from gulpio2.torch.batch import Batch, make_batch
-from gulpio2.torch.damage import DamageCount
 from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
 from gulpio2.torch.ranks import share_of
+from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.ring import Slot, make_slots
-from gulpio2.torch.samplers import damage_of
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.turns import Turn, in_turn
 
@@ -46,7 +44,7 @@ Colorspace = Literal["rgb", "gray"]
 _NUM_LOOKED_AT = 100
 
 
-class GulpLoader:
+class GulpLoader(Resumable):
     """Batches of clips, in the exact order of a run, without worker processes.
 
     Parameters
@@ -168,11 +166,8 @@ class GulpLoader:
         self._has_targets = any(leaf.target is not None for leaf in leaves)
         order = order_over(dataset, order, seed, shuffle=shuffle)
         self.dataset = dataset
-        self.cursor = OrderCursor(
-            order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
-        )
-        self.num_skipped = 0
-        self.num_substituted = 0
+        cursor = OrderCursor(order, rank=rank, num_ranks=num_ranks, drop_last=drop_last)
+        super().__init__(cursor, max_corrupt)
         self._batch_size = require_number("batch_size", batch_size, 1)
         self.num_threads = default_threads() if threads is None else threads
         self._prefetch = require_number("prefetch", prefetch, 1)
@@ -181,14 +176,12 @@ class GulpLoader:
         self._pinned = pin_memory
         self._channels_first = layout == "TCHW"
         self._making = dataset, view, colorspace, on_corrupt
-        self._max_corrupt = require_number("max_corrupt", max_corrupt, 0)
         self._start_anew()
 
     def _start_anew(self) -> None:
         """Have no memory, no threads and nothing measured."""
         self._turn = Turn()
         self._maker = SampleMaker(*self._making)
-        self._damage = DamageCount(self._max_corrupt)
         self._slots: list[Slot] = []
         self._given: deque[Slot] = deque()
         self._active: Prefetcher | None = None
@@ -196,9 +189,9 @@ class GulpLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, the settings and the place in the run, and nothing else."""
-        own = ("_turn", "_maker", "_damage", "_slots", "_given", "_active", "_past")
-        state = {name: value for name, value in vars(self).items() if name not in own}
-        return {**state, "cursor": copy.copy(self.cursor)}
+        own = ("_turn", "_maker", "_slots", "_given", "_active", "_past")
+        state = super().__getstate__().items()
+        return {name: value for name, value in state if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take up the settings and the place in the run."""
@@ -295,14 +288,13 @@ class GulpLoader:
                 self._active = None
                 self.cursor.next_epoch()
                 return None
-            self._damage.add(itertools.chain(*job.damages))
             batch = make_batch(
                 job, channels_first=self._channels_first, has_targets=self._has_targets
             )
+            damages = itertools.chain(*job.damages)
+            self._damage.add(damages, batch.num_skipped, batch.num_substituted)
             self._given.append(job.slot)
             self.cursor.advance(len(job.draws))
-            self.num_skipped += batch.num_skipped
-            self.num_substituted += batch.num_substituted
             self._num_batches += 1
             return batch
 
@@ -325,11 +317,6 @@ class GulpLoader:
         """End the iteration that is under way, and its threads."""
         self.close()
 
-    @property
-    def epoch(self) -> int:
-        """The epoch that is under way."""
-        return self.cursor.epoch
-
     @in_turn
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch; the one under way is gone on with, not begun again."""
@@ -337,32 +324,11 @@ class GulpLoader:
             self.close()
             self.cursor.set_epoch(epoch)
 
-    def state_dict(self) -> dict[str, int]:
-        """Give the state as a few integers.
-
-        Returns
-        -------
-        dict
-            The place in the global order, which is the same from every rank and knows
-            nothing of ranks, threads, batches or prefetching; and how many damaged
-            samples this rank has come upon.
-        """
-        counts = {"skipped": self.num_skipped, "substituted": self.num_substituted}
-        return {**self.cursor.state_dict(), **counts}
-
     @in_turn
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go to where a state was saved, with this loader's own ranks and batches.
-
-        Raises
-        ------
-        ValueError
-            It was saved along another order.
-        """
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to where a state was saved, see `Resumable.load_state_dict`."""
         self.close()
-        damage = damage_of(state)
-        self.cursor.load_state_dict(state)
-        self.num_skipped, self.num_substituted = damage
+        super().load_state_dict(state)
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.

@@ -7,7 +7,6 @@ with a warning where the environment tells of several processes.
 
 from __future__ import annotations
 
-import copy
 import operator
 import random
 import warnings
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gulpio2._optional import require
-from gulpio2.arguments import require_number, require_state
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.torch.arguments import (
     default_order,
@@ -24,19 +22,18 @@ from gulpio2.torch.arguments import (
     require_own_seed,
     warn_of_lost_places,
 )
-from gulpio2.torch.damage import DamageCount
 from gulpio2.torch.damaged import open_batch
 from gulpio2.torch.ranks import rank_and_count, share_of, shared_seed
+from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.seeding import SampleIndex, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sized
+    from collections.abc import Iterable, Iterator, Sized
 
 __all__ = [
     "DefaultSampler",
     "InfiniteSampler",
     "ResumableSampler",
-    "damage_of",
     "worker_init_fn",
 ]
 
@@ -140,7 +137,7 @@ class InfiniteSampler:
         """Do nothing: it goes on by itself."""
 
 
-class ResumableSampler:
+class ResumableSampler(Resumable):
     """The exact global order: saved at any step, taken up by any number of ranks.
 
     Parameters
@@ -206,23 +203,11 @@ class ResumableSampler:
             raise TypeError(
                 f"order is {order!r}, expected one of gulpio2.order, or a dataset"
             )
-        self.cursor = OrderCursor(
-            order, rank=rank, num_ranks=num_ranks, drop_last=drop_last
-        )
-        self.num_skipped = self.num_substituted = 0
-        self._damage = DamageCount(require_number("max_corrupt", max_corrupt, 0))
+        cursor = OrderCursor(order, rank=rank, num_ranks=num_ranks, drop_last=drop_last)
+        super().__init__(cursor, max_corrupt)
         # Where all of an epoch's samples were given from, to nobody who tracks them.
         self._given: tuple[int, int] | None = None
         self._is_tracked = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle, or copy, with a place in the run of its own."""
-        return {**vars(self), "cursor": copy.copy(self.cursor)}
-
-    @property
-    def epoch(self) -> int:
-        """The epoch that is under way."""
-        return self.cursor.epoch
 
     def __iter__(self) -> Iterator[SampleIndex]:
         """Give what this rank still has to do in this epoch."""
@@ -285,11 +270,9 @@ class ResumableSampler:
         self._is_tracked = True
         for batch in loader:
             self._require_place(place)
-            opened, num_skipped, num_substituted = open_batch(batch, self._damage)
+            opened = open_batch(batch, self._damage)
             cursor.advance(min(batch_size, len(cursor)))
             place = cursor.epoch, cursor.position
-            self.num_skipped += num_skipped
-            self.num_substituted += num_substituted
             yield opened
         self._require_place(place)
         cursor.next_epoch()
@@ -306,25 +289,6 @@ class ResumableSampler:
         """Go to an epoch; the one under way is gone on with, not begun again."""
         if epoch != self.cursor.epoch:
             self.cursor.set_epoch(epoch)
-
-    def state_dict(self) -> dict[str, int]:
-        """Give the state as a few integers: the place, and this rank's damage."""
-        counts = {"skipped": self.num_skipped, "substituted": self.num_substituted}
-        return {**self.cursor.state_dict(), **counts}
-
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go to where a state was saved, see `gulpio2.order.OrderCursor`."""
-        damage = damage_of(state)
-        self.cursor.load_state_dict(state)
-        self.num_skipped, self.num_substituted = damage
-
-
-def damage_of(state: Mapping[str, int]) -> tuple[int, int]:
-    """Give how many samples a state says were left out, and substituted."""
-    require_state(state)
-    skipped = require_number("the state's skipped", state.get("skipped", 0), 0)
-    other = require_number("the state's substituted", state.get("substituted", 0), 0)
-    return skipped, other
 
 
 def _batch_size(batch_sampler: Any) -> int:

@@ -1,0 +1,79 @@
+"""Where a run stands, and going on from there: what all that give batches have."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.torch.damage import DamageCount, DamageState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gulpio2.order import OrderCursor
+
+__all__ = ["Resumable"]
+
+
+class Resumable:
+    """A place in an order, and the damage that was met on the way there.
+
+    Parameters
+    ----------
+    cursor : OrderCursor
+        Of this rank.
+    max_corrupt : int
+        Damaged samples that are put up with.
+    """
+
+    def __init__(self, cursor: OrderCursor, max_corrupt: int) -> None:
+        self.cursor = cursor
+        self._damage = DamageCount(max_corrupt, cursor.rank)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle, or copy, with a place in the run of its own."""
+        own = {"cursor": copy.copy(self.cursor), "_damage": copy.deepcopy(self._damage)}
+        return {**vars(self), **own}
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way."""
+        return self.cursor.epoch
+
+    @property
+    def num_skipped(self) -> int:
+        """Damaged samples that were left out so far, of this rank."""
+        return self._damage.num_skipped
+
+    @property
+    def num_substituted(self) -> int:
+        """Damaged samples so far, of this rank, in whose places there were others."""
+        return self._damage.num_substituted
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give the state as a few integers.
+
+        Returns
+        -------
+        dict
+            The place in the global order, which is the same from every rank and knows
+            nothing of ranks, threads, workers, batches or prefetching; and the damage
+            that this rank has met: counts, and once there was some, the numbers of the
+            damaged samples. `merge_states` makes one of all ranks' states.
+        """
+        return {**self.cursor.state_dict(), **self._damage.state().as_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to where a state was saved, with this one's own ranks and batches.
+
+        Counts of damage are taken up by the rank that they are of, and those of
+        `merge_states` by the first; which samples are damaged, by all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            It is no state, or was saved along another order. Nothing is changed.
+        """
+        damage = DamageState.of(state)
+        self.cursor.load_state_dict(state)
+        self._damage.go_on(damage)
