@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import Read, cover_neighbours, first_empty, plan_apart
 from gulpio2.format.records import ALIGNMENT
+from gulpio2.stopwatch import STOPWATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -138,18 +140,25 @@ class Block:
         with self._lock:
             if self.data is not None:
                 return self.data
-            request, length = self.request, self.length
-            if request.read_into is None or length > _MAX_KEPT:
-                self.data = request.read_at(self.offset, length)
-                return self.data
-            kept = self._home = _kept.memory
-            memory = kept.pop() if kept else None
-            if memory is None or len(memory) < length:
-                memory = bytearray(-(-length // _STEP) * _STEP)
-            self._memory = memory
-            request.read_into(self.reads, memory)
-            self.data = memory
-            return memory
+            if not STOPWATCH.is_on:
+                self.data = self._read()
+            else:
+                start = perf_counter()
+                self.data = self._read()
+                STOPWATCH.add_read(start, self.length)
+            return self.data
+
+    def _read(self) -> bytes | bytearray:
+        request, length = self.request, self.length
+        if request.read_into is None or length > _MAX_KEPT:
+            return request.read_at(self.offset, length)
+        kept = self._home = _kept.memory
+        memory = kept.pop() if kept else None
+        if memory is None or len(memory) < length:
+            memory = bytearray(-(-length // _STEP) * _STEP)
+        self._memory = memory
+        request.read_into(self.reads, memory)
+        return memory
 
     def finish(self, num_frames: int) -> None:
         """Note frames that were decoded; after the last the bytes are dropped."""

@@ -7,6 +7,7 @@ frames of several requests into one array, `read_list` those of one into a list,
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +20,16 @@ from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, with_article
 from gulpio2.format.plan import first_empty, plan_reads
 from gulpio2.jobs import Job
+from gulpio2.stopwatch import STOPWATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
     from gulpio2.blocks import Block
     from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
-    from gulpio2.jobs import Decode
+    from gulpio2.jobs import Decode, Targets
 
 __all__ = [
     "FrameRequest",
@@ -77,15 +79,18 @@ def fetch_jpegs(request: FrameRequest) -> list[memoryview]:
         where = request.place(first_empty(spans))
         raise CorruptFrameError(f"{where}: the record is empty")
     for read in reads:
+        start = perf_counter()
         block = request.read_at(read.offset, read.length)
+        if STOPWATCH.is_on:
+            STOPWATCH.add_read(start, read.length)
         view = memoryview(block)
         for member in read.members:
             offset, length = spans[member]
-            start = offset - read.offset
-            jpegs[member] = view[start : start + length]
+            at = offset - read.offset
+            jpegs[member] = view[at : at + length]
             if request.crc32 is not None:
                 try:
-                    verify_crc32(block, start, start + length, request.crc32[member])
+                    verify_crc32(block, at, at + length, request.crc32[member])
                 except CorruptFrameError as cause:
                     raise CorruptFrameError(
                         f"{request.place(member)}: {cause}"
@@ -136,7 +141,7 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
 
         return decode, range(len(frames))
 
-    Job(blocks).run(threads, prepare)
+    _run(blocks, threads, prepare)
     for position, earlier in repeats.items():
         frames[position] = frames[earlier].copy()
     return frames
@@ -200,10 +205,23 @@ def read_arrays(
         frames = array.reshape(-1, *decoder.shape) if batched else array
         return decoder.decode_each, frames
 
-    Job(blocks).run(threads, prepare)
+    _run(blocks, threads, prepare)
     for again, at in copies:
         frames[again][...] = frames[at]
     return array if out is None else out
+
+
+def _run(
+    blocks: Sequence[Block],
+    threads: int,
+    prepare: Callable[[Block], tuple[Decode, Targets]],
+) -> None:
+    """Read and decode blocks, see `Job.run`."""
+    if not STOPWATCH.is_on:
+        Job(blocks).run(threads, prepare)
+        return
+    with STOPWATCH.decoding(sum(len(block.members) for block in blocks)):
+        Job(blocks).run(threads, prepare)
 
 
 def _decoder_of(block: Block, options: DecodeOptions) -> FrameDecoder:

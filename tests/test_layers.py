@@ -30,6 +30,7 @@ LAYERS = (
         "serializers",
         "memory",
         "threads",
+        "stopwatch",
         "blocks",
         "jobs",
         "reading",

@@ -33,6 +33,7 @@ _MOST_AT_ONCE = 1_024
     examples=[
         "gulp2 bench gulped --seconds 0.3",
         "gulp2 bench gulped --clip-length 4 --size 112 --seconds 0.3 --json",
+        "gulp2 bench gulped --clip-length 4 --workers 2 --seconds 0.3",
     ],
 )
 @directory_argument
@@ -74,12 +75,18 @@ _MOST_AT_ONCE = 1_024
     help="Threads of the loader. Default: one per core, 8 at most.",
 )
 @click.option(
+    "--workers",
+    type=click.IntRange(1, _MOST_AT_ONCE),
+    metavar="N",
+    help="Measure a DataLoader of torch, with so many worker processes, instead.",
+)
+@click.option(
     "--prefetch",
     type=click.IntRange(1, _MOST_AT_ONCE),
     metavar="N",
     default=2,
     show_default=True,
-    help="Batches made ahead.",
+    help="Batches made ahead; by each of the workers, if there are such.",
 )
 @click.option(
     "--seconds",
@@ -98,6 +105,7 @@ def bench(
     batch_size: int,
     size: int | None,
     threads: int | None,
+    workers: int | None,
     prefetch: int,
     seconds: float,
     as_json: bool,
@@ -108,6 +116,11 @@ def bench(
     with decoding JPEGs from memory, which is the most that this machine can do. Says
     where the time went and which setting to change first.
     """
+    if workers is not None and (size is not None or threads is not None):
+        raise click.UsageError(
+            "--workers is of a DataLoader, and --threads and --size are of the loader "
+            "of the package: a DataLoader resizes in a transform of your own"
+        )
     from gulpio2.torch.measure import loader_to_measure, measure_loader
 
     with open_gulp_directory(directory) as opened:
@@ -118,6 +131,7 @@ def bench(
             size=size,
             batch_size=batch_size,
             threads=threads,
+            workers=workers,
             prefetch=prefetch,
         )
         measured = measure_loader(loader, seconds=seconds)

@@ -11,7 +11,9 @@ Torch itself is needed where tensors are made, and for nothing else here.
   `limit` for its speed, and `plain`, `plan`, `stored`, `ahead`, `pixels`, `filling`,
   `ring`, `prefetch`, `turns` for what it is made of.
 - `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;
-  `shared` for the memory of its batches, `damaged` for its damaged samples.
+  `shared` for the memory of its batches, `damaged` for its damaged samples, `timed` and
+  `working` for where their time goes, `closed` for what comes with batches, `workers`
+  for one to measure.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
 - `annotations`, `plain_pickle`, `listing`, `lazy`, `metainfo`, `selection`, `packing`,
@@ -44,6 +46,7 @@ from gulpio2.torch.samplers import (
 )
 from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.source import FrameReader, GulpSource
+from gulpio2.torch.timed import TimedCollate
 from gulpio2.torch.views import CenterCrop, FrameView, RandomResizedCrop, Region
 from gulpio2.torch.wrappers import (
     ClassBalancedDataset,
@@ -80,6 +83,7 @@ __all__ = [
     "ResumableSampler",
     "SampleIndex",
     "SampleIndexError",
+    "TimedCollate",
     "TolerantCollate",
     "TolerantDataset",
     "build",

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from gulpio2.arguments import require_number
 from gulpio2.errors import EmptySampleError
+from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.annotations import join_prefixes, load_annotations
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import given_metainfo
@@ -26,6 +27,7 @@ from gulpio2.torch.pipeline import Compose
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex, seeded, substitute_index
 from gulpio2.torch.selection import sample_position, select_samples
+from gulpio2.torch.working import WORK, timed_transform
 
 __all__ = ["BaseDataset"]
 
@@ -281,7 +283,7 @@ class BaseDataset:
 
     def prepare_data(self, idx: int) -> Any:
         """Send a sample through the pipeline, once."""
-        return self.pipeline(self.get_data_info(idx))
+        return timed_transform(self.pipeline, self.get_data_info(idx))
 
     def __getitem__(self, idx: int) -> Any:
         """Make a sample, or another one where its pipeline gives None.
@@ -302,6 +304,8 @@ class BaseDataset:
         if not self._fully_initialized:
             warn_lazy(self, "__getitem__")
             self.full_init()
+        if STOPWATCH.is_on:
+            WORK.begin()
         asked, attempts = idx, 1 if self.test_mode else self.max_refetch + 1
         for attempt in range(1, attempts + 1):
             with seeded(idx):

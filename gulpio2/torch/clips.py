@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gulpio2._optional import require
 from gulpio2.sampling import NO_FRAME, ClipIndices
 from gulpio2.sampling.clips import all_valid
+from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.choosing import (
     ClipSampler,
@@ -22,6 +23,7 @@ from gulpio2.torch.choosing import (
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import sample_rng, seeded
+from gulpio2.torch.working import WORK, timed_transform
 
 __all__ = ["GulpClipDataset", "GulpImageDataset"]
 
@@ -55,13 +57,14 @@ class _FrameDataset(GulpDataset):
         info, chosen = self.choose(idx)
         array = self.source.read(info, chosen)
         self.shape_of_clips = array.shape[1:] if self.single_frame else array.shape
-        frames = self._transformed(_to_tensor(array))
+        frames = timed_transform(self._transformed, _to_tensor(array))
         if frames is None:
             return None
         target = self.target_of(info)
         if self.pipeline.transforms:
             place = {"frame_indices": chosen.indices, "valid": chosen.valid}
-            return self.pipeline({**info, "frames": frames, "target": target, **place})
+            sample = {**info, "frames": frames, "target": target, **place}
+            return timed_transform(self.pipeline, sample)
         return frames if self.target is None else (frames, target)
 
     @property
@@ -132,6 +135,8 @@ class _FrameDataset(GulpDataset):
             or self._makes_its_own_samples
         ):
             return None
+        if STOPWATCH.is_on:
+            WORK.begin()
         with seeded(idx):
             info, chosen = self.choose(idx)
             lead = () if self.single_frame else chosen.indices.shape

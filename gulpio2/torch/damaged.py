@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gulpio2._optional import require
 from gulpio2.arguments import require_choice
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
+from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
 from gulpio2.torch.damage import Damage, number_of
 from gulpio2.torch.filling import NUM_SUBSTITUTES, OnCorrupt
@@ -27,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gulpio2.torch.damage import DamageCount
+    from gulpio2.torch.profile import WorkersClock
 
-__all__ = ["TolerantCollate", "TolerantDataset", "open_batch"]
+__all__ = ["TolerantCollate", "TolerantDataset"]
 
 _logger = logging.getLogger(__name__)
 
@@ -196,33 +196,7 @@ class TolerantCollate:
                     "with all others inside"
                 )
         kept = [made.sample for made in data_batch if made.done != "skipped"]
-        return _ClosedBatch(
-            self.collate(kept) if kept else [],
-            [made.index for made in data_batch if made.done == "skipped"],
-            [made.index for made in data_batch if made.done == "substituted"],
-            [damage for made in data_batch for damage in made.damage],
-        )
-
-
-def open_batch(batch: Any, count: DamageCount) -> Any:
-    """Give a batch, and count what was done for it.
-
-    Parameters
-    ----------
-    batch : object
-        Of a `TolerantCollate`; any other comes back as it is.
-    count : DamageCount
-        Of the run.
-
-    Raises
-    ------
-    CorruptFrameError
-        More samples are damaged than are put up with.
-    """
-    if not isinstance(batch, _ClosedBatch):
-        return batch
-    count.add(batch.damage, len(batch.skipped), len(batch.substituted))
-    return batch.batch
+        return _CountedBatch(self.collate(kept) if kept else [], data_batch)
 
 
 class _Closed(Mapping[Any, Any]):
@@ -254,31 +228,19 @@ class _Closed(Mapping[Any, Any]):
         return f"<sample {self.index} of a TolerantDataset, {self.done or 'undamaged'}>"
 
 
-@dataclass(slots=True)
-class _ClosedBatch:
-    """A batch, and what was done for it; only ``track`` opens it."""
+class _CountedBatch(ClosedBatch):
+    """A batch, and what was done for it."""
 
-    batch: Any
-    """What the collate function made."""
-    skipped: list[int]
-    """Samples of the dataset that were left out."""
-    substituted: list[int]
-    """Those in whose places there are others."""
-    damage: list[Damage] = field(default_factory=list)
-    """What the dataset came upon."""
+    def __init__(self, batch: Any, samples: Sequence[_Closed]) -> None:
+        super().__init__(batch)
+        self._damage = [damage for sample in samples for damage in sample.damage]
+        done = [sample.done for sample in samples]
+        self._counts = done.count("skipped"), done.count("substituted")
 
-    def pin_memory(self) -> _ClosedBatch:
-        """Move the batch to page-locked memory, where a loader asks for that."""
-        pinning = require("torch.utils.data._utils.pin_memory", extra="torch")
-        self.batch = pinning.pin_memory(self.batch)
-        return self
-
-    def __iter__(self) -> NoReturn:
-        """Refuse: nobody would count what was done."""
-        raise ValueError(
-            "a batch of a TolerantCollate comes with what was done about damage: "
-            "iterate by the track(loader) of the loader's ResumableSampler"
-        )
+    def tell(self, damage: DamageCount, workers: WorkersClock) -> None:
+        """Count it."""
+        del workers
+        damage.add(self._damage, *self._counts)
 
 
 def _log(idx: int, on_corrupt: str, error: Exception) -> None:

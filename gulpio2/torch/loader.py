@@ -22,7 +22,7 @@ from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.filling import OnCorrupt, SampleMaker
 from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
-from gulpio2.torch.profile import Clock, LoaderProfile, make_profile
+from gulpio2.torch.profile import Clock, ConsumerClock, LoaderProfile, make_profile
 from gulpio2.torch.ranks import share_of
 from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.ring import Slot, make_slots
@@ -189,7 +189,7 @@ class GulpLoader(Resumable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, the settings and the place in the run, and nothing else."""
-        own = ("_turn", "_maker", "_slots", "_given", "_active", "_past")
+        own = ("_turn", "_maker", "_slots", "_given", "_active", "_past", "_consumer")
         state = super().__getstate__().items()
         return {name: value for name, value in state if name not in own}
 
@@ -221,7 +221,7 @@ class GulpLoader(Resumable):
             while True:
                 start = perf_counter()
                 job = prefetcher.next_job()
-                self._waiting_seconds += perf_counter() - start
+                self._consumer.waiting += perf_counter() - start
                 start = perf_counter()
                 batch = self._give(prefetcher, job)
                 if batch is None:
@@ -229,7 +229,7 @@ class GulpLoader(Resumable):
                 del job
                 yield batch
                 del batch
-                self._consumer_seconds += perf_counter() - start
+                self._consumer.working += perf_counter() - start
                 if len(given) == self._keep:
                     prefetcher.release(given.popleft())
         finally:
@@ -295,7 +295,7 @@ class GulpLoader(Resumable):
             self._damage.add(damages, batch.num_skipped, batch.num_substituted)
             self._given.append(job.slot)
             self.cursor.advance(len(job.draws))
-            self._num_batches += 1
+            self._consumer.batches += 1
             return batch
 
     @in_turn
@@ -338,13 +338,8 @@ class GulpLoader(Resumable):
         LoaderProfile
             Since the loader was made, or since `reset_profile`. Print it.
         """
-        return make_profile(
-            [self._past, *(self._active.clocks if self._active else [])],
-            num_threads=self.num_threads,
-            num_batches=self._num_batches,
-            consumer_seconds=self._consumer_seconds,
-            waiting_for_data_seconds=self._waiting_seconds,
-        )
+        clocks = [self._past, *(self._active.clocks if self._active else [])]
+        return make_profile(clocks, self._consumer, num_threads=self.num_threads)
 
     def reset_profile(self) -> None:
         """Forget what was measured; for after the first steps, which are slower."""
@@ -352,9 +347,7 @@ class GulpLoader(Resumable):
         if self._active is not None:
             for clock in self._active.clocks:
                 clock.reset()
-        self._num_batches = 0
-        self._consumer_seconds = 0.0
-        self._waiting_seconds = 0.0
+        self._consumer = ConsumerClock()
 
     def __repr__(self) -> str:
         """Show what it loads and where it stands."""

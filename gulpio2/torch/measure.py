@@ -19,10 +19,12 @@ from gulpio2.torch.limit import decode_for
 from gulpio2.torch.loader import GulpLoader
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.views import RandomResizedCrop
+from gulpio2.torch.workers import DecodedBatch, WorkersLoader
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
     from gulpio2.directory import GulpDirectory
+    from gulpio2.torch.batch import Batch
     from gulpio2.torch.profile import LoaderProfile
 
 __all__ = [
@@ -78,8 +80,9 @@ def loader_to_measure(
     size: int | None = None,
     batch_size: int = 8,
     threads: int | None = None,
+    workers: int | None = None,
     prefetch: int = 2,
-) -> GulpLoader:
+) -> GulpLoader | WorkersLoader:
     """Make a loader as training would use it: random clips of random items.
 
     Parameters
@@ -92,6 +95,9 @@ def loader_to_measure(
         Edge that a random crop is resized to. Default: whole frames, of one size.
     batch_size, threads, prefetch
         As in `GulpLoader`.
+    workers : int, optional
+        Make a ``DataLoader`` of torch with so many worker processes instead, which has
+        neither `threads` nor `size`, and makes `prefetch` batches ahead in each.
     """
     with_frames = directory.query("num_frames > 0")
     whole = len(with_frames) == len(directory.merged_meta_dict)
@@ -100,11 +106,20 @@ def loader_to_measure(
         partial(sample_window, clip_length=clip_length, stride=stride),
     )
     repeats = -(-_EPOCH_SAMPLES // max(1, len(dataset)))
+    order = RepeatedOrder([repeats] * len(dataset))
+    if workers is not None:
+        return WorkersLoader(
+            dataset,
+            order,
+            batch_size=batch_size,
+            num_workers=workers,
+            prefetch=prefetch,
+        )
     return GulpLoader(
         dataset,
         batch_size=batch_size,
         view=None if size is None else RandomResizedCrop(size),
-        order=RepeatedOrder([repeats] * len(dataset)),
+        order=order,
         threads=threads,
         prefetch=prefetch,
         output="numpy",
@@ -112,13 +127,13 @@ def loader_to_measure(
 
 
 def measure_loader(
-    loader: GulpLoader, *, seconds: float = 3.0, rounds: int = 3
+    loader: GulpLoader | WorkersLoader, *, seconds: float = 3.0, rounds: int = 3
 ) -> LoaderMeasurement:
     """Measure a loader without a consumer, and the codec alone, in turn.
 
     Parameters
     ----------
-    loader : GulpLoader
+    loader : GulpLoader or WorkersLoader
         Of gulp directories; its order is advanced, and it is closed at the end.
     seconds : float
         Of all rounds together.
@@ -158,7 +173,7 @@ def measure_loader(
     return LoaderMeasurement(tuple(loaded), tuple(decoded), loader.profile())
 
 
-def _load_for(loader: GulpLoader, seconds: float) -> float:
+def _load_for(loader: GulpLoader | WorkersLoader, seconds: float) -> float:
     """Take batches for so long; the first one, which has to be waited for, is free."""
     frames, start, stop = 0, None, perf_counter()
     while start is None or stop - start < seconds:
@@ -167,20 +182,27 @@ def _load_for(loader: GulpLoader, seconds: float) -> float:
             if start is None:
                 start = stop
                 continue
-            indices = np.asarray(batch.frame_indices)  # without rows if all are damaged
-            frames += sum(len(set(sample.ravel().tolist())) for sample in indices)
+            frames += _num_frames(batch)
             if stop - start >= seconds:
                 break
     loader.close()
     return frames / (stop - start)
 
 
-def jpegs_of_loader(loader: GulpLoader) -> list[tuple[str, bytes]]:
+def _num_frames(batch: Batch | DecodedBatch) -> int:
+    """Count the frames that were decoded for a batch."""
+    if isinstance(batch, DecodedBatch):
+        return batch.num_frames
+    indices = np.asarray(batch.frame_indices)  # without rows if all are damaged
+    return sum(len(set(sample.ravel().tolist())) for sample in indices)
+
+
+def jpegs_of_loader(loader: GulpLoader | WorkersLoader) -> list[tuple[str, bytes]]:
     """Read what the first samples of a loader's order need.
 
     Parameters
     ----------
-    loader : GulpLoader
+    loader : GulpLoader or WorkersLoader
         It stays where it is.
 
     Returns

@@ -10,10 +10,13 @@ from gulpio2.threads import usable_cores
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Clock", "LoaderProfile", "make_profile"]
+__all__ = ["Clock", "ConsumerClock", "LoaderProfile", "WorkersClock", "make_profile"]
 
 # Share of the wall time that waiting for data may take before it counts as waiting.
 _KEEPS_UP = 0.05
+# Share of the workers' time that collating may take before it is the first to change:
+# one argument does it, in which nothing has to be given up.
+_COLLATES = 0.2
 # Share of the threads' time in which they wait for memory, above which a trainer that
 # waits as well asks for batches in bursts.
 _BURSTS = 0.2
@@ -26,6 +29,7 @@ class Clock:
     storage: float = 0.0
     decode: float = 0.0
     transform: float = 0.0
+    collate: float = 0.0
     busy: float = 0.0
     waiting: float = 0.0
     samples: int = 0
@@ -43,20 +47,50 @@ class Clock:
             setattr(self, field.name, total)
 
 
+class WorkersClock:
+    """Seconds and counts of worker processes, which come with their batches."""
+
+    def __init__(self) -> None:
+        self.total = Clock()
+        self._known: set[int] = set()
+
+    def begin(self) -> None:
+        """Begin an iteration: what workers waited before was not for its consumer."""
+        self._known.clear()
+
+    def add(self, worker: int, clock: Clock) -> None:
+        """Take in what went into a batch of the worker with this number."""
+        if worker not in self._known:
+            self._known.add(worker)
+            clock.waiting = 0.0
+        self.total.add(clock)
+
+
+@dataclass(slots=True)
+class ConsumerClock:
+    """Seconds and counts of who takes batches."""
+
+    working: float = 0.0
+    waiting: float = 0.0
+    batches: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class LoaderProfile:
     """What a loader did since it was made, or since the profile was last reset.
 
-    Times of the threads are added up, so that two threads have two seconds in one;
-    they go by the clock on the wall, with what other processes took of the cores.
+    It is of a `GulpLoader`, made by threads, or of a ``torch.utils.data.DataLoader``,
+    made by worker processes, which a `TimedCollate` measures. Times of the threads, or
+    workers, are added up, so that two have two seconds in one; they go by the clock on
+    the wall, with what other processes took of the cores.
     """
 
     num_threads: int
-    """Threads of the loader."""
+    """Threads of the loader, or its workers; 0 where the consumer's makes batches."""
     num_batches: int
     """Batches given out."""
     num_samples: int
-    """Samples made, those for batches that are still ahead too."""
+    """Samples made; of threads, those for batches that are still ahead too."""
     num_frames: int
     """Frames decoded for them; one that comes twice in a clip is decoded once."""
     num_bytes: int
@@ -68,15 +102,20 @@ class LoaderProfile:
     decode_seconds: float
     """Of the threads: JPEG to pixels."""
     transform_seconds: float
-    """Of the threads: resizing and mirroring."""
+    """Of the threads: resizing and mirroring. Of workers: transforms and pipeline."""
     other_seconds: float
     """Of the threads: metadata, choice of frames, targets."""
     waiting_for_consumer_seconds: float
-    """Of the threads: all memory was full of batches that nobody had taken."""
+    """Of the threads: all memory was full of batches that nobody had taken. Of workers:
+    no batch was asked of them."""
     consumer_seconds: float
     """On the wall: the consumer was at work on its batches."""
     waiting_for_data_seconds: float
     """On the wall: the consumer waited for a batch."""
+    collate_seconds: float = 0.0
+    """Of workers: samples to a batch, in memory that is sent."""
+    is_of_workers: bool = False
+    """Whether processes, and not threads, made the batches."""
 
     @property
     def frames_per_second(self) -> float:
@@ -95,54 +134,66 @@ class LoaderProfile:
             return "nothing was loaded yet"
         if self.waiting_share < _KEEPS_UP:
             return "none: the consumer hardly waits for data, so it sets the pace"
-        parts = {
-            "storage": self.storage_seconds,
-            "decode": self.decode_seconds,
-            "transform": self.transform_seconds,
-            "other": self.other_seconds,
-        }
+        if not self.num_samples:
+            return (
+                "collate_fn: a TimedCollate, with the one that there is now inside, "
+                "tells what the workers do"
+            )
+        parts = self._parts
         busy = sum(parts.values())
         idle = self.waiting_for_consumer_seconds
         if idle > _BURSTS * (busy + idle):
             return (
-                "prefetch: the consumer waits at times, and the threads at others; "
-                "a larger one evens that out"
+                f"{'prefetch_factor' if self.is_of_workers else 'prefetch'}: the "
+                f"consumer waits at times, and the {self._who} at others; a larger one "
+                "evens that out"
             )
         largest = max(parts, key=lambda name: parts[name])
+        if self.num_threads and parts.get("collate", 0.0) > _COLLATES * busy:
+            return _ADVICE_OF_WORKERS["collate"]
+        setting = "num_workers" if self.is_of_workers else "threads"
         if largest == "storage":
             return (
-                f"threads: they mostly wait for storage, so more than "
+                f"{setting}: they mostly wait for storage, so more than "
                 f"{self.num_threads} of them have more reads under way"
             )
         cores = usable_cores()
         if self.num_threads < cores:
             return (
-                f"threads: {largest} takes most of their time, and {self.num_threads} "
-                f"of {cores} cores are in use"
+                f"{setting}: {largest} takes most of their time, and "
+                f"{self.num_threads} of {cores} cores are in use"
             )
-        return {
-            "decode": "frame_size of the ingest: all cores decode JPEGs, and smaller "
-            "frames are decoded faster",
-            "transform": "frame_size of the ingest: all cores resize, and frames of "
-            "about the size of the batch need little of it",
-            "other": "sampler and target of the dataset: all cores run them",
-        }[largest]
+        return _ADVICE_OF_WORKERS[largest] if self.is_of_workers else _ADVICE[largest]
+
+    @property
+    def _parts(self) -> dict[str, float]:
+        parts = {
+            "storage": self.storage_seconds,
+            "decode": self.decode_seconds,
+            "transform": self.transform_seconds,
+        }
+        if self.is_of_workers:
+            parts["collate"] = self.collate_seconds
+        return {**parts, "other": self.other_seconds}
+
+    @property
+    def _who(self) -> str:
+        return "workers" if self.is_of_workers else "threads"
 
     def __str__(self) -> str:
         """Show it as a table."""
-        rows = [
-            ("storage", self.storage_seconds),
-            ("decode", self.decode_seconds),
-            ("transform", self.transform_seconds),
-            ("other", self.other_seconds),
-            ("waiting for the consumer", self.waiting_for_consumer_seconds),
-        ]
-        total = sum(seconds for _, seconds in rows) or 1.0
-        lines = [
-            f"{self.num_frames} frames in {self.num_batches} batches and "
-            f"{self.seconds:.2f} s: {self.frames_per_second:,.0f} frames/s",
-            f"time of the threads ({self.num_threads})",
-            *(f"  {name:<25}{part / total:>6.1%}" for name, part in rows),
+        of_consumer = self.waiting_for_consumer_seconds
+        rows = [*self._parts.items(), ("waiting for the consumer", of_consumer)]
+        total = sum(seconds for _, seconds in rows)
+        lines = [f"{self.num_batches} batches in {self.seconds:.2f} s"]
+        if self.num_samples:
+            lines = [
+                f"{self.num_frames} frames in {self.num_batches} batches and "
+                f"{self.seconds:.2f} s: {self.frames_per_second:,.0f} frames/s",
+                f"time of the {self._who} ({self.num_threads})",
+                *(f"  {name:<25}{part / (total or 1.0):>6.1%}" for name, part in rows),
+            ]
+        lines += [
             "time of the consumer",
             f"  {'waiting for data':<25}{self.waiting_share:>6.1%}",
             f"change first: {self.advice}",
@@ -150,31 +201,50 @@ class LoaderProfile:
         return "\n".join(lines)
 
 
+# Where all cores are at it.
+_ADVICE = {
+    "decode": "frame_size of the ingest: all cores decode JPEGs, and smaller frames "
+    "are decoded faster",
+    "transform": "frame_size of the ingest: all cores resize, and frames of about the "
+    "size of the batch need little of it",
+    "other": "sampler and target of the dataset: all cores run them",
+}
+_ADVICE_OF_WORKERS = {
+    **_ADVICE,
+    "transform": "transform of the dataset: all cores run it, for sample after sample. "
+    "They have less to do where the device of the model does it, to whole batches",
+    "collate": "collate_fn: a RecyclingCollate, if it is none, writes batches into "
+    "memory that is there already",
+}
+
+
 def make_profile(
     clocks: Iterable[Clock],
+    consumer: ConsumerClock,
     *,
     num_threads: int,
-    num_batches: int,
-    consumer_seconds: float,
-    waiting_for_data_seconds: float,
+    is_of_workers: bool = False,
 ) -> LoaderProfile:
-    """Add up what the threads and the consumer measured."""
+    """Add up what the threads, or workers, and the consumer measured."""
     total = Clock()
     for clock in clocks:
         total.add(clock)
-    known = total.storage + total.decode + total.transform
+    known = total.storage + total.decode + total.transform + total.collate
     return LoaderProfile(
         num_threads=num_threads,
-        num_batches=num_batches,
+        num_batches=consumer.batches,
         num_samples=total.samples,
         num_frames=total.frames,
         num_bytes=total.num_bytes,
-        seconds=consumer_seconds + waiting_for_data_seconds,
+        seconds=consumer.working + consumer.waiting,
         storage_seconds=total.storage,
         decode_seconds=total.decode,
         transform_seconds=total.transform,
         other_seconds=max(0.0, total.busy - known),
-        waiting_for_consumer_seconds=total.waiting,
-        consumer_seconds=consumer_seconds,
-        waiting_for_data_seconds=waiting_for_data_seconds,
+        # What nobody else makes is not made while the consumer works.
+        waiting_for_consumer_seconds=total.waiting if num_threads else 0.0,
+        consumer_seconds=consumer.working,
+        waiting_for_data_seconds=consumer.waiting,
+        collate_seconds=total.collate,
+        is_of_workers=is_of_workers,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import random
 import warnings
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,13 @@ from gulpio2.torch.arguments import (
     require_own_seed,
     warn_of_lost_places,
 )
-from gulpio2.torch.damaged import open_batch
+from gulpio2.torch.closed import open_batch
+from gulpio2.torch.profile import (
+    ConsumerClock,
+    LoaderProfile,
+    WorkersClock,
+    make_profile,
+)
 from gulpio2.torch.ranks import rank_and_count, share_of, shared_seed
 from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.seeding import SampleIndex, places_of
@@ -38,6 +45,9 @@ __all__ = [
 ]
 
 Batch = TypeVar("Batch")
+
+# What no loader gives.
+_END = object()
 
 
 class DefaultSampler:
@@ -208,6 +218,13 @@ class ResumableSampler(Resumable):
         # Where all of an epoch's samples were given from, to nobody who tracks them.
         self._given: tuple[int, int] | None = None
         self._is_tracked = False
+        self._num_workers = 0
+        self.reset_profile()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle, or copy, without what was measured."""
+        clocks = {"_workers": WorkersClock(), "_consumer": ConsumerClock()}
+        return {**super().__getstate__(), **clocks}
 
     def __iter__(self) -> Iterator[SampleIndex]:
         """Give what this rank still has to do in this epoch."""
@@ -268,14 +285,49 @@ class ResumableSampler(Resumable):
         warn_of_lost_places(dataset)
         place = cursor.epoch, cursor.position
         self._is_tracked = True
-        for batch in loader:
+        self._num_workers = getattr(inner, "num_workers", 0)
+        self._workers.begin()
+        batches: Any = None
+        while True:
+            start = perf_counter()
+            if batches is None:  # which starts workers
+                batches = iter(loader)
+            batch: Any = next(batches, _END)
+            self._consumer.waiting += perf_counter() - start
+            if batch is _END:
+                break
+            start = perf_counter()
             self._require_place(place)
-            opened = open_batch(batch, self._damage)
+            batch = open_batch(batch, self._damage, self._workers)
             cursor.advance(min(batch_size, len(cursor)))
             place = cursor.epoch, cursor.position
-            yield opened
+            self._consumer.batches += 1
+            yield batch
+            del batch  # whose memory the next one may have
+            self._consumer.working += perf_counter() - start
         self._require_place(place)
         cursor.next_epoch()
+
+    def profile(self) -> LoaderProfile:
+        """Say where the time went, and which setting to change first.
+
+        Returns
+        -------
+        LoaderProfile
+            Of what `track` gave out, since the sampler was made, or `reset_profile`.
+            What workers did is in it where the loader has a `TimedCollate`. Print it.
+        """
+        return make_profile(
+            [self._workers.total],
+            self._consumer,
+            num_threads=self._num_workers,
+            is_of_workers=True,
+        )
+
+    def reset_profile(self) -> None:
+        """Forget what was measured; for after the first steps, which are slower."""
+        self._workers = WorkersClock()
+        self._consumer = ConsumerClock()
 
     def _require_place(self, place: tuple[int, int]) -> None:
         """Make sure that nobody else has moved on what an iteration counts."""

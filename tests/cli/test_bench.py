@@ -35,9 +35,38 @@ def test_the_json_has_figures_that_go_together(gulp2, gulped):
     assert figures["change_first"]
 
 
-def test_items_of_several_sizes_need_a_size_and_empty_ones_are_left_out(
-    gulp2, tmp_path
-):
+@pytest.mark.torch
+def test_a_data_loader_is_measured_too(gulp2, gulped):
+    arguments = ("--clip-length", 3, "--batch-size", 2, "--workers", 2)
+    result = gulp2("bench", gulped, *arguments, "--seconds", 1, "--json")
+    figures = json.loads(result.stdout)
+    assert figures["loader_frames_per_second"] > 0
+    assert 0.001 < figures["ratio"] < 3
+    profile = figures["profile"]
+    assert profile["is_of_workers"] is True
+    assert profile["num_threads"] == 2
+    assert profile["num_frames"] == 3 * profile["num_samples"] > 0
+    assert profile["num_samples"] == 2 * profile["num_batches"]
+    text = gulp2("bench", gulped, *arguments, "--seconds", 0.3).stdout
+    assert "time of the workers (2)" in text
+
+
+@pytest.mark.parametrize("other", [("--threads", 2), ("--size", 16)])
+def test_a_data_loader_has_neither_threads_nor_size(gulp2, gulped, other):
+    said = gulp2("bench", gulped, "--workers", 2, *other, status=2).stderr
+    assert "--workers is of a DataLoader" in said
+
+
+def test_a_data_loader_needs_torch(gulp2, gulped, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch.utils.data", None)
+    said = gulp2("bench", gulped, "--workers", 1, status=1).stderr
+    assert "pip install 'gulpio2[torch]'" in said
+
+
+@pytest.fixture
+def of_several_sizes(tmp_path):
+    """Make a directory with an upright item, a lying one, and an empty one."""
     folder = tmp_path / "sizes"
     folder.mkdir()
     chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
@@ -45,15 +74,36 @@ def test_items_of_several_sizes_need_a_size_and_empty_ones_are_left_out(
         chunk.append("a", {}, make_frames(4, 20, 30))
         chunk.append("b", {}, make_frames(4, 30, 20))
         chunk.append("c", {}, [])
-    result = gulp2("bench", folder, "--seconds", 0.1, status=1)
+    return folder
+
+
+def test_items_of_several_sizes_need_a_size_and_empty_ones_are_left_out(
+    gulp2, of_several_sizes
+):
+    result = gulp2("bench", of_several_sizes, "--seconds", 0.1, status=1)
     assert "Give the loader a view" in result.stderr
-    result = gulp2("bench", folder, "--seconds", 0.1, "--size", 16)
+    result = gulp2("bench", of_several_sizes, "--seconds", 0.1, "--size", 16)
     assert "frames/s" in result.stdout
 
 
+@pytest.mark.torch
+def test_a_worker_tells_of_several_sizes_in_a_line(gulp2, of_several_sizes):
+    arguments = ("--workers", 1, "--seconds", 0.1)
+    said = gulp2("bench", of_several_sizes, *arguments, status=1).stderr
+    assert "(GulpLoader with a view)" in said
+    assert len(said.splitlines()) == 1
+
+
 @pytest.mark.parametrize("part", ["header", "scan"])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_damaged_frame_is_named(part, threads, gulped):
+@pytest.mark.parametrize(
+    "how",
+    [
+        ("--threads", "1"),
+        ("--threads", "2"),
+        pytest.param(("--workers", "1"), marks=pytest.mark.torch),
+    ],
+)
+def test_a_damaged_frame_is_named(part, how, gulped):
     with GulpDirectory(gulped) as directory:
         frames = directory.merged_meta_dict["item2"]["frame_info"]
         data = gulped / f"data_{directory.chunk_lookup['item2']}.gulp"
@@ -64,7 +114,7 @@ def test_a_damaged_frame_is_named(part, threads, gulped):
     # In a process of its own: what is wrong here may never end.
     command = [sys.executable, "-m", "gulpio2.cli.main", "bench", str(gulped)]
     result = subprocess.run(
-        [*command, "--seconds", "1", "--clip-length", "2", "--threads", str(threads)],
+        [*command, "--seconds", "1", "--clip-length", "2", *how],
         capture_output=True,
         text=True,
         timeout=60,
