@@ -145,7 +145,7 @@ class Block:
             else:
                 start = perf_counter()
                 self.data = self._read()
-                STOPWATCH.add_read(start, self.length)
+                STOPWATCH.add_read(start)
             return self.data
 
     def _read(self) -> bytes | bytearray:

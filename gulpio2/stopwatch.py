@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["STOPWATCH", "Stopwatch"]
+__all__ = ["STOPWATCH", "Reading", "Stopwatch"]
+
+
+class Reading(NamedTuple):
+    """What a thread read."""
+
+    storage: float = 0.0
+    """Seconds: reading bytes."""
+    decode: float = 0.0
+    """Seconds: JPEG to pixels, and what helper threads read meanwhile."""
+    frames: int = 0
+    num_bytes: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Of both."""
+        return self.storage + self.decode
 
 
 class _Times(threading.local):
-    """Seconds and counts of one thread."""
+    """What this thread has read since that was taken."""
 
     storage = 0.0
     decode = 0.0
@@ -30,37 +47,50 @@ class Stopwatch:
     is_on : bool
         Whether anything is measured, in this process. Whoever could measure looks here
         first: it costs a few nanoseconds.
-    times
-        Of this thread, since it was last taken: seconds of ``storage`` and ``decode``,
-        ``frames``, ``num_bytes``.
     """
 
     def __init__(self) -> None:
         self.is_on = False
-        self.times = _Times()
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            # The thread that forks goes on in the child, which has read nothing yet.
+            os.register_at_fork(after_in_child=self._begin)
 
-    def add_read(self, start: float, num_bytes: int) -> None:
+    def _begin(self) -> None:
+        self._times = _Times()
+
+    def turn_off(self) -> None:
+        """Measure nothing any more, and forget what was."""
+        self.is_on = False
+        self._begin()
+
+    def add_read(self, start: float, num_bytes: int = 0) -> None:
         """Add a read that began at `start`, of `time.perf_counter`."""
-        times = self.times
+        times = self._times
         times.storage += perf_counter() - start
         times.num_bytes += num_bytes
 
     @contextmanager
-    def decoding(self, num_frames: int) -> Iterator[None]:
+    def decoding(self, num_frames: int, num_bytes: int) -> Iterator[None]:
         """Add what is done inside, but for the reads of this thread in it."""
-        times = self.times
+        times = self._times
         start, read_before = perf_counter(), times.storage
         try:
             yield
+            times.frames += num_frames
         finally:
             own_reads = times.storage - read_before
             times.decode += perf_counter() - start - own_reads
-            times.frames += num_frames
+            times.num_bytes += num_bytes
 
-    def take(self) -> tuple[float, float, int, int]:
-        """Give this thread's storage, decode, frames and bytes, and begin anew."""
-        times = self.times
-        taken = times.storage, times.decode, times.frames, times.num_bytes
+    def read(self) -> Reading:
+        """Say what this thread has read since that was taken."""
+        times = self._times
+        return Reading(times.storage, times.decode, times.frames, times.num_bytes)
+
+    def take(self) -> Reading:
+        """Say the same, and begin anew."""
+        taken, times = self.read(), self._times
         times.storage = times.decode = 0.0
         times.frames = times.num_bytes = 0
         return taken

@@ -21,7 +21,7 @@ import hypothesis
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -42,6 +42,14 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile(os.environ.get("GULPIO2_HYPOTHESIS", "quick"))
+
+
+@pytest.fixture(autouse=True)
+def _stopwatch_off() -> Iterator[None]:
+    """Measure where the time of reading goes in tests only that begin with it."""
+    yield
+    if (module := sys.modules.get("gulpio2.stopwatch")) is not None:
+        module.STOPWATCH.turn_off()
 
 
 # ------------------------------------------------------------------ needs

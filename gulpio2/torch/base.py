@@ -304,8 +304,12 @@ class BaseDataset:
         if not self._fully_initialized:
             warn_lazy(self, "__getitem__")
             self.full_init()
-        if STOPWATCH.is_on:
-            WORK.begin()
+        if not STOPWATCH.is_on:
+            return self._make(idx)
+        with WORK.sample():
+            return self._make(idx)
+
+    def _make(self, idx: int) -> Any:
         asked, attempts = idx, 1 if self.test_mode else self.max_refetch + 1
         for attempt in range(1, attempts + 1):
             with seeded(idx):

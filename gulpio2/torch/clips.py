@@ -135,8 +135,12 @@ class _FrameDataset(GulpDataset):
             or self._makes_its_own_samples
         ):
             return None
-        if STOPWATCH.is_on:
-            WORK.begin()
+        if not STOPWATCH.is_on:
+            return self._make_into(idx, out)
+        with WORK.sample():
+            return self._make_into(idx, out)
+
+    def _make_into(self, idx: int, out: npt.NDArray[np.uint8]) -> Any:
         with seeded(idx):
             info, chosen = self.choose(idx)
             lead = () if self.single_frame else chosen.indices.shape

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["ClosedBatch", "open_batch"]
 
 
+_CLOSED = (
+    "a batch of a TolerantCollate, or of a TimedCollate, comes with what is to be "
+    "counted: iterate by the track(loader) of the loader's ResumableSampler"
+)
+
+
 class ClosedBatch(ABC):
     """What a collate function made, and what to tell of it; only ``track`` opens it.
 
@@ -36,12 +42,15 @@ class ClosedBatch(ABC):
         self.batch = pinning.pin_memory(self.batch)
         return self
 
-    def __iter__(self) -> NoReturn:
+    def _refuse(self, *_: Any) -> NoReturn:
         """Refuse: nobody would count."""
-        raise ValueError(
-            "a batch of a TolerantCollate, or of a TimedCollate, comes with what is to "
-            "be counted: iterate by the track(loader) of the loader's ResumableSampler"
-        )
+        raise ValueError(_CLOSED)
+
+    __getitem__ = __iter__ = __len__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what a batch may have, and this has not."""
+        raise AttributeError(name if name.startswith("__") else f"{name}: {_CLOSED}")
 
 
 def open_batch(batch: Any, damage: DamageCount, workers: WorkersClock) -> Any:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.arguments import require_number, require_state
 from gulpio2.errors import CorruptFrameError
 from gulpio2.torch.wrappers import DatasetWrapper, only_finds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["Damage", "DamageCount", "DamageState", "merge_states", "number_of"]
 
 # What a state has beside the place in the order, which is the same from all ranks.
 _COUNTS = ("skipped", "substituted")
-_OF_ONE_RANK = (*_COUNTS, "damaged", "rank")
+_OF_RANKS = (*_COUNTS, "counts", "damaged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +32,24 @@ class Damage:
     """What is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DamageState:
-    """What a state says of damage."""
+class DamageState(NamedTuple):
+    """What a state says of damage, of one rank or of several."""
 
-    skipped: int
-    """Samples that were left out."""
-    substituted: int
-    """Samples in whose places there were others."""
-    damaged: frozenset[tuple[int, int]]
-    """The damaged ones, each once: dataset, and index there."""
-    rank: int
-    """Whose counts they are."""
+    counts: frozenset[tuple[int, int, int]] = frozenset()
+    """Rank, and how many samples were left out and substituted there."""
+    damaged: frozenset[tuple[int, int, int]] = frozenset()
+    """Rank, and of a damaged sample that it met, dataset and index there."""
 
     @classmethod
-    def of(cls, state: Mapping[str, Any]) -> DamageState:
-        """Take it out of a state, which may have been saved before there was any.
+    def of(cls, state: Mapping[str, Any], rank: int) -> DamageState:
+        """Take it out of a state.
+
+        Parameters
+        ----------
+        state : mapping
+            From before ranks were told apart, or without damage, it has two counts.
+        rank : int
+            Whose such counts are.
 
         Raises
         ------
@@ -54,33 +57,40 @@ class DamageState:
             It is no state.
         """
         require_state(state)
-        skipped, substituted, rank = (
+        skipped, substituted = (
             require_number(f"the state's {name}", state.get(name, 0), 0)
-            for name in (*_COUNTS, "rank")
+            for name in _COUNTS
         )
-        pairs = state.get("damaged", ())
-        try:
-            damaged = frozenset(
-                (
-                    require_number("a dataset", dataset, 0),
-                    require_number("a sample", index, 0),
-                )
-                for dataset, index in pairs
-            )
-        except (TypeError, ValueError) as cause:
-            raise ValueError(
-                f"the state's damaged is {pairs!r}, expected pairs of numbers: a "
-                "dataset, and a sample of it"
-            ) from cause
-        return cls(skipped, substituted, damaged, rank)
+        if "counts" not in state and "damaged" not in state:
+            own = (rank, skipped, substituted)
+            return cls(frozenset([own] if skipped or substituted else []))
+        return cls(_rows(state, "counts"), _rows(state, "damaged"))
 
     def as_dict(self) -> dict[str, Any]:
         """Give it as a state has it: without damage, two zeros."""
-        state: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS}
-        if any(state.values()) or self.damaged:
-            state["damaged"] = [list(pair) for pair in sorted(self.damaged)]
-            state["rank"] = self.rank
+        state: dict[str, Any] = {
+            name: sum(row[column] for row in self.counts)
+            for column, name in enumerate(_COUNTS, start=1)
+        }
+        if self.counts or self.damaged:
+            state["counts"] = [list(row) for row in sorted(self.counts)]
+            state["damaged"] = [list(row) for row in sorted(self.damaged)]
         return state
+
+
+def _rows(state: Mapping[str, Any], name: str) -> frozenset[tuple[int, int, int]]:
+    given = state.get(name, ())
+    try:
+        rows = []
+        for row in given:
+            one, two, three = (require_number("a number", value, 0) for value in row)
+            rows.append((one, two, three))
+        return frozenset(rows)
+    except (TypeError, ValueError) as cause:
+        raise ValueError(
+            f"the state's {name} is {reprlib.repr(given)}, expected rows of three "
+            "numbers, as state_dict gave them"
+        ) from cause
 
 
 class DamageCount:
@@ -93,8 +103,8 @@ class DamageCount:
     ----------
     max_corrupt : int
         So many are put up with, each counted once.
-    rank : int
-        Whose they are.
+    rank, num_ranks : int
+        Whose they are, of how many.
 
     Attributes
     ----------
@@ -102,9 +112,10 @@ class DamageCount:
         What was done, each time that it was.
     """
 
-    def __init__(self, max_corrupt: int, rank: int) -> None:
+    def __init__(self, max_corrupt: int, rank: int, num_ranks: int) -> None:
         self.max_corrupt = require_number("max_corrupt", max_corrupt, 0)
         self.rank = rank
+        self.num_ranks = num_ranks
         self.num_skipped = self.num_substituted = 0
         self._damaged: set[tuple[int, int]] = set()
 
@@ -119,50 +130,59 @@ class DamageCount:
             More samples are damaged than are put up with; nothing was done then.
         """
         for damage in damages:
-            self._damaged.add((damage.dataset, damage.index))
-            if len(self._damaged) > self.max_corrupt:
+            sample = damage.dataset, damage.index
+            if sample in self._damaged:
+                continue
+            if len(self._damaged) >= self.max_corrupt:
                 raise CorruptFrameError(
                     f"{damage.message}. More than {self.max_corrupt} samples are "
                     "damaged (max_corrupt), so it is not a few items that are wrong"
                 )
+            self._damaged.add(sample)
         self.num_skipped += num_skipped
         self.num_substituted += num_substituted
 
     def state(self) -> DamageState:
         """Give what was counted."""
-        damaged = frozenset(self._damaged)
-        return DamageState(self.num_skipped, self.num_substituted, damaged, self.rank)
+        rank, counts = self.rank, (self.num_skipped, self.num_substituted)
+        return DamageState(
+            frozenset([(rank, *counts)] if any(counts) else []),
+            frozenset((rank, *sample) for sample in self._damaged),
+        )
 
     def go_on(self, state: DamageState) -> None:
-        """Go on from what was counted elsewhere.
+        """Go on from what was counted on this rank.
 
-        Which samples are damaged is known to all ranks then. The counts are taken up by
-        the rank that they are of: else a sum over ranks would have them several times.
+        What there is of more ranks than there are now is shared out among those.
         """
-        own = state.rank == self.rank
-        self.num_skipped = state.skipped if own else 0
-        self.num_substituted = state.substituted if own else 0
-        self._damaged = set(state.damaged)
+        own = [row for row in state.counts if row[0] % self.num_ranks == self.rank]
+        self.num_skipped = sum(row[1] for row in own)
+        self.num_substituted = sum(row[2] for row in own)
+        self._damaged = {
+            (dataset, index)
+            for rank, dataset, index in state.damaged
+            if rank % self.num_ranks == self.rank
+        }
 
 
-def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Put together what the ranks of a run say at one step, for any number of ranks.
 
     Parameters
     ----------
-    states : sequence of mapping
+    states : iterable of mapping
         What ``state_dict`` of `GulpLoader`, or of `ResumableSampler`, gave on each.
 
     Returns
     -------
     dict
-        The place, which all have alike; the damage of all, whose counts the first rank
-        of those that load it takes up.
+        The place, which all have alike; and the damage of each, which the same rank
+        takes up again.
 
     Raises
     ------
     ValueError
-        There are none, or they are not of one step of one run.
+        There are none, they are not of one step of one run, or a rank's comes twice.
 
     Examples
     --------
@@ -172,33 +192,41 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         torch.distributed.all_gather_object(states, loader.state_dict())
         state = merge_states(states)  # the same everywhere: any of them saves it
     """
-    if not states:
+    given = list(states)
+    if not given:
         raise ValueError("there are no states to merge: expected that of each rank")
-    for state in states:
+    for state in given:
         require_state(state)
-    places = [
-        {name: value for name, value in state.items() if name not in _OF_ONE_RANK}
-        for state in states
-    ]
-    for rank, place in enumerate(places):
-        if place != places[0]:
-            names = sorted(
-                name
-                for name in place.keys() | places[0].keys()
-                if place.get(name) != places[0].get(name)
-            )
+    first = given[0]
+    for number, state in enumerate(given):
+        names = (first.keys() | state.keys()) - {*_OF_RANKS}
+        differ = [name for name in sorted(names) if _differ(first, state, name)]
+        if differ:
             raise ValueError(
-                f"state {rank} is not of the step of state 0: {', '.join(names)} "
+                f"state {number} is not of the step of state 0: {', '.join(differ)} "
                 "differ. Take that of each rank after the same number of steps"
             )
-    parts = [*map(DamageState.of, states)]
+    parts = [DamageState.of(state, number) for number, state in enumerate(given)]
+    ranks = [{row[0] for row in part.counts | part.damaged} for part in parts]
+    for number, own in enumerate(ranks):
+        if own & set().union(*ranks[:number]):
+            raise ValueError(
+                f"state {number} has damage of a rank that a state before it has, too: "
+                "give the state of each rank once"
+            )
     merged = DamageState(
-        sum(part.skipped for part in parts),
-        sum(part.substituted for part in parts),
+        frozenset().union(*(part.counts for part in parts)),
         frozenset().union(*(part.damaged for part in parts)),
-        rank=0,
     )
-    return {**places[0], **merged.as_dict()}
+    place = {name: value for name, value in first.items() if name not in _OF_RANKS}
+    return {**place, **merged.as_dict()}
+
+
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any], name: str) -> bool:
+    try:
+        return bool(one.get(name) != other.get(name))
+    except (ValueError, RuntimeError):  # somebody's own arrays, which say nothing
+        return False
 
 
 def number_of(dataset: Any, leaf: Any) -> int:

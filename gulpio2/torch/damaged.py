@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.damage import DamageCount
     from gulpio2.torch.profile import WorkersClock
 
-__all__ = ["TolerantCollate", "TolerantDataset"]
+__all__ = ["TolerantCollate", "TolerantDataset", "is_left_out"]
 
 _logger = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ class TolerantCollate:
                     "TolerantDataset: give the DataLoader TolerantDataset(dataset), "
                     "with all others inside"
                 )
-        kept = [made.sample for made in data_batch if made.done != "skipped"]
+        kept = [made.sample for made in data_batch if not is_left_out(made)]
         return _CountedBatch(self.collate(kept) if kept else [], data_batch)
 
 
@@ -226,6 +226,11 @@ class _Closed(Mapping[Any, Any]):
     def __repr__(self) -> str:
         """Show what was done."""
         return f"<sample {self.index} of a TolerantDataset, {self.done or 'undamaged'}>"
+
+
+def is_left_out(sample: Any) -> bool:
+    """Tell whether a sample is one that is left out of its batch."""
+    return isinstance(sample, _Closed) and sample.done == "skipped"
 
 
 class _CountedBatch(ClosedBatch):

@@ -51,7 +51,7 @@ class LoaderMeasurement:
     """Those of the codec alone: as many threads, JPEGs in memory, into memory that is
     used again, whole frames."""
     profile: LoaderProfile
-    """Of all rounds of the loader."""
+    """Of all rounds of the loader; of workers, of the last."""
 
     @property
     def loader_median(self) -> float:
@@ -174,13 +174,15 @@ def measure_loader(
 
 
 def _load_for(loader: GulpLoader | WorkersLoader, seconds: float) -> float:
-    """Take batches for so long; the first one, which has to be waited for, is free."""
+    """Take batches for so long; the first ones, which are waited for, are free."""
     frames, start, stop = 0, None, perf_counter()
+    num_free = loader.num_free if isinstance(loader, WorkersLoader) else 1
     while start is None or stop - start < seconds:
         for batch in loader:
             stop = perf_counter()
             if start is None:
-                start = stop
+                num_free -= 1
+                start = None if num_free else stop
                 continue
             frames += _num_frames(batch)
             if stop - start >= seconds:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gulpio2.torch.registry import build
+from gulpio2.torch.working import timed_transform
 
 __all__ = ["Compose"]
 
@@ -54,6 +55,9 @@ class Compose:
 
     def __call__(self, data: Any) -> Any:
         """Apply all transforms; None as soon as one of them gives None."""
+        return timed_transform(self._apply, data)
+
+    def _apply(self, data: Any) -> Any:
         for transform in self.transforms:
             data = transform(data)
             if data is None:

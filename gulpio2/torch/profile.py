@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from gulpio2.threads import usable_cores
@@ -10,7 +10,14 @@ from gulpio2.threads import usable_cores
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Clock", "ConsumerClock", "LoaderProfile", "WorkersClock", "make_profile"]
+__all__ = [
+    "Clock",
+    "ConsumerClock",
+    "LoaderProfile",
+    "WorkersClock",
+    "make_profile",
+    "profile_of_workers",
+]
 
 # Share of the wall time that waiting for data may take before it counts as waiting.
 _KEEPS_UP = 0.05
@@ -33,6 +40,7 @@ class Clock:
     busy: float = 0.0
     waiting: float = 0.0
     samples: int = 0
+    unmeasured: int = 0
     frames: int = 0
     num_bytes: int = 0
 
@@ -52,14 +60,21 @@ class WorkersClock:
 
     def __init__(self) -> None:
         self.total = Clock()
+        self.num_workers = 0
+        self.are_ended = False
+        """Whether they end with an iteration."""
+        self.recycle = False
+        """Whether they write batches into memory that is used again."""
         self._known: set[int] = set()
 
-    def begin(self) -> None:
+    def begin(self, num_workers: int, *, are_ended: bool) -> None:
         """Begin an iteration: what workers waited before was not for its consumer."""
+        self.num_workers, self.are_ended = num_workers, are_ended
         self._known.clear()
 
-    def add(self, worker: int, clock: Clock) -> None:
+    def add(self, worker: int, clock: Clock, *, recycles: bool) -> None:
         """Take in what went into a batch of the worker with this number."""
+        self.recycle = recycles
         if worker not in self._known:
             self._known.add(worker)
             clock.waiting = 0.0
@@ -72,6 +87,7 @@ class ConsumerClock:
 
     working: float = 0.0
     waiting: float = 0.0
+    starting: float = 0.0
     batches: int = 0
 
 
@@ -114,8 +130,16 @@ class LoaderProfile:
     """On the wall: the consumer waited for a batch."""
     collate_seconds: float = 0.0
     """Of workers: samples to a batch, in memory that is sent."""
+    starting_seconds: float = 0.0
+    """Of waiting for data, where workers make it: for the first batch of iterations."""
+    num_unmeasured: int = 0
+    """Samples, of those made, of which only the collating is known."""
     is_of_workers: bool = False
     """Whether processes, and not threads, made the batches."""
+    workers_end: bool = False
+    """Whether these end with an iteration."""
+    recycles: bool = False
+    """Whether they write into memory that is used again."""
 
     @property
     def frames_per_second(self) -> float:
@@ -139,6 +163,17 @@ class LoaderProfile:
                 "collate_fn: a TimedCollate, with the one that there is now inside, "
                 "tells what the workers do"
             )
+        if 2 * self.num_unmeasured > self.num_samples:
+            return (
+                "unknown: of samples of another package's dataset only the collating "
+                "is measured"
+            )
+        starting = 2 * self.starting_seconds > self.waiting_for_data_seconds
+        if starting and self.workers_end and self.num_threads:
+            return (
+                "persistent_workers: the consumer mostly waits for the first batch of "
+                "an iteration, for which workers are started anew"
+            )
         parts = self._parts
         busy = sum(parts.values())
         idle = self.waiting_for_consumer_seconds
@@ -150,7 +185,7 @@ class LoaderProfile:
             )
         largest = max(parts, key=lambda name: parts[name])
         if self.num_threads and parts.get("collate", 0.0) > _COLLATES * busy:
-            return _ADVICE_OF_WORKERS["collate"]
+            return _ADVICE_OF_WORKERS["copies" if self.recycles else "collate"]
         setting = "num_workers" if self.is_of_workers else "threads"
         if largest == "storage":
             return (
@@ -213,19 +248,17 @@ _ADVICE_OF_WORKERS = {
     **_ADVICE,
     "transform": "transform of the dataset: all cores run it, for sample after sample. "
     "They have less to do where the device of the model does it, to whole batches",
-    "collate": "collate_fn: a RecyclingCollate, if it is none, writes batches into "
-    "memory that is there already",
+    "collate": "collate_fn: a RecyclingCollate writes batches into memory that is "
+    "there already",
+    "copies": "transform of the dataset: what it gives is copied into the batch, and "
+    "uint8, of the size that the model wants, is the least",
 }
 
 
 def make_profile(
-    clocks: Iterable[Clock],
-    consumer: ConsumerClock,
-    *,
-    num_threads: int,
-    is_of_workers: bool = False,
+    clocks: Iterable[Clock], consumer: ConsumerClock, *, num_threads: int
 ) -> LoaderProfile:
-    """Add up what the threads, or workers, and the consumer measured."""
+    """Add up what the threads and the consumer measured."""
     total = Clock()
     for clock in clocks:
         total.add(clock)
@@ -241,10 +274,21 @@ def make_profile(
         decode_seconds=total.decode,
         transform_seconds=total.transform,
         other_seconds=max(0.0, total.busy - known),
-        # What nobody else makes is not made while the consumer works.
-        waiting_for_consumer_seconds=total.waiting if num_threads else 0.0,
+        waiting_for_consumer_seconds=total.waiting,
         consumer_seconds=consumer.working,
         waiting_for_data_seconds=consumer.waiting,
-        collate_seconds=total.collate,
-        is_of_workers=is_of_workers,
+    )
+
+
+def profile_of_workers(workers: WorkersClock, consumer: ConsumerClock) -> LoaderProfile:
+    """Put together what came with batches, and what the consumer measured."""
+    made = make_profile([workers.total], consumer, num_threads=workers.num_workers)
+    return replace(
+        made,
+        collate_seconds=workers.total.collate,
+        starting_seconds=consumer.starting,
+        num_unmeasured=workers.total.unmeasured,
+        is_of_workers=True,
+        workers_end=workers.are_ended,
+        recycles=workers.recycle,
     )

@@ -28,7 +28,7 @@ class Resumable:
 
     def __init__(self, cursor: OrderCursor, max_corrupt: int) -> None:
         self.cursor = cursor
-        self._damage = DamageCount(max_corrupt, cursor.rank)
+        self._damage = DamageCount(max_corrupt, cursor.rank, cursor.num_ranks)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, with a place in the run of its own."""
@@ -58,22 +58,22 @@ class Resumable:
         dict
             The place in the global order, which is the same from every rank and knows
             nothing of ranks, threads, workers, batches or prefetching; and the damage
-            that this rank has met: counts, and once there was some, the numbers of the
-            damaged samples. `merge_states` makes one of all ranks' states.
+            that this rank has met: counts, and once there was some, whose they are and
+            which samples are damaged. `merge_states` makes one of all ranks' states.
         """
         return {**self.cursor.state_dict(), **self._damage.state().as_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where a state was saved, with this one's own ranks and batches.
 
-        Counts of damage are taken up by the rank that they are of, and those of
-        `merge_states` by the first; which samples are damaged, by all.
+        Damage is taken up by the rank that met it: where all load what one rank has
+        saved, the others begin without. `merge_states` makes a state that has it all.
 
         Raises
         ------
         TypeError, ValueError
             It is no state, or was saved along another order. Nothing is changed.
         """
-        damage = DamageState.of(state)
+        damage = DamageState.of(state, self.cursor.rank)
         self.cursor.load_state_dict(state)
         self._damage.go_on(damage)

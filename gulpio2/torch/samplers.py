@@ -17,6 +17,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.order import Order, OrderCursor, PlainOrder
+from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.arguments import (
     default_order,
     require_order,
@@ -25,17 +26,19 @@ from gulpio2.torch.arguments import (
 )
 from gulpio2.torch.closed import open_batch
 from gulpio2.torch.profile import (
+    Clock,
     ConsumerClock,
     LoaderProfile,
     WorkersClock,
-    make_profile,
+    profile_of_workers,
 )
 from gulpio2.torch.ranks import rank_and_count, share_of, shared_seed
 from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.seeding import SampleIndex, places_of
+from gulpio2.torch.working import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sized
+    from collections.abc import Generator, Iterable, Iterator, Sized
 
 __all__ = [
     "DefaultSampler",
@@ -218,8 +221,8 @@ class ResumableSampler(Resumable):
         # Where all of an epoch's samples were given from, to nobody who tracks them.
         self._given: tuple[int, int] | None = None
         self._is_tracked = False
-        self._num_workers = 0
-        self.reset_profile()
+        self._workers = WorkersClock()
+        self._consumer = ConsumerClock()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, without what was measured."""
@@ -242,7 +245,7 @@ class ResumableSampler(Resumable):
         """Count the samples that this rank still has in this epoch."""
         return len(self.cursor)
 
-    def track(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+    def track(self, loader: Iterable[Batch]) -> Generator[Batch, None, None]:
         """Iterate over a loader to the end of the epoch, and note what it hands over.
 
         Parameters
@@ -285,15 +288,20 @@ class ResumableSampler(Resumable):
         warn_of_lost_places(dataset)
         place = cursor.epoch, cursor.position
         self._is_tracked = True
-        self._num_workers = getattr(inner, "num_workers", 0)
-        self._workers.begin()
+        num_workers = getattr(inner, "num_workers", 0)
+        are_ended = not getattr(inner, "persistent_workers", False)
+        self._workers.begin(num_workers, are_ended=are_ended)
         batches: Any = None
         while True:
-            start = perf_counter()
-            if batches is None:  # which starts workers
+            if STOPWATCH.is_on and not num_workers:
+                WORK.begin()  # here, where the consumer may have read, too
+            start, is_first = perf_counter(), batches is None
+            if is_first:  # which starts workers
                 batches = iter(loader)
             batch: Any = next(batches, _END)
-            self._consumer.waiting += perf_counter() - start
+            seconds = perf_counter() - start
+            self._consumer.waiting += seconds
+            self._consumer.starting += seconds if is_first else 0.0
             if batch is _END:
                 break
             start = perf_counter()
@@ -317,16 +325,11 @@ class ResumableSampler(Resumable):
             Of what `track` gave out, since the sampler was made, or `reset_profile`.
             What workers did is in it where the loader has a `TimedCollate`. Print it.
         """
-        return make_profile(
-            [self._workers.total],
-            self._consumer,
-            num_threads=self._num_workers,
-            is_of_workers=True,
-        )
+        return profile_of_workers(self._workers, self._consumer)
 
     def reset_profile(self) -> None:
         """Forget what was measured; for after the first steps, which are slower."""
-        self._workers = WorkersClock()
+        self._workers.total = Clock()
         self._consumer = ConsumerClock()
 
     def _require_place(self, place: tuple[int, int]) -> None:

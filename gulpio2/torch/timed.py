@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
+from gulpio2.torch.damaged import is_left_out
+from gulpio2.torch.recycling import RecyclingCollate
 from gulpio2.torch.working import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gulpio2.torch.damage import DamageCount
     from gulpio2.torch.profile import Clock, WorkersClock
@@ -58,7 +59,11 @@ class TimedCollate:
     ) -> None:
         if not callable(collate):
             raise TypeError(f"collate is {collate!r}, expected a function of samples")
+        inside = [*_chain(collate)]
+        if any(isinstance(each, TimedCollate) for each in inside):
+            raise TypeError("there is a TimedCollate inside of this one: one measures")
         self.collate = collate
+        self._recycles = any(isinstance(each, RecyclingCollate) for each in inside)
         STOPWATCH.is_on = True  # here, and so in workers that are forked
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -68,20 +73,30 @@ class TimedCollate:
 
     def __call__(self, data_batch: Sequence[Any]) -> Any:
         """Turn samples into a batch, and close it: for ``track`` to open."""
-        start = perf_counter()
-        batch = self.collate(data_batch)
-        return _TimedBatch(batch, WORK.end(start, len(data_batch)))
+        # Without a batch_size it is a sample by itself.
+        samples = data_batch if isinstance(data_batch, list) else [data_batch]
+        count = sum(not is_left_out(sample) for sample in samples)
+        batch, clock = WORK.collate(self.collate, data_batch, count)
+        return _TimedBatch(batch, clock, recycles=self._recycles)
+
+
+def _chain(collate: Any) -> Iterator[Any]:
+    """Give a collate function, and those inside of it."""
+    while collate is not None:
+        yield collate
+        collate = getattr(collate, "collate", None)
 
 
 class _TimedBatch(ClosedBatch):
     """A batch, and what it took."""
 
-    def __init__(self, batch: Any, clock: Clock) -> None:
+    def __init__(self, batch: Any, clock: Clock, *, recycles: bool) -> None:
         super().__init__(batch)
+        self._recycles = recycles
         self._clock = clock
         self._worker = os.getpid()
 
     def tell(self, damage: DamageCount, workers: WorkersClock) -> None:
         """Add what it took."""
         del damage
-        workers.add(self._worker, self._clock)
+        workers.add(self._worker, self._clock, recycles=self._recycles)

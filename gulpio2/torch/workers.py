@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2._optional import require
-from gulpio2.errors import FormatError, GulpError
+from gulpio2.errors import GulpError
 from gulpio2.torch.recycling import RecyclingCollate
 from gulpio2.torch.samplers import ResumableSampler
 from gulpio2.torch.timed import TimedCollate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from gulpio2.order import Order, OrderCursor
     from gulpio2.torch.profile import LoaderProfile
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["DecodedBatch", "WorkersLoader"]
 
 
-# What torch says of an error that came there.
-_IN_WORKER = "in DataLoader worker process"
+# What torch says of an error that came there, and of one that is gone.
+_IN_WORKER, _ENDED = "in DataLoader worker process", "exited unexpectedly"
 
 
 class DecodedBatch(NamedTuple):
@@ -33,7 +33,8 @@ class DecodedBatch(NamedTuple):
 class WorkersLoader:
     """A ``DataLoader`` with what this package has for one.
 
-    Its workers go on from one iteration to the next, as trainers mostly have them.
+    Its profile is that of the last iteration, without the first batches of its workers,
+    which are started for it and end with it.
 
     Parameters
     ----------
@@ -61,6 +62,9 @@ class WorkersLoader:
         data = require("torch.utils.data", extra="torch")
         self.dataset = dataset
         self.num_threads = num_workers
+        self.num_free = num_workers
+        """Batches of an iteration for which workers are started."""
+        self._batches: Generator[Any, None, None] | None = None
         self._batch_size = batch_size
         self._sampler = ResumableSampler(order)
         self._loader: Any = data.DataLoader(
@@ -69,7 +73,6 @@ class WorkersLoader:
             sampler=self._sampler,
             num_workers=num_workers,
             prefetch_factor=prefetch,
-            persistent_workers=True,
             collate_fn=TimedCollate(RecyclingCollate()),
         )
 
@@ -96,25 +99,29 @@ class WorkersLoader:
 
         Raises
         ------
-        FormatError
-            A worker could not make a batch.
+        GulpError
+            A worker could not make a batch, or has ended.
         """
+        self._batches = self._sampler.track(self._loader)
         before = self.profile().num_frames
         try:
-            for _ in self._sampler.track(self._loader):
+            for number, _ in enumerate(self._batches, start=1):
                 after = self.profile().num_frames
                 yield DecodedBatch(after - before)
                 before = after
-        except (GulpError, RuntimeError) as error:
-            text = str(error)
-            if _IN_WORKER not in text:
+                if number == self.num_free:
+                    self.reset_profile()
+                    before = 0
+        except Exception as error:
+            if (told := _told_by_worker(error)) is None:
                 raise
-            # Torch tells of it in many lines, the last of which says what was wrong.
-            *_, last = text.strip().splitlines()
-            raise FormatError(last.partition(": ")[2] or last) from error
+            raise GulpError(told) from error
 
     def close(self) -> None:
-        """End nothing: the workers are for the next iteration, and end with this."""
+        """End the workers of an iteration that was left."""
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
 
     def profile(self) -> LoaderProfile:
         """Say where the time went."""
@@ -123,3 +130,20 @@ class WorkersLoader:
     def reset_profile(self) -> None:
         """Forget what was measured."""
         self._sampler.reset_profile()
+
+
+def _told_by_worker(error: Exception) -> str | None:
+    """Say in short what torch says in many lines; None where it is no worker's."""
+    text = str(error)
+    if _ENDED in text:
+        return (
+            f"{text.strip().splitlines()[0]}. It was killed, perhaps as there was no "
+            "memory left: take fewer workers, or a smaller batch"
+        )
+    if _IN_WORKER not in text:
+        return None
+    # Behind the traceback, whose lines are indented, come the class and what it says.
+    lines = text.strip().splitlines()
+    last = max(number for number, line in enumerate(lines) if line.startswith("  "))
+    kind, _, said = "\n".join(lines[last + 1 :]).partition(": ")
+    return said or kind

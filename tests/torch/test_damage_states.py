@@ -107,7 +107,10 @@ def test_a_resumed_run_ends_at_the_step_at_which_the_whole_one_ends(damaged, kin
 def test_both_kinds_have_the_same_states(damaged, how):
     first, second = (run(*kind(damaged, how)) for kind in KINDS)
     assert first == second
-    assert first[-1]["damaged"] == [[0, number] for number in BAD]
+    assert first[-1]["damaged"] == [[0, 0, number] for number in BAD]
+    done = first[-1]["skipped"], first[-1]["substituted"]
+    assert first[-1]["counts"] == [[0, *done]]
+    assert sum(done) == 2 * len(BAD)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,9 +159,62 @@ def test_counts_of_one_rank_are_taken_up_once(damaged, kind):
     made = [kind(damaged, "skip", rank=rank, num_ranks=3)[0] for rank in range(3)]
     for each in made:
         each.load_state_dict(state)
-        assert each.state_dict().get("damaged") == state["damaged"]
+    assert made[0].state_dict() == state
+    assert "damaged" not in made[1].state_dict()
     total = sum(map(counts_of, made))
     assert total.tolist() == counts_of(alone).tolist()
+
+
+@pytest.mark.parametrize("saved", ["own", "first", "merged"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_whole_run_puts_up_with_the_resumed_one_does_too(damaged, kind, saved):
+    shares = [{"rank": rank, "num_ranks": 2} for rank in range(2)]
+    most = 0
+    for share in shares:
+        states = run(*kind(damaged, "skip", **share))
+        most = max(most, len(states[-1].get("damaged", [])))
+    assert 1 < most <= len(BAD)
+    whole = [run(*kind(damaged, "skip", max_corrupt=most, **share)) for share in shares]
+    for step, pair in enumerate(zip(*whole, strict=True)):
+        for rank, share in enumerate(shares):
+            states = {"own": pair[rank], "first": pair[0], "merged": merge_states(pair)}
+            made, batches = kind(damaged, "skip", max_corrupt=most, **share)
+            made.load_state_dict(states[saved])
+            found = run(made, batches)
+            if step + 1 == len(whole[0]):
+                assert made.epoch == 2  # the state was that of the epoch's end
+            elif saved == "first" and rank:
+                assert len(found) == NUM_ITEMS - step - 1
+            else:
+                assert found == whole[rank][step + 1 :]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_of_ranks_that_are_no_more_are_not_lost(damaged, kind):
+    made, batches = kind(damaged, "skip", rank=3, num_ranks=4)
+    state = run(made, batches)[-1]
+    assert made.num_skipped > 0
+    fewer = [kind(damaged, "skip", rank=rank, num_ranks=2)[0] for rank in range(2)]
+    for each in fewer:
+        each.load_state_dict(state)
+    assert sum(map(counts_of, fewer)).tolist() == counts_of(made).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_from_before_ranks_were_told_apart_is_its_loaders(damaged, kind):
+    made, _ = kind(damaged, "skip", rank=1, num_ranks=2)
+    made.load_state_dict({**made.state_dict(), "skipped": 5, "substituted": 2})
+    assert counts_of(made).tolist() == [5, 2]
+    assert made.state_dict()["counts"] == [[1, 5, 2]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_sample_that_was_counted_does_not_end_a_run(damaged, kind):
+    made, batches = kind(damaged, "skip")
+    state = run(made, batches)[-1]
+    strict, batches = kind(damaged, "skip", max_corrupt=1)  # and more were met already
+    strict.load_state_dict(state)
+    assert len(run(strict, batches)) == 2 * NUM_ITEMS
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,14 +244,15 @@ def test_a_copy_knows_the_damage_and_counts_its_own(damaged, kind, again):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("wrong", [[3], [[0, -1]], [["a", 1]], 5, [[0, 1, 2]]])
-def test_damage_that_is_none_is_refused_and_changes_nothing(damaged, kind, wrong):
+@pytest.mark.parametrize("name", ["damaged", "counts"])
+@pytest.mark.parametrize("wrong", [[3], [[0, -1, 2]], [["a", 1, 2]], 5, [[0, 1]]])
+def test_damage_that_is_none_is_refused_and_changes_nothing(damaged, kind, name, wrong):
     made, batches = kind(damaged, "skip")
     state = run(made, batches, 12)[-1]
     fresh, _ = kind(damaged, "skip")
     before = fresh.state_dict()
-    with pytest.raises(ValueError, match="the state's damaged is "):
-        fresh.load_state_dict({**state, "damaged": wrong})
+    with pytest.raises(ValueError, match=f"the state's {name} is "):
+        fresh.load_state_dict({**state, name: wrong})
     assert fresh.state_dict() == before
 
 
@@ -215,7 +272,7 @@ def test_datasets_are_told_apart(make_directory):
     dataset = ConcatDataset([parts[0], RepeatDataset(parts[1], 2), parts[0]])
     for kind in KINDS:
         state = run(*kind(dataset, "skip"))[-1]
-        assert state["damaged"] == [[0, 1], [1, 2]]
+        assert state["damaged"] == [[0, 0, 1], [0, 1, 2]]
         assert state["skipped"] == 4
 
 
@@ -225,11 +282,20 @@ def test_datasets_are_told_apart(make_directory):
         ([], "there are no states"),
         ([{"epoch": 1, "position": 2}, {"epoch": 1, "position": 4}], "position differ"),
         ([{"epoch": 1}, {"epoch": 1, "position": 4}], "position differ"),
+        (2 * [{"epoch": 1, "counts": [[0, 1, 0]]}], "state 1 has damage of a rank"),
     ],
 )
 def test_states_of_other_steps_are_not_merged(states, told):
     with pytest.raises(ValueError, match=told):
         merge_states(states)
+
+
+def test_what_is_merged_may_have_more_and_come_from_anywhere():
+    states = [{"epoch": 1, "mine": np.arange(3), "skipped": n} for n in range(3)]
+    merged = merge_states(iter(states))
+    assert merged["skipped"] == 3
+    assert merged["counts"] == [[1, 1, 0], [2, 2, 0]]
+    assert merged["mine"].tolist() == [0, 1, 2]
 
 
 def test_what_is_no_state_is_not_merged():

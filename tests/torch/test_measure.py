@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
+import os
+import signal
 from functools import partial
 
 import pytest
 
 from gulpio2 import GulpDirectory
+from gulpio2.errors import CorruptFrameError, GulpError
+from gulpio2.order import RepeatedOrder
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader
 from gulpio2.torch.measure import jpegs_of_loader, measure_loader
@@ -79,3 +85,62 @@ def test_an_item_without_frames_is_named(make_directory):
     )
     with pytest.raises(ValueError, match="'clip0' has no frames: leave it out in"):
         jpegs_of_loader(load(dataset, batch_size=1))
+
+
+# ---------------------------------------------------------------- worker processes
+def workers_over(dataset, **options):
+    from gulpio2.torch.workers import WorkersLoader
+
+    order = RepeatedOrder([20] * len(dataset))
+    return WorkersLoader(
+        dataset, order, **{"batch_size": 1, "num_workers": 2, "prefetch": 2, **options}
+    )
+
+
+@pytest.mark.torch
+def test_the_profile_of_workers_is_of_what_they_gave_after_their_first(make_directory):
+    path = make_directory(counts=(8,) * 3)
+    loader = workers_over(GulpClipDataset(path, partial(sample_window, clip_length=4)))
+    assert len(loader) == 60
+    counts = [batch.num_frames for batch in itertools.islice(loader, 12)]
+    assert counts == [4] * 12
+    made = loader.profile()
+    assert (made.num_batches, made.num_frames) == (10, 40)  # two had to be waited for
+    assert made.starting_seconds == 0
+    children = multiprocessing.active_children()
+    loader.close()
+    assert not set(children) & set(multiprocessing.active_children())
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (CorruptFrameError("item 'a', frame 3: damaged"), "item 'a', frame 3: damaged"),
+        (KeyError("what"), "'what'"),
+        (ValueError("one: two\nthree: four"), "one: two\nthree: four"),
+        (OSError(28, "no room"), "[Errno 28] no room"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_what_a_worker_cannot_make_is_told_without_its_traceback(
+    make_directory, error, told
+):
+    def sampler(num_frames, *, rng):
+        raise error
+
+    loader = workers_over(GulpClipDataset(make_directory(), sampler))
+    with pytest.raises(GulpError) as caught:
+        next(iter(loader))
+    assert str(caught.value) == told
+
+
+@pytest.mark.torch
+def test_a_worker_that_is_killed_is_told_in_a_line(make_directory):
+    def sampler(num_frames, *, rng):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    loader = workers_over(GulpClipDataset(make_directory(), sampler), num_workers=1)
+    with pytest.raises(GulpError, match="It was killed, perhaps") as caught:
+        next(iter(loader))
+    assert len(str(caught.value).splitlines()) == 1

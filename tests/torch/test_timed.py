@@ -6,7 +6,9 @@ import copy
 import pickle
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -42,12 +44,6 @@ NAP = 0.02
 @pytest.fixture
 def folder(make_directory):
     return make_directory(counts=(8,) * NUM_ITEMS)
-
-
-@pytest.fixture(autouse=True)
-def _off_afterwards():
-    yield
-    STOPWATCH.is_on = False
 
 
 def clips_of(path, **options: Any):
@@ -197,20 +193,105 @@ def test_a_pipeline_is_a_transform_but_for_what_it_reads(folder, monkeypatch):
     assert found.advice.startswith("num_workers: they mostly wait for storage")
 
 
-def test_other_samples_are_collated_and_no_more(tmp_path):
-    del tmp_path
+class Numbers:
+    """A dataset of another package, as it were."""
 
-    class Numbers:
-        def __len__(self):
-            return 6
+    def __len__(self):
+        return 6
 
-        def __getitem__(self, index):
-            time.sleep(NAP)
-            return float(index)
+    def __getitem__(self, index):
+        time.sleep(NAP)
+        return float(index)
 
-    found = profile_of(*loader_of(Numbers()))
-    assert (found.num_samples, found.num_frames) == (6, 0)
+
+@pytest.mark.parametrize("batch_size", [3, None])
+def test_of_other_samples_nothing_but_the_collating_is_known(batch_size):
+    kind: Any = list if batch_size else float
+    collate = TimedCollate(kind)
+    found = profile_of(*loader_of(Numbers(), collate, batch_size=batch_size))
+    assert found.num_samples == found.num_unmeasured == 6
+    assert found.num_frames == 0
     assert 0 < found.collate_seconds < NAP
+    assert found.advice.startswith("unknown: ")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_sample_by_itself_is_one(folder, workers):
+    dataset, collate = clips_of(folder), TimedCollate(tuple)
+    options = {"batch_size": None, "num_workers": workers}
+    found = profile_of(*loader_of(dataset, collate, **options))
+    assert found.num_samples == NUM_ITEMS
+    assert (found.num_unmeasured, found.num_frames) == (0, 4 * NUM_ITEMS)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_the_trainer_reads_is_not_its_workers(folder, workers):
+    dataset = clips_of(folder)
+    sampler, loader = loader_of(dataset, num_workers=workers)
+    with GulpDirectory(folder) as directory:
+        for _ in range(2):
+            dataset[0]
+            time.sleep(10 * NAP)
+            for _ in sampler.track(loader):
+                directory.read_clip("clip1")
+                dataset[1]
+    found = sampler.profile()
+    assert found.num_samples == 2 * NUM_ITEMS
+    assert found.num_frames == 2 * 4 * NUM_ITEMS
+    at_work = found.seconds * max(1, workers)
+    assert found.storage_seconds + found.decode_seconds + found.other_seconds < at_work
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_that_came_to_nothing_costs_the_next_one_nothing(folder, workers):
+    dataset = clips_of(folder, transform=_FailsOnce())
+    persistent = {"persistent_workers": workers > 0}
+    sampler, loader = loader_of(dataset, num_workers=workers, **persistent)
+    with pytest.raises(KeyError):
+        for _ in sampler.track(loader):
+            pass
+    pause = 3.0
+    time.sleep(pause)
+    for _ in sampler.track(loader):
+        pass
+    assert sampler.profile().other_seconds < pause
+
+
+class _FailsOnce:
+    """A transform that is fine, is wrong once, and then is fine."""
+
+    def __init__(self):
+        self.num_calls = 0
+
+    def __call__(self, clip):
+        self.num_calls += 1
+        if self.num_calls == 2:
+            raise KeyError("wrong")
+        return clip
+
+
+@pytest.mark.parametrize("how", ["skip", "substitute"])
+def test_damaged_samples_are_counted_as_by_the_other_loader(folder, how):
+    from gulpio2.torch import GulpLoader
+
+    damage(folder, [2, 5])
+    dataset = clips_of(folder)
+    other = GulpLoader(dataset, batch_size=3, seed=1, on_corrupt=how)
+    for _ in other:
+        pass
+    wanted = other.profile()
+    tolerant = TolerantDataset(dataset, on_corrupt=how)
+    found = profile_of(*loader_of(tolerant, TimedCollate(TolerantCollate())))
+    assert found.num_samples == wanted.num_samples
+    assert found.num_frames == wanted.num_frames
+
+
+def test_bytes_that_helper_threads_read_are_counted(folder):
+    found = []
+    for threads in (1, 4):
+        directory = GulpDirectory(folder, threads=threads)
+        found.append(profile_of(*loader_of(clips_of(directory))))
+    assert found[0].num_bytes == found[1].num_bytes > 0
 
 
 def test_metadata_and_targets_are_other(folder, monkeypatch):
@@ -225,6 +306,82 @@ def test_metadata_and_targets_are_other(folder, monkeypatch):
     found = profile_of(*loader_of(dataset))
     assert found.other_seconds >= NUM_ITEMS * NAP
     assert found.advice.startswith("sampler and target of the dataset")
+
+
+class _Own(GulpClipDataset):
+    """Calls its pipeline by itself."""
+
+    def prepare_data(self, idx):
+        info, chosen = self.choose(idx)
+        return self.pipeline(self.source.read(info, chosen))
+
+
+def test_a_pipeline_that_a_subclass_calls_is_a_transform(folder):
+    def transform(clip):
+        time.sleep(NAP)
+        return clip
+
+    sampler = partial(sample_window, clip_length=4)
+    found = profile_of(*loader_of(_Own(folder, sampler, pipeline=[transform])))
+    assert found.transform_seconds >= NUM_ITEMS * NAP
+    assert found.other_seconds < found.transform_seconds
+
+
+def test_reading_of_a_collate_function_is_reading(folder):
+    directory = GulpDirectory(folder)
+
+    def collate(batch):
+        directory.read_clip("clip1")
+        return default_collate(batch)
+
+    found = profile_of(*loader_of(clips_of(folder), TimedCollate(collate)))
+    assert found.num_frames == 4 * NUM_ITEMS + 8 * NUM_ITEMS / 3
+
+
+def test_copies_into_memory_that_is_used_again_are_the_transforms(folder, monkeypatch):
+    monkeypatch.setattr(profile, "usable_cores", lambda: 1)
+
+    class Slow(RecyclingCollate):
+        def __call__(self, batch):
+            time.sleep(NAP)
+            return super().__call__(batch)
+
+    sampler, loader = loader_of(
+        clips_of(folder), TimedCollate(Slow()), num_workers=1, persistent_workers=True
+    )
+    found = profile_of(sampler, loader)
+    assert found.recycles
+    assert found.advice.startswith("transform of the dataset: what it gives is copied")
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_that_are_started_for_each_epoch_are_told(folder, persistent):
+    sampler, loader = loader_of(
+        clips_of(folder),
+        num_workers=1,
+        persistent_workers=persistent,
+        multiprocessing_context="spawn",
+    )
+    found = profile_of(sampler, loader)
+    assert found.starting_seconds > found.waiting_for_data_seconds / 2
+    advised = found.advice.startswith("persistent_workers: ")
+    assert advised is not persistent
+
+
+def test_a_worker_that_waits_for_a_bursty_consumer_wants_more_ahead(folder):
+    sampler, loader = loader_of(
+        clips_of(folder), num_workers=1, batch_size=1, prefetch_factor=1
+    )
+    for number, _ in enumerate(sampler.track(loader)):
+        if number == 0:
+            sampler.reset_profile()
+        if number % 4 == 3:
+            time.sleep(10 * NAP)
+    made = replace(
+        sampler.profile(), waiting_for_data_seconds=1.0, consumer_seconds=1.0
+    )
+    assert made.waiting_for_consumer_seconds > 10 * NAP
+    assert replace(made, seconds=2.0).advice.startswith("prefetch_factor: ")
 
 
 def test_collating_is_told_first(folder, monkeypatch):
@@ -244,7 +401,9 @@ def test_collating_is_told_first(folder, monkeypatch):
 
 
 def test_a_slow_consumer_is_told_that_it_sets_the_pace(folder):
-    sampler, loader = loader_of(clips_of(folder), num_workers=1, batch_size=1)
+    sampler, loader = loader_of(
+        clips_of(folder), num_workers=1, batch_size=1, prefetch_factor=4
+    )
     for number, _ in enumerate(sampler.track(loader)):
         time.sleep(NAP)
         if number == 0:  # whose worker had to be started
@@ -253,6 +412,7 @@ def test_a_slow_consumer_is_told_that_it_sets_the_pace(folder):
     assert found.num_batches == NUM_ITEMS - 1
     assert found.consumer_seconds >= (NUM_ITEMS - 2) * NAP
     assert found.waiting_for_consumer_seconds > found.decode_seconds
+    assert found.consumer_seconds > found.waiting_for_data_seconds
 
 
 @pytest.mark.parametrize("in_the_middle", [False, True])
@@ -307,8 +467,11 @@ def test_a_copy_of_a_sampler_has_measured_nothing(folder, again):
 def test_without_track_nobody_would_count(folder):
     _, loader = loader_of(clips_of(folder))
     (batch, *_) = loader
-    with pytest.raises(ValueError, match="iterate by the track"):
-        iter(batch)
+    for use in (iter, len, bool, itemgetter("frames"), itemgetter(0)):
+        with pytest.raises(ValueError, match="iterate by the track"):
+            use(batch)
+    with pytest.raises(AttributeError, match="to: a batch of a TolerantCollate, or"):
+        batch.to("cpu")
 
 
 def test_what_collates_is_a_function():
@@ -317,21 +480,12 @@ def test_what_collates_is_a_function():
         TimedCollate(wrong)
 
 
-def test_nested_transforms_are_counted_once(tmp_path):
-    del tmp_path
-    from gulpio2.torch.working import WORK, timed_transform
-
-    STOPWATCH.is_on = True
-
-    def inner(data):
-        time.sleep(NAP)
-        return data
-
-    start = time.perf_counter()
-    assert timed_transform(partial(timed_transform, inner), 3) == 3
-    elapsed = time.perf_counter() - start
-    clock = WORK.end(time.perf_counter(), 0)
-    assert NAP <= clock.transform <= elapsed
+@pytest.mark.parametrize(
+    "inside", [TimedCollate, lambda: TolerantCollate(TimedCollate())]
+)
+def test_one_of_them_measures(inside):
+    with pytest.raises(TypeError, match="there is a TimedCollate inside"):
+        TimedCollate(inside())
 
 
 def test_it_is_off_until_somebody_wants_it(folder):
