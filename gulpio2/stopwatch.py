@@ -59,11 +59,6 @@ class Stopwatch:
     def _begin(self) -> None:
         self._times = _Times()
 
-    def turn_off(self) -> None:
-        """Measure nothing any more, and forget what was."""
-        self.is_on = False
-        self._begin()
-
     def add_read(self, start: float, num_bytes: int = 0) -> None:
         """Add a read that began at `start`, of `time.perf_counter`."""
         times = self._times
@@ -78,10 +73,10 @@ class Stopwatch:
         try:
             yield
             times.frames += num_frames
+            times.num_bytes += num_bytes
         finally:
             own_reads = times.storage - read_before
             times.decode += perf_counter() - start - own_reads
-            times.num_bytes += num_bytes
 
     def read(self) -> Reading:
         """Say what this thread has read since that was taken."""

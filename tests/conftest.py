@@ -49,7 +49,8 @@ def _stopwatch_off() -> Iterator[None]:
     """Measure where the time of reading goes in tests only that begin with it."""
     yield
     if (module := sys.modules.get("gulpio2.stopwatch")) is not None:
-        module.STOPWATCH.turn_off()
+        module.STOPWATCH.is_on = False
+        module.STOPWATCH.take()
 
 
 # ------------------------------------------------------------------ needs

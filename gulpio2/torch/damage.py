@@ -129,16 +129,18 @@ class DamageCount:
         CorruptFrameError
             More samples are damaged than are put up with; nothing was done then.
         """
+        new: set[tuple[int, int]] = set()
         for damage in damages:
             sample = damage.dataset, damage.index
             if sample in self._damaged:
                 continue
-            if len(self._damaged) >= self.max_corrupt:
+            new.add(sample)
+            if len(self._damaged) + len(new) > self.max_corrupt:
                 raise CorruptFrameError(
                     f"{damage.message}. More than {self.max_corrupt} samples are "
                     "damaged (max_corrupt), so it is not a few items that are wrong"
                 )
-            self._damaged.add(sample)
+        self._damaged |= new
         self.num_skipped += num_skipped
         self.num_substituted += num_substituted
 

@@ -40,7 +40,7 @@ class Clock:
     busy: float = 0.0
     waiting: float = 0.0
     samples: int = 0
-    unmeasured: int = 0
+    measured: int = 0
     frames: int = 0
     num_bytes: int = 0
 
@@ -63,22 +63,41 @@ class WorkersClock:
         self.num_workers = 0
         self.are_ended = False
         """Whether they end with an iteration."""
+        self.are_single = False
+        """Whether they give samples by themselves."""
         self.recycle = False
-        """Whether they write batches into memory that is used again."""
+        """Whether they have a `RecyclingCollate`."""
+        self.num_recycled = 0
+        """Batches that came in memory that was used before, or will be."""
+        self.first_busy = 0.0
+        """Of an iteration's first batch."""
         self._known: set[int] = set()
 
-    def begin(self, num_workers: int, *, are_ended: bool) -> None:
+    def begin(self, num_workers: int, *, are_ended: bool, are_single: bool) -> None:
         """Begin an iteration: what workers waited before was not for its consumer."""
         self.num_workers, self.are_ended = num_workers, are_ended
+        self.are_single, self.first_busy = are_single, 0.0
         self._known.clear()
 
-    def add(self, worker: int, clock: Clock, *, recycles: bool) -> None:
-        """Take in what went into a batch of the worker with this number."""
+    def add(
+        self, process: int, clock: Clock, *, recycles: bool, is_recycled: bool
+    ) -> None:
+        """Take in what went into a batch of the worker that is this process."""
         self.recycle = recycles
-        if worker not in self._known:
-            self._known.add(worker)
+        self.num_recycled += is_recycled
+        if not self._known:
+            self.first_busy = clock.busy
+        if process not in self._known:
+            self._known.add(process)
             clock.waiting = 0.0
+        if self.are_single:
+            clock.samples = 1
+        clock.measured = min(clock.measured, clock.samples)
         self.total.add(clock)
+
+    def reset(self) -> None:
+        """Forget what there was, but not the iteration that is under way."""
+        self.total, self.num_recycled = Clock(), 0
 
 
 @dataclass(slots=True)
@@ -131,15 +150,18 @@ class LoaderProfile:
     collate_seconds: float = 0.0
     """Of workers: samples to a batch, in memory that is sent."""
     starting_seconds: float = 0.0
-    """Of waiting for data, where workers make it: for the first batch of iterations."""
+    """Of waiting for data: for the first batch of iterations, but for the time in which
+    a worker made that."""
     num_unmeasured: int = 0
-    """Samples, of those made, of which only the collating is known."""
+    """Samples of which only reading and collating are known: of datasets of others."""
     is_of_workers: bool = False
     """Whether processes, and not threads, made the batches."""
     workers_end: bool = False
     """Whether these end with an iteration."""
     recycles: bool = False
-    """Whether they write into memory that is used again."""
+    """Whether they have a `RecyclingCollate`."""
+    num_recycled: int = 0
+    """Batches that this gave memory that is used again."""
 
     @property
     def frames_per_second(self) -> float:
@@ -163,16 +185,16 @@ class LoaderProfile:
                 "collate_fn: a TimedCollate, with the one that there is now inside, "
                 "tells what the workers do"
             )
-        if 2 * self.num_unmeasured > self.num_samples:
-            return (
-                "unknown: of samples of another package's dataset only the collating "
-                "is measured"
-            )
         starting = 2 * self.starting_seconds > self.waiting_for_data_seconds
         if starting and self.workers_end and self.num_threads:
             return (
-                "persistent_workers: the consumer mostly waits for the first batch of "
-                "an iteration, for which workers are started anew"
+                "persistent_workers: the consumer mostly waits for workers, which are "
+                "started anew for each iteration"
+            )
+        if 2 * self.num_unmeasured > self.num_samples:
+            return (
+                "unknown: of samples of another package's dataset only reading and "
+                "collating are measured"
             )
         parts = self._parts
         busy = sum(parts.values())
@@ -185,7 +207,10 @@ class LoaderProfile:
             )
         largest = max(parts, key=lambda name: parts[name])
         if self.num_threads and parts.get("collate", 0.0) > _COLLATES * busy:
-            return _ADVICE_OF_WORKERS["copies" if self.recycles else "collate"]
+            if not self.recycles:
+                return _ADVICE_OF_WORKERS["collate"]
+            is_used = 2 * self.num_recycled > self.num_batches
+            return _ADVICE_OF_WORKERS["copies" if is_used else "slots"]
         setting = "num_workers" if self.is_of_workers else "threads"
         if largest == "storage":
             return (
@@ -228,6 +253,11 @@ class LoaderProfile:
                 f"time of the {self._who} ({self.num_threads})",
                 *(f"  {name:<25}{part / (total or 1.0):>6.1%}" for name, part in rows),
             ]
+        if self.num_unmeasured:
+            lines.append(
+                f"  of {self.num_unmeasured} of {self.num_samples} samples only "
+                "reading and collating are known"
+            )
         lines += [
             "time of the consumer",
             f"  {'waiting for data':<25}{self.waiting_share:>6.1%}",
@@ -250,6 +280,8 @@ _ADVICE_OF_WORKERS = {
     "They have less to do where the device of the model does it, to whole batches",
     "collate": "collate_fn: a RecyclingCollate writes batches into memory that is "
     "there already",
+    "slots": "num_slots and slot_bytes of the RecyclingCollate: most batches found no "
+    "memory there, or were too large for it",
     "copies": "transform of the dataset: what it gives is copied into the batch, and "
     "uint8, of the size that the model wants, is the least",
 }
@@ -287,8 +319,9 @@ def profile_of_workers(workers: WorkersClock, consumer: ConsumerClock) -> Loader
         made,
         collate_seconds=workers.total.collate,
         starting_seconds=consumer.starting,
-        num_unmeasured=workers.total.unmeasured,
+        num_unmeasured=workers.total.samples - workers.total.measured,
         is_of_workers=True,
         workers_end=workers.are_ended,
         recycles=workers.recycle,
+        num_recycled=workers.num_recycled,
     )

@@ -80,6 +80,8 @@ class RecyclingCollate:
                 raise ValueError(f"{name} is {value!r}, expected at least 1")
         self._slots: SharedSlots | None = None
         self._lease: Lease | None = None
+        self.has_lent = False
+        """Whether the last batch has memory that is used again."""
         # Memory of whole samples, and the address where each begins.
         self._reserved: tuple[Any, list[int]] | None = None
         # Elsewhere such memory would be a file, and its pages be written to the disk.
@@ -98,11 +100,11 @@ class RecyclingCollate:
         _in_worker = self  # from the next batch on, datasets ask for memory
         if self._lease is None:
             self._lease = self._slots.claim()
-        self._sent = False
+        self.has_lent = False
         try:
             return collate_leaves(list(data_batch), self._leaf)
         finally:
-            if self._lease is not None and not self._sent:
+            if self._lease is not None and not self.has_lent:
                 self._slots.give_back(self._lease)
             self._lease = self._reserved = None
 
@@ -160,7 +162,7 @@ class RecyclingCollate:
             if memory is None:
                 return default_collate(leaves)
             torch.stack(parts, out=torch.from_numpy(memory))
-        self._sent = True
+        self.has_lent = True
         return _Lent(self._slots, lease, memory, moved=moved)
 
     def _where_they_are(self, leaves: list[Any]) -> npt.NDArray[np.uint8] | None:

@@ -26,7 +26,6 @@ from gulpio2.torch.arguments import (
 )
 from gulpio2.torch.closed import open_batch
 from gulpio2.torch.profile import (
-    Clock,
     ConsumerClock,
     LoaderProfile,
     WorkersClock,
@@ -290,7 +289,9 @@ class ResumableSampler(Resumable):
         self._is_tracked = True
         num_workers = getattr(inner, "num_workers", 0)
         are_ended = not getattr(inner, "persistent_workers", False)
-        self._workers.begin(num_workers, are_ended=are_ended)
+        self._workers.begin(
+            num_workers, are_ended=are_ended, are_single=batch_sampler is None
+        )
         batches: Any = None
         while True:
             if STOPWATCH.is_on and not num_workers:
@@ -301,12 +302,14 @@ class ResumableSampler(Resumable):
             batch: Any = next(batches, _END)
             seconds = perf_counter() - start
             self._consumer.waiting += seconds
-            self._consumer.starting += seconds if is_first else 0.0
             if batch is _END:
                 break
             start = perf_counter()
             self._require_place(place)
             batch = open_batch(batch, self._damage, self._workers)
+            if is_first:
+                making = self._workers.first_busy
+                self._consumer.starting += max(0.0, seconds - making)
             cursor.advance(min(batch_size, len(cursor)))
             place = cursor.epoch, cursor.position
             self._consumer.batches += 1
@@ -329,7 +332,7 @@ class ResumableSampler(Resumable):
 
     def reset_profile(self) -> None:
         """Forget what was measured; for after the first steps, which are slower."""
-        self._workers.total = Clock()
+        self._workers.reset()
         self._consumer = ConsumerClock()
 
     def _require_place(self, place: tuple[int, int]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
-from gulpio2.torch.damaged import is_left_out
+from gulpio2.torch.damaged import TolerantCollate, is_left_out
 from gulpio2.torch.recycling import RecyclingCollate
 from gulpio2.torch.working import WORK
 
@@ -50,8 +50,8 @@ class TimedCollate:
 
     Notes
     -----
-    Samples of the datasets of this package are measured: their reading, whoever asks
-    for it in the worker, and their transforms. Of others only the collating is.
+    Reading is measured whoever asks for it in the thread that makes samples. Of samples
+    of this package's datasets their transforms are, too, and what else they take.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class TimedCollate:
         if any(isinstance(each, TimedCollate) for each in inside):
             raise TypeError("there is a TimedCollate inside of this one: one measures")
         self.collate = collate
-        self._recycles = any(isinstance(each, RecyclingCollate) for each in inside)
+        recycling = [each for each in inside if isinstance(each, RecyclingCollate)]
+        self._recycling = recycling[0] if recycling else None
         STOPWATCH.is_on = True  # here, and so in workers that are forked
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -77,26 +78,32 @@ class TimedCollate:
         samples = data_batch if isinstance(data_batch, list) else [data_batch]
         count = sum(not is_left_out(sample) for sample in samples)
         batch, clock = WORK.collate(self.collate, data_batch, count)
-        return _TimedBatch(batch, clock, recycles=self._recycles)
+        return _TimedBatch(batch, clock, self._recycling)
 
 
 def _chain(collate: Any) -> Iterator[Any]:
     """Give a collate function, and those inside of it."""
-    while collate is not None:
+    yield collate
+    while isinstance(collate, (TimedCollate, TolerantCollate)):
+        collate = collate.collate
         yield collate
-        collate = getattr(collate, "collate", None)
 
 
 class _TimedBatch(ClosedBatch):
     """A batch, and what it took."""
 
-    def __init__(self, batch: Any, clock: Clock, *, recycles: bool) -> None:
+    def __init__(
+        self, batch: Any, clock: Clock, recycling: RecyclingCollate | None
+    ) -> None:
         super().__init__(batch)
-        self._recycles = recycles
+        self._memory = {
+            "recycles": recycling is not None,
+            "is_recycled": recycling is not None and recycling.has_lent,
+        }
         self._clock = clock
-        self._worker = os.getpid()
+        self._process = os.getpid()
 
     def tell(self, damage: DamageCount, workers: WorkersClock) -> None:
         """Add what it took."""
         del damage
-        workers.add(self._worker, self._clock, recycles=self._recycles)
+        workers.add(self._process, self._clock, **self._memory)

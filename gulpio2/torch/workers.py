@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["DecodedBatch", "WorkersLoader"]
 
 
+# How lines of a traceback begin.
+_PLACE, _CODE = '  File "', "    "
 # What torch says of an error that came there, and of one that is gone.
 _IN_WORKER, _ENDED = "in DataLoader worker process", "exited unexpectedly"
 
@@ -142,8 +144,11 @@ def _told_by_worker(error: Exception) -> str | None:
         )
     if _IN_WORKER not in text:
         return None
-    # Behind the traceback, whose lines are indented, come the class and what it says.
+    # Behind the last place of the traceback come the class and what it says.
     lines = text.strip().splitlines()
-    last = max(number for number, line in enumerate(lines) if line.startswith("  "))
-    kind, _, said = "\n".join(lines[last + 1 :]).partition(": ")
-    return said or kind
+    places = [number for number, line in enumerate(lines) if line.startswith(_PLACE)]
+    last = places[-1] + 1 if places else 0
+    while last < len(lines) and lines[last].startswith(_CODE):
+        last += 1
+    kind, _, said = "\n".join(lines[last:]).partition(": ")
+    return said or kind or text

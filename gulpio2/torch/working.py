@@ -22,9 +22,10 @@ class _State(threading.local):
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.begun: float | None = None
+        # When the last batch was done, until the next one is begun.
         self.ended: float | None = None
-        self.failed: float | None = None
+        # Whether what is made inside is part of a sample, or of a batch, already.
+        self.is_inside = False
         self.is_transforming = False
 
 
@@ -32,15 +33,13 @@ class Work:
     """What each thread does for batches; looked at where `STOPWATCH` is on."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self._state = _State()
         if hasattr(os, "register_at_fork"):
             # The thread that forks goes on in the child, as a worker that is new.
-            os.register_at_fork(after_in_child=self.begin_anew)
+            os.register_at_fork(after_in_child=self._forget)
 
-    def begin_anew(self) -> None:
-        """Forget what all threads did."""
+    def _forget(self) -> None:
         self._state = _State()
-        STOPWATCH.take()
 
     def begin(self) -> None:
         """Forget what this thread did, which was for nobody who counts."""
@@ -49,42 +48,41 @@ class Work:
 
     @contextmanager
     def sample(self) -> Iterator[None]:
-        """Make a sample, which may be the first of a batch."""
-        state, now = self._state, perf_counter()
-        if state.begun is None:
-            state.begun = now
-            if state.ended is not None:
-                state.clock.waiting += now - state.ended
-        elif state.failed is not None:
-            # Mostly the batch came to nothing. What was done until then counts for the
-            # next one, and what was not done since does not.
-            state.begun += now - state.failed
-        state.failed = None
+        """Make a sample inside."""
+        state = self._state
+        if state.is_inside:
+            yield
+            return
+        start = perf_counter()
+        if state.ended is not None:
+            state.clock.waiting += start - state.ended
+            state.ended = None
+        state.is_inside = True
         try:
             yield
-        except BaseException:
-            state.failed = perf_counter()
-            raise
+            state.clock.measured += 1
+        finally:
+            state.is_inside = False
+            state.clock.busy += perf_counter() - start
 
     def collate(
         self, function: Callable[[Any], Any], samples: Any, num_samples: int
     ) -> tuple[Any, Clock]:
         """Make a batch of samples, and say what went into it."""
         state = self._state
-        start, before = perf_counter(), STOPWATCH.read()
-        is_known = state.begun is not None
-        begun = start if state.begun is None else state.begun
+        clock, start = state.clock, perf_counter()
+        before = STOPWATCH.read().seconds + clock.transform
+        state.is_inside = True
         try:
             batch = function(samples)
         finally:
-            clock, now, read = state.clock, perf_counter(), STOPWATCH.take()
-            state.clock, state.begun, state.ended = Clock(), None, now
-            state.failed = None
-        clock.collate = now - start - (read.seconds - before.seconds)
-        clock.busy = now - begun
+            state.is_inside = False
+            now, read = perf_counter(), STOPWATCH.take()
+            state.clock, state.ended = Clock(), now
+        clock.collate = now - start - (read.seconds + clock.transform - before)
+        clock.busy += now - start
         clock.storage, clock.decode, clock.frames, clock.num_bytes = read
         clock.samples = num_samples
-        clock.unmeasured = 0 if is_known else num_samples
         return batch, clock
 
     def transform(self, function: Callable[[Any], Any], data: Any) -> Any:
@@ -92,13 +90,13 @@ class Work:
         state = self._state
         if state.is_transforming:  # inside of another one
             return function(data)
-        start, before = perf_counter(), STOPWATCH.read()
+        start, before = perf_counter(), STOPWATCH.read().seconds
         state.is_transforming = True
         try:
             return function(data)
         finally:
             state.is_transforming = False
-            reading = STOPWATCH.read().seconds - before.seconds
+            reading = STOPWATCH.read().seconds - before
             state.clock.transform += perf_counter() - start - reading
 
 

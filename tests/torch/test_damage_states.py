@@ -290,6 +290,40 @@ def test_states_of_other_steps_are_not_merged(states, told):
         merge_states(states)
 
 
+def test_damage_that_was_repaired_can_be_forgotten_and_its_counts_stay(damaged):
+    states = []
+    for rank in range(2):
+        made, batches = of_gulp_loader(damaged, "skip", rank=rank, num_ranks=2)
+        states.append(run(made, batches, 8)[-1])
+    merged = merge_states(states)
+    del merged["damaged"]
+    for rank, state in enumerate(states):
+        made, _ = of_gulp_loader(damaged, "skip", rank=rank, num_ranks=2)
+        made.load_state_dict(merged)
+        assert made.num_skipped == state["skipped"] > 0
+        assert made.state_dict()["damaged"] == []
+
+
+def test_a_batch_that_ends_the_run_is_not_counted(make_directory):
+    path = make_directory(counts=(6,) * 6)
+    damage(path, range(4))
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=2))
+    loader = GulpLoader(
+        dataset,
+        batch_size=2,
+        shuffle=False,
+        max_corrupt=3,
+        on_corrupt="skip",
+        output="numpy",
+    )
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    with pytest.raises(CorruptFrameError, match="More than 3"):
+        next(batches)
+    assert loader.state_dict() == state
+
+
 def test_what_is_merged_may_have_more_and_come_from_anywhere():
     states = [{"epoch": 1, "mine": np.arange(3), "skipped": n} for n in range(3)]
     merged = merge_states(iter(states))

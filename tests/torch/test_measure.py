@@ -120,6 +120,8 @@ def test_the_profile_of_workers_is_of_what_they_gave_after_their_first(make_dire
         (KeyError("what"), "'what'"),
         (ValueError("one: two\nthree: four"), "one: two\nthree: four"),
         (OSError(28, "no room"), "[Errno 28] no room"),
+        (ValueError("cannot:\n  one\n  two"), "cannot:\n  one\n  two"),
+        (ValueError(), "ValueError"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )

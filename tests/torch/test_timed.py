@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import time
@@ -14,13 +15,16 @@ from typing import Any
 import pytest
 
 from gulpio2 import GulpDirectory
+from gulpio2.errors import CorruptFrameError
 from gulpio2.sampling import sample_window
 from gulpio2.stopwatch import STOPWATCH
 from gulpio2.storage.handles import HandlePool
 from gulpio2.torch import (
+    Compose,
     GulpClipDataset,
     GulpDataset,
     RecyclingCollate,
+    RepeatDataset,
     ResumableSampler,
     TimedCollate,
     TolerantCollate,
@@ -205,7 +209,7 @@ class Numbers:
 
 
 @pytest.mark.parametrize("batch_size", [3, None])
-def test_of_other_samples_nothing_but_the_collating_is_known(batch_size):
+def test_of_other_samples_nothing_but_reading_and_collating_is_known(batch_size):
     kind: Any = list if batch_size else float
     collate = TimedCollate(kind)
     found = profile_of(*loader_of(Numbers(), collate, batch_size=batch_size))
@@ -213,6 +217,22 @@ def test_of_other_samples_nothing_but_the_collating_is_known(batch_size):
     assert found.num_frames == 0
     assert 0 < found.collate_seconds < NAP
     assert found.advice.startswith("unknown: ")
+    assert "of 6 of 6 samples only reading and collating are known" in str(found)
+
+
+def test_samples_of_both_kinds_are_told_apart(folder):
+    from torch.utils.data import ConcatDataset
+
+    class Own(Numbers):
+        def __getitem__(self, index):
+            return GulpDirectory(folder).read_clip("clip0", [0, 1]), float(index)
+
+    both: Any = ConcatDataset([Own(), clips_of(folder)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # places are lost, which is known
+        found = profile_of(*loader_of(both, TimedCollate(list)))
+    assert (found.num_samples, found.num_unmeasured) == (6 + NUM_ITEMS, 6)
+    assert found.num_frames == 6 * 2 + NUM_ITEMS * 4
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -242,32 +262,64 @@ def test_what_the_trainer_reads_is_not_its_workers(folder, workers):
     assert found.storage_seconds + found.decode_seconds + found.other_seconds < at_work
 
 
+class _FailsAt:
+    """A transform that is wrong at its n-th call, and fine before and after."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __call__(self, clip):
+        self.number -= 1
+        if self.number == 0:
+            raise KeyError("wrong")
+        return clip
+
+
+class _RaisesLate(RepeatDataset):
+    """A wrapper that is wrong once it has its sample."""
+
+    def __getitem__(self, idx):
+        sample = super().__getitem__(idx)
+        self.left = getattr(self, "left", NUM_ITEMS) - 1
+        if self.left == 0:
+            raise KeyError("wrong")
+        return sample
+
+
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_batch_that_came_to_nothing_costs_the_next_one_nothing(folder, workers):
-    dataset = clips_of(folder, transform=_FailsOnce())
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_pause_after_a_batch_that_came_to_nothing_is_no_work(folder, workers, inside):
+    dataset: Any = clips_of(folder)
+    if inside:
+        dataset.transform = _FailsAt(NUM_ITEMS)  # in the last batch
+    else:
+        dataset = _RaisesLate(dataset, 1)
     persistent = {"persistent_workers": workers > 0}
     sampler, loader = loader_of(dataset, num_workers=workers, **persistent)
     with pytest.raises(KeyError):
         for _ in sampler.track(loader):
             pass
-    pause = 3.0
+    pause = 2.0
     time.sleep(pause)
     for _ in sampler.track(loader):
         pass
+    assert sampler.epoch == 1
     assert sampler.profile().other_seconds < pause
 
 
-class _FailsOnce:
-    """A transform that is fine, is wrong once, and then is fine."""
+def test_an_error_that_is_put_up_with_takes_no_time_away(folder):
+    damage(folder, [1])
+    other = clips_of(folder)
 
-    def __init__(self):
-        self.num_calls = 0
+    def target(info):
+        with contextlib.suppress(CorruptFrameError):
+            other[1]
+        time.sleep(NAP)
+        return info["id"]
 
-    def __call__(self, clip):
-        self.num_calls += 1
-        if self.num_calls == 2:
-            raise KeyError("wrong")
-        return clip
+    dataset = clips_of(folder).get_subset([0, 2, 3])
+    dataset.target = target
+    assert profile_of(*loader_of(dataset)).other_seconds >= 3 * NAP
 
 
 @pytest.mark.parametrize("how", ["skip", "substitute"])
@@ -338,22 +390,6 @@ def test_reading_of_a_collate_function_is_reading(folder):
     assert found.num_frames == 4 * NUM_ITEMS + 8 * NUM_ITEMS / 3
 
 
-def test_copies_into_memory_that_is_used_again_are_the_transforms(folder, monkeypatch):
-    monkeypatch.setattr(profile, "usable_cores", lambda: 1)
-
-    class Slow(RecyclingCollate):
-        def __call__(self, batch):
-            time.sleep(NAP)
-            return super().__call__(batch)
-
-    sampler, loader = loader_of(
-        clips_of(folder), TimedCollate(Slow()), num_workers=1, persistent_workers=True
-    )
-    found = profile_of(sampler, loader)
-    assert found.recycles
-    assert found.advice.startswith("transform of the dataset: what it gives is copied")
-
-
 @pytest.mark.parametrize("persistent", [False, True])
 def test_workers_that_are_started_for_each_epoch_are_told(folder, persistent):
     sampler, loader = loader_of(
@@ -384,6 +420,14 @@ def test_a_worker_that_waits_for_a_bursty_consumer_wants_more_ahead(folder):
     assert replace(made, seconds=2.0).advice.startswith("prefetch_factor: ")
 
 
+def after_a_first_epoch(sampler, loader):
+    """Give where the time of a second one went, with workers that are there."""
+    for _ in sampler.track(loader):
+        pass
+    sampler.reset_profile()
+    return profile_of(sampler, loader)
+
+
 def test_collating_is_told_first(folder, monkeypatch):
     monkeypatch.setattr(profile, "usable_cores", lambda: 64)
 
@@ -391,13 +435,78 @@ def test_collating_is_told_first(folder, monkeypatch):
         time.sleep(NAP)
         return default_collate(batch)
 
-    found = profile_of(
-        *loader_of(clips_of(folder), TimedCollate(collate), num_workers=1)
-    )
+    timed = TimedCollate(collate)
+    persistent = {"num_workers": 1, "persistent_workers": True}
+    found = after_a_first_epoch(*loader_of(clips_of(folder), timed, **persistent))
     assert found.collate_seconds >= NAP * NUM_ITEMS / 3
     assert found.advice.startswith("collate_fn: a RecyclingCollate")
-    alone = profile_of(*loader_of(clips_of(folder), TimedCollate(collate)))
+    alone = profile_of(*loader_of(clips_of(folder), timed))
     assert alone.advice.startswith("num_workers: collate takes most")  # no such memory
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "transform of the dataset: what it gives is copied"),
+        ({"slot_bytes": 1024}, "num_slots and slot_bytes"),
+    ],
+)
+def test_where_memory_is_used_again_collating_has_another_cause(
+    tmp_path, monkeypatch, options, told
+):
+    from gulpio2.testing import make_gulp_directory
+
+    monkeypatch.setattr(profile, "usable_cores", lambda: 1)
+    large = tmp_path / "large"  # whose batches are large enough to be sent in slots
+    make_gulp_directory(large, num_items=6, num_frames=8, height=64, width=96).close()
+
+    class Slow(RecyclingCollate):
+        def __call__(self, batch):
+            time.sleep(NAP)
+            return super().__call__(batch)
+
+    sampler, loader = loader_of(
+        clips_of(large, transform=lambda clip: clip.float()),
+        TimedCollate(Slow(**options)),
+        num_workers=1,
+        persistent_workers=True,
+    )
+    found = after_a_first_epoch(sampler, loader)
+    assert found.recycles
+    assert found.num_recycled == (0 if options else found.num_batches)
+    assert found.advice.startswith(told)
+
+
+def test_what_a_collate_function_transforms_is_counted_once(folder):
+    dataset = clips_of(folder)
+
+    def slow(batch):
+        time.sleep(NAP)
+        return batch
+
+    compose = Compose([slow])
+    mixed = loader_of(dataset, TimedCollate(lambda batch: [*batch, dataset[0]]))
+    assert profile_of(*mixed).num_unmeasured == 0  # adds up, too
+    found = profile_of(
+        *loader_of(dataset, TimedCollate(lambda batch: compose(default_collate(batch))))
+    )
+    assert found.transform_seconds >= NAP * NUM_ITEMS / 3
+    assert found.collate_seconds < found.transform_seconds
+
+
+def test_a_slow_first_batch_is_not_the_start_of_workers(folder):
+    dataset = clips_of(folder)
+    dataset.transform = _Slow()
+    found = profile_of(*loader_of(dataset, num_workers=2, batch_size=NUM_ITEMS))
+    assert found.waiting_for_data_seconds >= NUM_ITEMS * NAP
+    assert found.starting_seconds < found.waiting_for_data_seconds / 2
+    assert not found.advice.startswith("persistent_workers")
+
+
+class _Slow:
+    def __call__(self, clip):
+        time.sleep(NAP)
+        return clip
 
 
 def test_a_slow_consumer_is_told_that_it_sets_the_pace(folder):
