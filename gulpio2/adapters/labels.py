@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.layout import LABELS_NAME
 from gulpio2.storage.base import read_if_there, read_manifest
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import is_there, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -257,9 +257,8 @@ class LabelFileMixin:
 
     def check_if_label2idx_exists(self) -> bool:
         """Tell whether the output folder has a label file already."""
-        return (
-            self.output_folder is not None
-            and (Path(self.output_folder) / LABELS_NAME).exists()
+        return self.output_folder is not None and is_there(
+            Path(self.output_folder) / LABELS_NAME
         )
 
     def read_label2idx(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ import pytest
 from gulpio2.adapters.labels import (
     Custom20BNAdapterMixin,
     FolderLabelMixin,
+    LabelFileMixin,
     label_key,
     merge_labels,
     number_labels,
@@ -121,6 +122,13 @@ def test_the_20bn_mixin_numbers_reads_and_writes(tmp_path):
     assert json.loads((tmp_path / "label2idx.json").read_text()) == {"a": 0, "b": 1}
     mixin.data = [{"label": "0"}]
     assert mixin.create_label2idx_dict("label") == {"a": 0, "b": 1, "0": 2}
+
+
+def test_a_folder_that_nobody_may_look_into_is_told(tmp_path):
+    mixin = LabelFileMixin()
+    mixin.output_folder = tmp_path / ("long" * 100)  # as without the right to do so
+    with pytest.raises(StorageError, match="File name too long"):
+        mixin.check_if_label2idx_exists()
 
 
 def test_labels_cannot_be_written_without_an_output_folder():
