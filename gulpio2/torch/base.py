@@ -89,6 +89,8 @@ class BaseDataset:
     METAINFO: ClassVar[dict[str, Any]] = {}
     """Metadata that all datasets of the class have."""
 
+    # What came of a sample that is none.
+    _NOTHING: ClassVar[str] = "the pipeline gave None"
     _fully_initialized: bool = False
     # Left out of the deep copies that get_subset makes: the samples, of which it takes
     # a part, and what subclasses share.
@@ -322,11 +324,11 @@ class BaseDataset:
                 idx = self._rand_another()
         if self.test_mode:
             raise EmptySampleError(
-                f"the pipeline gave None for sample {asked} in test mode, where every "
+                f"{self._NOTHING} for sample {asked} in test mode, where every "
                 "sample counts: it must not return None"
             )
         raise EmptySampleError(
-            f"the pipeline gave None for sample {asked} and for {self.max_refetch} "
+            f"{self._NOTHING} for sample {asked} and for {self.max_refetch} "
             "others in its place (max_refetch)"
         )
 

@@ -38,6 +38,10 @@ class _FrameDataset(GulpDataset):
     single_frame: ClassVar[bool] = False
     """Whether a sample is one frame, without an axis for time."""
 
+    _NOTHING: ClassVar[str] = (
+        "the pipeline gave None, or the transform, or the sampler found no clip,"
+    )
+
     shape_of_clips: tuple[int, ...] | None = None
     """``([clips,] [T,] H, W, C)`` of the last sample that was read."""
 
@@ -47,6 +51,12 @@ class _FrameDataset(GulpDataset):
         self.transform = transform
         self.target = target
         super().__init__(source, **options)
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether samples have one: by ``target``, or as a subclass says."""
+        own = type(self).target_of is not _FrameDataset.target_of
+        return own or self.target is not None
 
     def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:
         """Choose frames of an item; for subclasses to say."""
@@ -65,7 +75,7 @@ class _FrameDataset(GulpDataset):
             place = {"frame_indices": chosen.indices, "valid": chosen.valid}
             sample = {**info, "frames": frames, "target": target, **place}
             return timed_transform(self.pipeline, sample)
-        return frames if self.target is None else (frames, target)
+        return (frames, target) if self.has_targets else frames
 
     @property
     def _makes_its_own_samples(self) -> bool:
@@ -147,7 +157,7 @@ class _FrameDataset(GulpDataset):
             if out.shape[:-3] != lead or not self.source.read_into(info, chosen, out):
                 return None
             frames, target = _to_tensor(out), self.target_of(info)
-            return frames if self.target is None else (frames, target)
+            return (frames, target) if self.has_targets else frames
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Make the samples of a batch, see `gulpio2.torch.recycling`."""

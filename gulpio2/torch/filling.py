@@ -298,7 +298,9 @@ class SampleMaker:
         if place.shape != plan.shape:
             raise ValueError(
                 f"the sampler chose frames of shape {plan.shape} of item {plan.id_!r}, "
-                f"and {place.shape} of an earlier one: a batch needs as many of each"
+                f"and {place.shape} of an earlier one: a batch needs as many of each. "
+                "Take a sampler that chooses as many of every item, or a DataLoader "
+                "with pseudo_collate, which stacks nothing"
             )
         for row in plan.empty:
             rows[row][...] = 0

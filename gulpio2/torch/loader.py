@@ -163,7 +163,7 @@ class GulpLoader(Resumable):
         rank, num_ranks = share_of(self, rank, num_ranks)
         leaves = list(plain_datasets(dataset))
         dataset.full_init()
-        self._has_targets = any(leaf.target is not None for leaf in leaves)
+        self._has_targets = any(leaf.has_targets for leaf in leaves)
         order = order_over(dataset, order, seed, shuffle=shuffle)
         self.dataset = dataset
         cursor = OrderCursor(order, rank=rank, num_ranks=num_ranks, drop_last=drop_last)
@@ -212,7 +212,8 @@ class GulpLoader(Resumable):
         ------
         Batch
             `state_dict` counts it already: save after the step that it was for. Left
-            before the end, the next iteration goes on with the batch after.
+            before the end, the next iteration goes on with the batch after; left with
+            the last one, with the next epoch.
         """
         prefetcher, given = self._begin()
         if prefetcher is None:
@@ -232,8 +233,17 @@ class GulpLoader(Resumable):
                 self._consumer.working += perf_counter() - start
                 if len(given) == self._keep:
                     prefetcher.release(given.popleft())
+        except GeneratorExit:
+            self._leave(prefetcher)
+            raise
         finally:
             self._end(prefetcher)
+
+    @in_turn
+    def _leave(self, prefetcher: Prefetcher) -> None:
+        """End the epoch, where its iteration is left with the last batch."""
+        if self._active is prefetcher:
+            self._leave_what_is_over()
 
     def _end(self, prefetcher: Prefetcher) -> None:
         """End the threads of an iteration, and count what they did; also twice."""
@@ -246,6 +256,7 @@ class GulpLoader(Resumable):
     def _begin(self) -> tuple[Prefetcher | None, deque[Slot]]:
         """Start the threads; None where the epoch had no batches left, and is over."""
         self.close()
+        self._leave_what_is_over()
         draws, size = places_of(self.cursor), self._batch_size
         batches = (list(itertools.islice(draws, size)) for _ in range(len(self)))
         first = next(batches, None)
@@ -294,7 +305,9 @@ class GulpLoader(Resumable):
             damages = itertools.chain(*job.damages)
             self._damage.add(damages, batch.num_skipped, batch.num_substituted)
             self._given.append(job.slot)
-            self.cursor.advance(len(job.draws))
+            # Those that make no full batch are left out, if so wished.
+            least_left = self._batch_size if self.cursor.drop_last else 1
+            self._advance(len(job.draws), least_left)
             self._consumer.batches += 1
             return batch
 

@@ -68,6 +68,11 @@ class MixtureDataset(DatasetWrapper):
     ----------
     order : gulpio2.order.MixedOrder
         The mixture's order, once initialised.
+
+    Notes
+    -----
+    Shares are exact in each 256 samples on from the first, and so of a long run: of a
+    short epoch they are about right.
     """
 
     def __init__(

@@ -78,6 +78,12 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
     info, chosen = leaf.choose(place)  # just as for a DataLoader
     # Whose spans lie in a row, and of which none comes again.
     steps = chosen.steps if type(chosen) is ClipIndices else None
+    if steps is None and not chosen.indices.size:
+        raise ValueError(
+            f"the sampler found no clip in item {info['id']!r}, which has "
+            f"{info['num_frames']} frames: leave it out (filter_data, indices, a "
+            "query), or take a sampler that goes past an item's end"
+        )
     shape: tuple[int, ...]
     indices: Sequence[int]
     if steps is not None:

@@ -29,6 +29,8 @@ class Resumable:
     def __init__(self, cursor: OrderCursor, max_corrupt: int) -> None:
         self.cursor = cursor
         self._damage = DamageCount(max_corrupt, cursor.rank, cursor.num_ranks)
+        # Where the last batch of an epoch was given out, if it was.
+        self._over_at: tuple[int, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, with a place in the run of its own."""
@@ -77,3 +79,26 @@ class Resumable:
         damage = DamageState.of(state, self.cursor.rank)
         self.cursor.load_state_dict(state)
         self._damage.go_on(damage)
+        self._over_at = None
+
+    def _advance(self, num_samples: int, least_left: int) -> None:
+        """Note that a batch was given out.
+
+        Parameters
+        ----------
+        num_samples : int
+            What it consumed.
+        least_left : int
+            Samples that there have to be for another one.
+        """
+        self.cursor.advance(num_samples)
+        if len(self.cursor) < least_left:
+            self._over_at = self.cursor.epoch, self.cursor.position
+
+    def _leave_what_is_over(self) -> None:
+        """Go to the next epoch, where an iteration is left with its last batch.
+
+        Whoever counts batches never asks for one more, which would end the epoch.
+        """
+        if self._over_at == (self.cursor.epoch, self.cursor.position):
+            self.cursor.next_epoch()

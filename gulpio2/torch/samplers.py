@@ -256,7 +256,8 @@ class ResumableSampler(Resumable):
         ------
         batch
             From the loader. `state_dict` counts it already: save after the step that
-            it was for. Left before the end, the next call goes on with the batch after.
+            it was for. Left before the end, the next call goes on with the batch after;
+            left with the last one, with the next epoch.
 
         Raises
         ------
@@ -280,11 +281,14 @@ class ResumableSampler(Resumable):
                 "which were consumed: leave in_order=False away"
             )
         batch_size = 1 if batch_sampler is None else _batch_size(batch_sampler)
+        drops_last = getattr(batch_sampler, "drop_last", False)
+        least_left = batch_size if drops_last else 1
         cursor = self.cursor
         dataset: Any = getattr(inner, "dataset", None)
         if hasattr(dataset, "__len__"):
             require_order(cursor.order, len(dataset))
         warn_of_lost_places(dataset)
+        self._leave_what_is_over()
         place = cursor.epoch, cursor.position
         self._is_tracked = True
         num_workers = getattr(inner, "num_workers", 0)
@@ -310,10 +314,15 @@ class ResumableSampler(Resumable):
             if is_first:
                 making = self._workers.first_busy
                 self._consumer.starting += max(0.0, seconds - making)
-            cursor.advance(min(batch_size, len(cursor)))
+            self._advance(min(batch_size, len(cursor)), least_left)
             place = cursor.epoch, cursor.position
             self._consumer.batches += 1
-            yield batch
+            try:
+                yield batch
+            except GeneratorExit:
+                if place == (cursor.epoch, cursor.position):
+                    self._leave_what_is_over()
+                raise
             del batch  # whose memory the next one may have
             self._consumer.working += perf_counter() - start
         self._require_place(place)

@@ -288,7 +288,8 @@ class GulpSource:
         """
         reader, id_ = self.find(info)
         indices = clip.indices.ravel().tolist()
-        if getattr(type(reader), "read_clip", None) not in _OWN or min(indices) < 0:
+        least = min(indices, default=-1)
+        if least < 0 or getattr(type(reader), "read_clip", None) not in _OWN:
             return False
         own: Any = reader
         own.read_clip(id_, indices, out=out.reshape(-1, *out.shape[-3:]))

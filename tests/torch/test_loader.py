@@ -13,10 +13,11 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
-from gulpio2.errors import FormatError, FrameIndexError
+from gulpio2.errors import EmptySampleError, FormatError, FrameIndexError
 from gulpio2.order import PlainOrder, RepeatedOrder
 from gulpio2.sampling import (
     apply_border,
+    dense_windows,
     sample_segments,
     sample_window,
     spaced_windows,
@@ -659,3 +660,37 @@ def test_what_is_done_to_a_batch_as_a_tensor_leaves_the_later_ones_alone(
             assert torch.equal(batch.clips, expected)
             first = batch.clips if first is None else first
             change(first if kept else batch.clips)  # kept: its time is over
+
+
+# ---------------------------------------------------------------- samples without clips
+def test_an_item_in_which_the_sampler_finds_no_clip_is_told(make_directory):
+    path = make_directory("lengths", counts=(8, 3, 9))
+    sampler = partial(dense_windows, clip_length=8, partial=False)
+    loader = numpy_loader(GulpClipDataset(path, sampler), batch_size=1, shuffle=False)
+    with pytest.raises(ValueError, match="no clip in item 'lengths1', which has 3"):
+        list(loader)
+    longer = GulpClipDataset(path, partial(sampler, clip_length=64))
+    with pytest.raises(ValueError, match="the sampler found no clip in item"):
+        next(iter(numpy_loader(longer, batch_size=1)))
+    with pytest.raises(EmptySampleError, match="or the sampler found no clip, for sam"):
+        longer[0]
+
+
+def test_items_of_several_numbers_of_clips_are_told_what_takes_them(make_directory):
+    path = make_directory("lengths", counts=(8, 16))
+    sampler = partial(dense_windows, clip_length=8, step=8)
+    loader = numpy_loader(GulpClipDataset(path, sampler), batch_size=2, shuffle=False)
+    with pytest.raises(ValueError, match="or a DataLoader with pseudo_collate"):
+        next(iter(loader))
+
+
+class _OwnTarget(GulpClipDataset):
+    def target_of(self, info):
+        return 10 * info["num_frames"]
+
+
+def test_a_target_that_a_subclass_gives_is_a_target(make_directory):
+    dataset = _OwnTarget(make_directory("own", counts=(8, 8)), window)
+    (batch,) = numpy_loader(dataset, batch_size=2)
+    assert batch.targets.tolist() == [80, 80]
+    assert dataset[0][1] == 80

@@ -325,8 +325,9 @@ def test_leaving_a_loader_early_and_coming_back_goes_on(workers):
 @pytest.mark.torch
 def test_a_batch_that_the_loader_drops_is_not_consumed():
     sampler, loader = loader_of(ORDERS["plain"], 0, 1, 0, drop_last=True)
-    assert len(list(itertools.islice(sampler.track(loader), 5))) == 5
-    assert sampler.state_dict()["position"] == 10
+    states = [sampler.state_dict() for _ in itertools.islice(sampler.track(loader), 5)]
+    assert states[-1]["position"] == 10
+    sampler.load_state_dict(states[-1])
     assert list(sampler.track(loader)) == []
     assert sampler.state_dict()["epoch"] == 1
 
