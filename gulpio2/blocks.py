@@ -140,11 +140,9 @@ class Block:
         with self._lock:
             if self.data is not None:
                 return self.data
-            if not STOPWATCH.is_on:
-                self.data = self._read()
-            else:
-                start = perf_counter()
-                self.data = self._read()
+            start = perf_counter()
+            self.data = self._read()
+            if STOPWATCH.is_on:
                 STOPWATCH.add_read(start)
             return self.data
 

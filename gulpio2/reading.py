@@ -79,12 +79,10 @@ def fetch_jpegs(request: FrameRequest) -> list[memoryview]:
         where = request.place(first_empty(spans))
         raise CorruptFrameError(f"{where}: the record is empty")
     for read in reads:
+        start = perf_counter()
+        block = request.read_at(read.offset, read.length)
         if STOPWATCH.is_on:
-            start = perf_counter()
-            block = request.read_at(read.offset, read.length)
             STOPWATCH.add_read(start, read.length)
-        else:
-            block = request.read_at(read.offset, read.length)
         view = memoryview(block)
         for member in read.members:
             offset, length = spans[member]
