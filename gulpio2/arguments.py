@@ -14,6 +14,7 @@ __all__ = [
     "require_choice",
     "require_number",
     "require_state",
+    "whole_number",
 ]
 
 
@@ -44,13 +45,24 @@ def require_number(name: str, value: Any, least: int) -> int:
     """
     if type(value) is int and value >= least:  # as mostly, and for every sample
         return value
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}, expected a whole number") from None
+    number = whole_number(name, value)
     if number < least:
         raise ValueError(f"{name} is {number}, expected at least {least}")
     return number
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Give a whole number as an int, such as a seed, which may be below 0.
+
+    Raises
+    ------
+    TypeError
+        It is none.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected a whole number") from None
 
 
 def as_number(value: Any) -> float:

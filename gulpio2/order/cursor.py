@@ -6,14 +6,13 @@ ranks, so the whole state is one position, which any number of ranks can take up
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import require_state
+from gulpio2.arguments import require_number, require_state, whole_number
 from gulpio2.order.seeds import Purpose, derive_seed, derive_seeds
 
 if TYPE_CHECKING:
@@ -151,7 +150,10 @@ class OrderCursor:
         drop_last: bool = False,
     ) -> None:
         # As ints, since those of numpy may be of few bits, and no JSON.
-        rank, num_ranks = operator.index(rank), operator.index(num_ranks)
+        rank, num_ranks = (
+            whole_number("rank", rank),
+            whole_number("num_ranks", num_ranks),
+        )
         rank_positions(0, 0, rank, num_ranks, drop_last=drop_last)  # checks the rank
         self.order = order
         self.rank = rank
@@ -212,7 +214,7 @@ class OrderCursor:
         num_samples : int
             Of this rank; at most ``len(self)``.
         """
-        count = operator.index(num_samples)
+        count = whole_number("num_samples", num_samples)
         if not 0 <= count <= len(self):
             raise ValueError(
                 f"{count} samples consumed of {len(self)} that this rank had left"
@@ -225,9 +227,7 @@ class OrderCursor:
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
-        if operator.index(epoch) < 0:
-            raise ValueError(f"epoch is {epoch}, expected at least 0")
-        self.epoch, self.position = operator.index(epoch), 0
+        self.epoch, self.position = require_number("epoch", epoch, 0), 0
 
     def state_dict(self) -> dict[str, int]:
         """Give the state as a few integers; the same from every rank.
@@ -278,7 +278,7 @@ class OrderCursor:
                     f"here {own}. Build the order from as many items, the same seed, "
                     "and where it has such, the same weights and categories"
                 )
-        position = operator.index(state["position"])
+        position = whole_number("the state's position", state["position"])
         if not 0 <= position <= self.order.epoch_length:
             raise ValueError(
                 f"the state's position is {position}, expected 0 to "

@@ -8,14 +8,18 @@ it out.
 from __future__ import annotations
 
 import hashlib
-import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import as_number, optional_number
+from gulpio2.arguments import (
+    as_number,
+    optional_number,
+    require_number,
+    whole_number,
+)
 from gulpio2.order.permutation import Permutation, whole_numbers
 from gulpio2.order.seeds import Purpose, derive_seed
 
@@ -88,12 +92,10 @@ class PlainOrder:
         shuffle: bool = True,
         items_key: int = 0,
     ) -> None:
-        if num_items < 0:
-            raise ValueError(f"num_items is {num_items}, expected at least 0")
-        self.num_items = operator.index(num_items)
-        self.seed = operator.index(seed)
+        self.num_items = require_number("num_items", num_items, 0)
+        self.seed = whole_number("seed", seed)
         self.shuffle = shuffle
-        self.items_key = operator.index(items_key)
+        self.items_key = whole_number("items_key", items_key)
 
     @property
     def epoch_length(self) -> int:
@@ -266,7 +268,7 @@ class MixedOrder:
         if empty:
             raise ValueError(f"orders {empty} have no items to mix in")
         self.orders = tuple(orders)
-        self.seed = operator.index(seed)
+        self.seed = whole_number("seed", seed)
         # As fractions, so that a billion positions drift by nothing.
         self._weights = [
             Fraction(weight if isinstance(weight, int) else float(weight))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import mmap
-import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.arguments import require_number
 from gulpio2.order import MixedOrder, PlainOrder, SourceIndices, derive_seed
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex
@@ -103,9 +103,7 @@ class MixtureDataset(DatasetWrapper):
             From 0. Workers that persist from one epoch to the next hear of it, unless
             they were spawned. A `SampleIndex` has its own epoch, which counts for it.
         """
-        if operator.index(epoch) < 0:
-            raise ValueError(f"epoch is {epoch}, expected at least 0")
-        self._epoch.value = operator.index(epoch)
+        self._epoch.value = require_number("epoch", epoch, 0)
 
     @property
     def epoch(self) -> int:

@@ -7,7 +7,6 @@ with a warning where the environment tells of several processes.
 
 from __future__ import annotations
 
-import operator
 import random
 import warnings
 from time import perf_counter
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gulpio2._optional import require
+from gulpio2.arguments import whole_number
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.arguments import (
@@ -78,7 +78,7 @@ class DefaultSampler:
         self.rank, self.world_size = rank_and_count(self, may_be_given=False)
         self.dataset = dataset
         self.shuffle = shuffle
-        self.seed = shared_seed() if seed is None else operator.index(seed)
+        self.seed = shared_seed() if seed is None else whole_number("seed", seed)
         self.round_up = round_up
         self.epoch = 0
 
@@ -99,7 +99,7 @@ class DefaultSampler:
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch the next iteration is."""
-        self.epoch = operator.index(epoch)
+        self.epoch = whole_number("epoch", epoch)
 
 
 class InfiniteSampler:
@@ -126,7 +126,7 @@ class InfiniteSampler:
         self.rank, self.world_size = rank_and_count(self, may_be_given=False)
         self.dataset = dataset
         self.shuffle = shuffle
-        self.seed = shared_seed() if seed is None else operator.index(seed)
+        self.seed = shared_seed() if seed is None else whole_number("seed", seed)
 
     def __iter__(self) -> Iterator[int]:
         """Give this rank's samples, from the first epoch on."""

@@ -308,3 +308,8 @@ def test_ranks_of_numpy_are_taken_as_ints():
     assert len(cursor) == 500
     cursor.advance(3)
     assert json.loads(json.dumps(cursor.state_dict())) == cursor.state_dict()
+
+
+def test_a_rank_that_is_no_number_is_named():
+    with pytest.raises(TypeError, match=r"^rank is '0', expected a whole number$"):
+        OrderCursor(PlainOrder(1), rank="0", num_ranks=1)  # type: ignore[arg-type]

@@ -217,3 +217,15 @@ def test_an_epoch_length_of_numpy_is_taken_as_an_int(kind):
 def test_an_epoch_length_that_is_none_is_named():
     with pytest.raises(TypeError, match=r"epoch_length is 2\.5, expected a whole"):
         MixedOrder([PlainOrder(10)], [1], epoch_length=2.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seed", None), ("seed", 1.5), ("num_items", "5")]
+)
+def test_a_number_of_an_order_that_is_none_is_named(name, value):
+    with pytest.raises(TypeError, match=rf"^{name} is {value!r}, expected a whole num"):
+        PlainOrder(**{"num_items": 5, name: value})
+
+
+def test_a_seed_below_zero_is_a_seed():
+    assert PlainOrder(9, seed=-1).seed == -1
