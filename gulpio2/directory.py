@@ -43,7 +43,6 @@ from gulpio2.storage.index.opening import (
     may_write_index,
     open_index,
 )
-from gulpio2.storage.index.table import without_frames
 from gulpio2.storage.local import open_store
 from gulpio2.verbs import ReadingVerbs
 from gulpio2.view import GulpView, as_frame, view_of_rows
@@ -471,7 +470,7 @@ class GulpDirectory(ReadingVerbs):
         """
         table = self.table
         with IN_ARROW.through():
-            rows = select_rows(without_frames(table), condition)
+            rows = select_rows(table, condition)
         return view_of_rows(self, rows)
 
     def view(self, ids: Iterable[Any]) -> GulpView:

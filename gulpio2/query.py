@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import operator
 import re
-import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,9 @@ from gulpio2.storage.index.fitting import (
     meets,
     not_taken,
 )
+from gulpio2.storage.index.masks import rows_of_mask
+from gulpio2.storage.index.table import without_frames
+from gulpio2.storage.index.typed import MAX_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -33,10 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_condition", "select_rows"]
 
-# A name that Python would not take, in backticks; or a string, in which they are text.
+# A name that Python would not take, in backticks; a string, in which they are text; or
+# any other name.
 _QUOTED = re.compile(
     r"""(?P<string>(?P<quotes>'{3}|"{3}|'|")(?:\\.|(?!(?P=quotes))[^\\])*(?P=quotes))"""
-    r"|`(?P<name>[^`]+)`",
+    r"|`(?P<name>[^`]+)`|(?P<bare>[^\W\d]\w*)",
     re.DOTALL,
 )
 # Arrow goes through an expression by recursion, and too deep a one ends the process.
@@ -50,7 +53,9 @@ _STRING_TESTS = {
 }
 
 
-def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
+def select_rows(
+    table: Any, condition: Any, rows: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.int64]:
     """Find the rows of a table that meet a condition.
 
     Parameters
@@ -60,11 +65,13 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     condition : str, pyarrow.compute.Expression, or boolean mask
         A text is parsed by `parse_condition`; a mask is a list, a numpy, pandas or
         Arrow array, with a value per row, of which null counts as False.
+    rows : numpy.ndarray of int64, optional
+        Which rows the condition is about, and a mask has values for. Default: all.
 
     Returns
     -------
     numpy.ndarray of int64
-        Row numbers, ascending.
+        Row numbers, ascending; in the order of `rows`, where there are some.
 
     Raises
     ------
@@ -73,55 +80,19 @@ def select_rows(table: Any, condition: Any) -> npt.NDArray[np.int64]:
     TypeError
         It is none of these.
     """
-    compute = require("pyarrow.compute")
+    if isinstance(condition, require("pyarrow.compute").Expression):
+        # It may name a column by its position, so it gets all of them.
+        met = _filter(table, condition)
+        return met if rows is None else rows[np.isin(rows, met, kind="table")]
     if isinstance(condition, str):
-        types = dict(zip(table.schema.names, table.schema.types, strict=True))
+        known = without_frames(table)
+        part = known if rows is None else known.take(rows)
+        types = dict(zip(part.schema.names, part.schema.types, strict=True))
         expression, translator = _parse(condition, types)
-        return _filter(table, expression, translator)
-    if isinstance(condition, compute.Expression):
-        return _filter(table, condition)
-    _refuse_other_order(condition)
-    if isinstance(condition, list) and not condition:
-        condition = np.zeros(0, bool)
-    mask = np.asarray(
-        condition.fill_null(False)  # noqa: FBT003  # of pyarrow
-        if str(getattr(condition, "type", None)) == "bool"  # an array of Arrow
-        else condition
-    )
-    if mask.dtype == object and mask.ndim == 1:
-        mask = _without_nulls(mask)
-    if mask.dtype != np.bool_ or mask.ndim != 1:
-        raise TypeError(
-            f"cannot select items by {condition!r:.{_SHOWN}}; give a text, an Arrow "
-            "expression, or a boolean mask with one value per item; view(ids) takes ids"
-        )
-    if len(mask) != table.num_rows:
-        raise ValueError(
-            f"a mask of {len(mask)} values cannot select from {table.num_rows} items"
-        )
-    return np.flatnonzero(mask)
-
-
-def _refuse_other_order(condition: Any) -> None:
-    """Refuse a mask of pandas whose rows are told by labels that say another order."""
-    if not (hasattr(condition, "iloc") and hasattr(condition, "index")):
-        return
-    labels = condition.index
-    if not np.array_equal(labels, np.arange(len(labels))):
-        raise ValueError(
-            "the index of a mask of pandas is not 0, 1, 2, ..., as it is after sorting "
-            "or filtering; give a mask in the order of the directory, or its "
-            ".to_numpy() if it is in that order already"
-        )
-
-
-def _without_nulls(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Make an array of booleans of objects, if all of them are that or null."""
-    na = getattr(sys.modules.get("pandas"), "NA", None)
-    kinds = (bool, np.bool_)
-    if all(isinstance(one, kinds) or one is None or one is na for one in mask):
-        return np.array([isinstance(one, kinds) and bool(one) for one in mask], bool)
-    return mask
+        met = _filter(part, expression, translator)
+    else:
+        met = rows_of_mask(condition, table.num_rows if rows is None else len(rows))
+    return met if rows is None else rows[met]
 
 
 def _filter(
@@ -189,10 +160,13 @@ def _parse(text: str, names: Collection[str]) -> tuple[Any, _Translator]:
         mark += "_"
 
     def stand_in(match: re.Match[str]) -> str:
-        if match["name"] is None:
+        original = match["name"] or match["bare"]
+        # Python would take a name that is not of ASCII for one that is spelt otherwise
+        # and looks alike (NFKC).
+        if original is None or (match["bare"] and original.isascii()):
             return match[0]
         name = f"{mark}{len(quoted)}_"
-        quoted[name] = match["name"]
+        quoted[name] = original
         return name
 
     try:
@@ -351,8 +325,10 @@ class _Translator:
             names = [
                 each if each.isidentifier() else f"`{each}`" for each in self._names
             ]
+            more = f" (of the metadata, {MAX_COLUMNS} keys at most are columns)"
             raise ValueError(
-                f"there is no column {name!r}; there are {', '.join(names)}. "
+                f"there is no column {name!r}; there are {', '.join(names)}"
+                f"{more if len(names) > MAX_COLUMNS else ''}. "
                 f"A text stands in quotes: '{name}'"
             )
         return self._compute.field(name)

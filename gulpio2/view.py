@@ -12,7 +12,6 @@ from gulpio2._optional import require
 from gulpio2.errors import ItemNotFoundError
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
-from gulpio2.storage.index.table import without_frames
 from gulpio2.verbs import ReadingVerbs
 
 if TYPE_CHECKING:
@@ -255,10 +254,10 @@ class GulpView(ReadingVerbs):
         """
         self._require_whole()
         load_arrow()
-        table = without_frames(self.directory._item_index.table())
+        table = self.directory._item_index.table()
         self._settle()
         with IN_ARROW.through():
-            chosen = self._rows[select_rows(table.take(self._rows), condition)]
+            chosen = select_rows(table, condition, self._rows)
         return view_of_rows(self.directory, chosen)
 
     def view(self, ids: Iterable[Any]) -> GulpView:

@@ -402,3 +402,29 @@ def test_an_empty_mask_selects_from_no_items_only(mask):
 
 def test_a_parsed_condition_is_an_arrow_expression():
     assert isinstance(parse_condition("n > 3", ["n"]), pc.Expression)
+
+
+def test_a_scalar_of_arrow_is_no_mask():
+    with pytest.raises(TypeError, match="boolean mask with one value per item"):
+        rows(pa.scalar(True))
+
+
+@pytest.mark.parametrize("key", ["µm", "ﬁ", "größe"])
+def test_a_name_is_the_column_that_is_spelt_so(key):
+    # Python takes the micro sign for a Greek letter, and a ligature for two letters.
+    other = "μm" if key == "µm" else "fi"
+    table = pa.table({other: [1, 2], key: [2, 1]})
+    assert list(select_rows(table, f"{key} == 1")) == [1]
+    assert list(select_rows(table, f"{other} == 1 and '{key}' != {other!r}")) == [0]
+
+
+def test_rows_are_asked_for_in_their_order():
+    only = np.array([3, 1, 0])
+    for condition in ("n > 1", pc.field("n") > 1, [False, True, True]):
+        assert list(select_rows(TABLE, condition, only)) == [1, 0]
+
+
+def test_that_keys_may_be_no_columns_is_said_where_there_are_many():
+    table = pa.table({f"k{number}": [number] for number in range(259)})
+    with pytest.raises(ValueError, match="of the metadata, 256 keys at most are col"):
+        select_rows(table, "k400 == 1")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
@@ -406,3 +407,16 @@ def test_a_mapped_index_of_loaded_maps_is_not_exchanged_when_it_is_mapped_again(
     directory.close()
     with pytest.raises(MetaFileError, match="Open it again"):
         directory.query("number in [5, 6]")
+
+
+def test_an_expression_names_columns_of_the_table_by_name_or_position(directory):
+    table = directory.table
+    at = table.column_names.index
+    wanted = ["item9", "item10", "item11"]
+    late = pc.field(at("number")) >= 9
+    assert directory.query(late).ids == wanted
+    assert directory.query(late & (pc.field(at("num_frames")) == 4)).ids == wanted
+    long = pc.list_value_length(pc.field("frames")) == 4
+    assert directory.query(long).ids == table["id"].to_pylist()
+    backwards = directory.view(reversed(table["id"].to_pylist()))
+    assert backwards.query(late & long).ids == wanted[::-1]
