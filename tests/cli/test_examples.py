@@ -42,7 +42,14 @@ def test_every_argument_and_option_has_a_help_text(name):
     assert without == []
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize(
+    "example",
+    [
+        # Workers are those of torch.
+        pytest.param(each, marks=[pytest.mark.torch] if "--workers" in each else [])
+        for each in EXAMPLES
+    ],
+)
 def test_the_example_runs(example, gulp2, sources):
     words = shlex.split(example, comments=True)
     assert words.pop(0) == "gulp2"
