@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import weakref
 from collections import OrderedDict
 from functools import partial
 from pathlib import Path
@@ -26,10 +27,11 @@ from gulpio2.format.layout import (
 from gulpio2.item import StoredItem
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
+from gulpio2.rewritten import LoadedMap, RewriteGuard
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
-from gulpio2.storage.index.composing import map_states
+from gulpio2.storage.index.composing import map_states, state_in
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import (
     ChosenEntries,
@@ -218,6 +220,7 @@ class GulpDirectory(ReadingVerbs):
             self._load_maps(listing.chunks)
         else:
             self._use_index(self._index)
+        self._watch_chunks()
         self.num_chunks = len(self.chunk_objs_lookup)
         self._is_of_others = False
         if not self.num_chunks:
@@ -275,6 +278,25 @@ class GulpDirectory(ReadingVerbs):
         self.chunk_objs_lookup = ChunkObjects(index.numbers, make)
         self.chunk_lookup = ChunkNumbers(index)
         self.merged_meta_dict = Entries(index)
+
+    def _watch_chunks(self) -> None:
+        """Have data files compared with what was read of their maps."""
+        # Weakly, for the reason above.
+        loaded_map = weakref.WeakMethod(self._loaded_map)
+
+        def loaded(number: int) -> LoadedMap | None:
+            give = loaded_map()
+            return None if give is None else give(number)
+
+        self._handles.on_open = RewriteGuard(self._store, loaded)
+
+    def _loaded_map(self, number: int) -> LoadedMap:
+        """Give a chunk's map as it was read, and how to read it again."""
+        if self._index is not None:
+            state = self._index.map_state(number)
+        else:
+            state = state_in(self._states, number)
+        return LoadedMap(state, partial(self.chunk_objs_lookup.get, number))
 
     @property
     def all_meta_dicts(self) -> list[OrderedDict[str, Any]]:
@@ -600,6 +622,7 @@ class GulpDirectory(ReadingVerbs):
             return
         self.__dict__.update(state)
         if edits is None:
+            self._watch_chunks()
             return
         entries, changes, of_chunks = edits
         self._open()

@@ -42,6 +42,7 @@ LAYERS = (
         "chunk",
         "passage",
         "query",
+        "rewritten",
         "view",
         "directory",
         "unfinished",

@@ -207,6 +207,9 @@ class HandlePool:
 
     def __init__(self, max_open: int = DEFAULT_MAX_OPEN) -> None:
         self.max_open = max_open
+        # Called with the path of each file that was opened, before it is read; may
+        # raise. It must not read through this pool.
+        self.on_open: Callable[[str], None] | None = None
         self._handles: OrderedDict[str, _Handle] = OrderedDict()
         self._lock = threading.Lock()
         with _pools_lock:
@@ -302,6 +305,8 @@ class HandlePool:
             # Under the lock: a file that `close` was to let go of must not come after.
             handle = _open(path)
             _keep_to_share(handle.fd)
+            if self.on_open is not None:
+                self.on_open(path)
             handles = self._handles
             handles[path] = handle
             if len(handles) > self.max_open:

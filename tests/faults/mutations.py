@@ -188,6 +188,13 @@ MUTATIONS = [
         "tests/faults/test_index.py",
     ),
     Mutation(
+        "read a data file that was written anew by the old map",
+        "storage/handles.py",
+        "            if self.on_open is not None:\n",
+        "            if False:\n",
+        "tests/test_rewritten.py",
+    ),
+    Mutation(
         "take the index of earlier maps for one of these",
         "storage/index/composing.py",
         "old is not None and np.array_equal(old.chunks[:, :3], states[:, :3])\n",

@@ -16,6 +16,7 @@ each row, when it is first used, against the map that it was made from.
 * `masks`: boolean masks of whatever library, as rows.
 * `spans`: where the frames of an item are, as the list that the map has.
 * `entries`, `lazy`, `mappings`: entries, and the dictionaries of 0.0.4, made on demand.
+* `texts`: the texts of entries, read from the maps.
 * `held`: columns that are searched for an id.
 * `index`: ids, rows and spans for readers.
 * `composing`: what the maps say, and as much of an old index as holds.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import Progress
 
-__all__ = ["compose", "load_index", "map_states", "read_map"]
+__all__ = ["compose", "load_index", "map_states", "read_map", "state_in"]
 
 _logger = logging.getLogger(__name__)
 
@@ -87,6 +87,14 @@ def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     for column, values in enumerate((found, sizes, times)):
         states[:, column] = values
     return states
+
+
+def state_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | None:
+    """Give size and time (ns) of a chunk's map, as `map_states` found them."""
+    at = int(np.searchsorted(states[:, 0], number))
+    if at == len(states) or states.item(at, 0) != number:
+        return None
+    return states.item(at, 1), states.item(at, 2)
 
 
 def _look_at(

@@ -9,19 +9,20 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError, ReadRangeError
-from gulpio2.format.checksum import crc32_of
+import numpy as np
+
+from gulpio2.errors import MetaFileError
 from gulpio2.format.entry import verify_entry
-from gulpio2.format.layout import INDEX_NAME, meta_name
-from gulpio2.storage.handles import read_once
+from gulpio2.format.layout import INDEX_NAME
 from gulpio2.storage.index.columns import hash_id
+from gulpio2.storage.index.composing import state_in
 from gulpio2.storage.index.entries import (
     IndexRecord,
-    find_entry,
     is_unchanged,
 )
 from gulpio2.storage.index.held import Held
 from gulpio2.storage.index.table import make_table
+from gulpio2.storage.index.texts import MapTexts
 
 if TYPE_CHECKING:
     from collections import OrderedDict
@@ -86,7 +87,9 @@ class Index:
         self.verify = verify
         self.entries: dict[str, OrderedDict[str, Any]] = {}
         self._first: dict[str, IndexRecord | None] = {}
+        self._chunks = np.zeros((0, 5), np.int64)  # of what was loaded last
         self._make = make
+        self._texts = MapTexts(folder)
         self._lock = threading.Lock()
         self._loaded: Held | None = None
         self._held: weakref.ref[Held] | None = None
@@ -104,8 +107,21 @@ class Index:
                     loaded = self._held() if self._held is not None else None
                     if loaded is None:
                         loaded = Held(*self._make())
+                        self._forget_unedited(loaded)
                     self._loaded = loaded
         return loaded
+
+    def _forget_unedited(self, loaded: Held) -> None:
+        """Let go of entries that nobody edited, of maps that are others by now."""
+        before, self._chunks = self._chunks, loaded.content.chunks
+        kept = {tuple(row) for row in before.tolist()}
+        changed = {row[0] for row in self._chunks.tolist() if tuple(row) not in kept}
+        gone = set(before[:, 0].tolist()) - set(self._chunks[:, 0].tolist())
+        for id_, record in list(self._first.items()) if changed or gone else ():
+            if record is None or record.number not in changed | gone:
+                continue
+            if is_unchanged(self.entries[id_], record):
+                del self.entries[id_], self._first[id_]
 
     def hold(self) -> Held:
         """Give what row numbers are of: they stay the same as long as it lives."""
@@ -201,7 +217,7 @@ class Index:
             if self.verify:
                 self._verify(id_, loaded.columns, row)
             loaded.seen[row >> 3] |= 1 << (row & 7)
-        return IndexRecord(loaded.columns, row, self._sound_text)
+        return IndexRecord(loaded.columns, row, self._texts.read)
 
     def _find(self, id_: str) -> tuple[Held, int | None]:
         key = id_.encode("utf-8", "surrogatepass")
@@ -272,6 +288,7 @@ class Index:
         What each was made of goes along when it is pickled.
         """
         changed = {}
+        self._load()  # which may forget some
         for id_, entry in self.entries.items():
             unchanged, record = False, self.record(id_)
             with suppress(MetaFileError):  # it has changed on the disk
@@ -292,67 +309,23 @@ class Index:
                 return False
         except ValueError:
             return False
-        if crc32_of(self._entry_text(columns, row)) == columns.entry_crc32.item(row):
+        if self._texts.is_sound(columns, row):
             return True
         # Of a map that was replaced since, the row tells what was there before.
         return self._has_changed(loaded, columns.chunk.item(row))
 
+    def map_state(self, number: int) -> tuple[int, int] | None:
+        """Give size and time (ns) of the map that the rows of a chunk were made of."""
+        return state_in(self._load().content.chunks, number)
+
     def _has_changed(self, loaded: Held, number: int) -> bool:
         """Tell whether a map is not any more the one that the index was made of."""
-        chunks = loaded.content.chunks
-        known: list[list[int]] = chunks[chunks[:, 0] == number, 1:3].tolist()
-        try:
-            state = os.stat(self._map_path(number))  # noqa: PTH116  # a tenth of Path's time
-        except OSError:
-            return True
-        return [[state.st_size, state.st_mtime_ns]] != known
+        return self._texts.state(number) != state_in(loaded.content.chunks, number)
 
     def _verify(self, id_: str, columns: Columns, row: int) -> None:
-        where = f"{self._map_path(columns.chunk.item(row))}: item {id_!r}"
-        entry = IndexRecord(columns, row, self._sound_text).entry
+        where = f"{self._texts.path(columns.chunk.item(row))}: item {id_!r}"
+        entry = IndexRecord(columns, row, self._texts.read).entry
         verify_entry(id_, entry, where=where)
-
-    def _sound_text(self, columns: Columns, row: int) -> bytes:
-        """Read an entry from its map, also from a later one that still has it.
-
-        Raises
-        ------
-        MetaFileError
-            It is not any more what was indexed.
-        """
-        text = self._entry_text(columns, row)
-        wanted = columns.entry_crc32.item(row)
-        if crc32_of(text) != wanted:
-            # Of a map that was replaced since, in which others may stand before it.
-            data = self._map_bytes(columns, row, 0, None)
-            length = columns.entry_length.item(row)
-            text = find_entry(data, columns.id_at(row), length, wanted)
-        if not text:
-            raise MetaFileError(
-                f"{self._map_path(columns.chunk.item(row))}: the entry of "
-                f"{columns.id_at(row)!r} has changed since the directory was opened. "
-                "Open the directory again"
-            )
-        return text
-
-    def _entry_text(self, columns: Columns, row: int) -> bytes:
-        """Read what is now in an entry's place; nothing where there is nothing."""
-        offset, length = columns.entry_offset.item(row), columns.entry_length.item(row)
-        return self._map_bytes(columns, row, offset, length)
-
-    def _map_bytes(
-        self, columns: Columns, row: int, offset: int, length: int | None
-    ) -> bytes:
-        path = self._map_path(columns.chunk.item(row))
-        try:
-            if length is None:
-                length = os.stat(path).st_size  # noqa: PTH116
-            return read_once(path, offset, length)
-        except (ReadRangeError, FileNotFoundError):
-            return b""  # a later map; one that cannot be read says nothing of a row
-
-    def _map_path(self, number: int) -> str:
-        return os.path.join(self.folder, meta_name(number))  # noqa: PTH118  # a tenth of Path's time
 
     def _put_aside(self, wrong: Held, why: str) -> Held:
         """Go on with columns made of the maps, where those of the file were wrong."""

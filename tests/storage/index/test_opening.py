@@ -27,7 +27,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.layout import list_chunks
 from gulpio2.removal import delete_items
-from gulpio2.storage.index import index, opening
+from gulpio2.storage.index import opening, texts
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -369,7 +369,7 @@ def test_a_map_that_cannot_be_read_is_told_and_says_nothing_of_the_index(
     def refuse(*_: Any) -> bytes:
         raise StorageError(5, "Input/output error")
 
-    monkeypatch.setattr(index, "read_once", refuse)
+    monkeypatch.setattr(texts, "read_once", refuse)
     with pytest.raises(StorageError, match="Input/output error"):
         directory.read_clip("item 0/1")
     monkeypatch.undo()

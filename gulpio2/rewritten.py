@@ -1,0 +1,145 @@
+"""Chunks that are written anew while somebody has their directory open."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.entry import load_extras
+from gulpio2.format.layout import REMOVALS_NAME
+from gulpio2.format.removals import Removals, entry_spans, load_removals, merge_spans
+from gulpio2.storage.base import read_if_there
+from gulpio2.storage.index.lazy import LazyDict
+from gulpio2.storage.index.texts import MapTexts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gulpio2.chunk import GulpChunk
+    from gulpio2.storage.base import Store
+
+__all__ = ["LoadedMap", "RewriteGuard"]
+
+_NUMBER = re.compile(r"data_(\d+)\.gulp")
+
+
+class LoadedMap(NamedTuple):
+    """A map as a directory has read it."""
+
+    state: tuple[int, int] | None
+    """Its size and time (ns) before it was read; None where it was not there."""
+    chunk: Callable[[], GulpChunk | None]
+    """Gives the chunk, with what the map said; None where there was none."""
+
+
+class RewriteGuard:
+    """Looks whether a data file still is the one that its map was read for.
+
+    Appending, deleting and compacting leave every frame in its place. A chunk that is
+    written anew does not: where a frame was is another one then. So the map's size and
+    time are looked at whenever a data file is opened; the old map is taken away before
+    a new data file gets its name, so that with an old map the file is the old one too.
+    If the map has changed, what it said is compared with what it says.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    loaded : callable
+        Gives the map of a chunk, by number, as it was read; None where the directory
+        is not in use any more.
+    """
+
+    def __init__(self, store: Store, loaded: Callable[[int], LoadedMap | None]) -> None:
+        self._store = store
+        self._maps = MapTexts(store.path(""))
+        self._loaded = loaded
+        # Of chunks that were compared: the map's state then, and what was wrong.
+        self._seen: dict[int, tuple[tuple[int, int] | None, str]] = {}
+
+    def __call__(self, path: str) -> None:
+        """Look at the map of a data file that was opened just now.
+
+        Raises
+        ------
+        MetaFileError
+            The chunk was written anew, or its map is gone or damaged.
+        """
+        match = _NUMBER.fullmatch(os.path.basename(path))  # noqa: PTH119  # a tenth of Path's time
+        loaded = self._loaded(int(match[1])) if match else None
+        if match is None or loaded is None:
+            return
+        number = int(match[1])
+        state = self._maps.state(number)
+        if state == loaded.state:
+            return
+        seen, fault = self._seen.get(number, (None, ""))
+        if seen is None or seen != state:
+            fault = self._compare(number, loaded)
+            self._seen[number] = state, fault
+        if fault:
+            raise MetaFileError(
+                f"{path} was written anew since its directory was opened: {fault}. "
+                "Open the directory again"
+            )
+
+    def _compare(self, number: int, loaded: LoadedMap) -> str:
+        """Say of which item the frames are not where they were; nothing if of none."""
+        chunk = loaded.chunk()
+        if chunk is None:  # one that was added since
+            return ""
+        now, gone = chunk._get_or_create_dict(), None
+        for id_ in chunk.meta_dict:
+            before = _look_at(chunk.meta_dict, id_)
+            if id_ in now:
+                if not _goes_on(before, now[id_]):
+                    return f"the frames of item {id_!r} are others, or elsewhere"
+                continue
+            gone = gone or _Gone(self._store, number)
+            if not gone.has(before):
+                return f"item {id_!r} is not in it any more, and was not deleted"
+        return ""
+
+
+def _look_at(entries: Mapping[str, Any], id_: str) -> Any:
+    """Give an entry that is not kept for changes."""
+    return entries.peek(id_) if isinstance(entries, LazyDict) else entries[id_]
+
+
+def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Tell whether the frames of an entry are those that it had, and perhaps more."""
+    try:
+        spans = [list(span) for span in before["frame_info"]]
+        if spans != [list(span) for span in now["frame_info"][: len(spans)]]:
+            return False
+        old, new = (load_extras(each, where="").crc32 for each in (before, now))
+    except (KeyError, TypeError, ValueError):  # edited by hand, in memory
+        return False
+    return not len(old) or not len(new) or np.array_equal(old, new[: len(old)])
+
+
+class _Gone:
+    """Frames of a chunk that are of items that were deleted."""
+
+    def __init__(self, store: Store, number: int) -> None:
+        data = read_if_there(store, REMOVALS_NAME)
+        where = store.path(REMOVALS_NAME)
+        removals = load_removals(data, where=where) if data else Removals()
+        deleted = removals.deleted.get(number, [])
+        self._spans = merge_spans(
+            [
+                *(span for _, entry in deleted for span in entry_spans(entry)),
+                *removals.erased.get(number, []),
+            ]
+        )
+
+    def has(self, entry: Any) -> bool:
+        """Tell whether an item's frames are among them."""
+        return all(
+            any(start <= first and last <= stop for start, stop in self._spans)
+            for first, last in entry_spans(entry)
+        )

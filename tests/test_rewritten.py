@@ -1,0 +1,151 @@
+"""A chunk that is written anew while its directory is open gives no wrong frames."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.errors import MetaFileError
+from gulpio2.removal import compact_directory, delete_items
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+def grey(level: int) -> list[Any]:
+    """Make three frames of a level, all JPEGs of the same length."""
+    return [np.full((16, 16, 3), level, np.uint8) for _ in range(3)]
+
+
+def write(folder: Path, levels: Iterable[tuple[str, int]], flag: str = "wb") -> None:
+    """Write a chunk as another program would: by paths, without the directory."""
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open(flag):
+        for id_, level in levels:
+            chunk.append(id_, {"level": level}, grey(level))
+
+
+LEVELS = (("a", 0), ("b", 100), ("c", 200))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write three items into a chunk."""
+    path = tmp_path / "gulped"
+    path.mkdir()
+    write(path, LEVELS)
+    return path
+
+
+@pytest.fixture(params=[False, True], ids=["maps", "index"])
+def directory(request: Any, folder: Path) -> GulpDirectory:
+    """Open it in both ways, with an entry looked at and nothing read."""
+    opened = GulpDirectory(folder, indexed=request.param)
+    assert len(opened.merged_meta_dict["a"]["frame_info"]) == 3
+    return opened
+
+
+def levels_in(source: GulpDirectory | GulpChunk, ids: str = "abc") -> list[int]:
+    """Read the last frame of each; JPEG may be off by a level."""
+    return [round(int(source.read_clip(id_)[2, 0, 0, 0]), -1) for id_ in ids]
+
+
+OTHERS = {
+    "in another order": (LEVELS[::-1], "the frames of item 'a' are others, or else"),
+    "of the same sizes": (
+        [("a", 200), ("b", 100), ("c", 0)],
+        "the frames of item 'a' are others",
+    ),
+    "of other items": (
+        [("d", 0), ("e", 90), ("f", 70)],
+        "item 'a' is not in it any mo",
+    ),
+}
+
+
+@pytest.mark.parametrize(("others", "why"), OTHERS.values(), ids=OTHERS)
+def test_frames_of_a_chunk_that_was_written_anew_are_refused(
+    directory, folder, others, why
+):
+    write(folder, others)
+    for _ in range(2):  # and again, though it is not compared again
+        for read in (directory.read_clip, directory.read_frames, directory.__getitem__):
+            with pytest.raises(MetaFileError, match=why) as raised:
+                read("b")
+    assert "Open the directory again" in str(raised.value)
+    ids = "".join(id_ for id_, _ in others)
+    assert levels_in(GulpDirectory(folder), ids) == [level for _, level in others]
+
+
+def test_a_data_file_that_is_open_stays_what_it_was(directory, folder):
+    assert levels_in(directory) == [0, 100, 200]
+    write(folder, LEVELS[::-1])
+    assert levels_in(directory) == [0, 100, 200]
+    assert directory.merged_meta_dict["c"]["meta_data"] == [{"level": 200}]
+
+
+def test_a_directory_that_was_closed_reads_its_index_anew(folder):
+    directory = GulpDirectory(folder, indexed=True)
+    directory.merged_meta_dict["b"]["meta_data"][0]["mine"] = True
+    assert len(directory.merged_meta_dict["a"]["frame_info"]) == 3
+    write(folder, [*LEVELS[::-1], ("a", 50)])
+    directory.close()
+    # What was only looked at is what the map says now, as what was not looked at.
+    assert levels_in(directory, "ac") == [0, 200]
+    assert directory.item("a").num_frames == 6
+    assert directory.merged_meta_dict["a"]["meta_data"] == [{"level": 0}, {"level": 50}]
+    # An edit stays, as whoever made it has to know of it.
+    assert directory.merged_meta_dict["b"]["meta_data"][0]["mine"]
+
+
+def test_maps_that_are_in_memory_are_not_read_again(folder):
+    directory = GulpDirectory(folder, indexed=False)
+    write(folder, LEVELS[::-1])
+    directory.close()
+    with pytest.raises(MetaFileError, match="was written anew"):
+        directory.read_clip("a")
+
+
+def test_what_leaves_frames_in_their_places_is_no_matter(directory, folder):
+    write(folder, [("d", 30), ("a", 40)], "ab")
+    assert levels_in(directory) == [0, 100, 200]
+    directory._handles.close()
+    delete_items(folder, ["b", "d"])
+    assert levels_in(directory) == [0, 100, 200]  # whose frames are still there
+    directory._handles.close()
+    compact_directory(folder)
+    assert levels_in(directory, "ac") == [0, 200]
+    assert directory.item("a").num_frames == 3
+
+
+def test_a_map_that_is_gone_is_told(directory, folder):
+    (folder / "meta_0.gmeta").unlink()
+    with pytest.raises(MetaFileError, match="item 'a' is not in it any more"):
+        directory.read_clip("a")
+
+
+def test_what_the_directory_itself_wrote_is_read(directory):
+    (chunk,) = directory.chunks()
+    with chunk.open("wb"):
+        for id_, level in LEVELS[::-1]:
+            chunk.append(id_, {}, grey(level + 10))
+    directory._handles.close()
+    assert levels_in(chunk) == levels_in(directory) == [10, 110, 210]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_it_is_noticed_in_another_process_too(folder, indexed):
+    directory = pickle.loads(pickle.dumps(GulpDirectory(folder, indexed=indexed)))
+    write(folder, LEVELS[::-1])
+    with pytest.raises(MetaFileError, match="was written anew"):
+        directory.read_clip("a")
+
+
+def test_a_chunk_that_outlives_its_directory_is_read(folder):
+    (chunk,) = GulpDirectory(folder).chunks()
+    assert levels_in(chunk) == [0, 100, 200]
