@@ -11,7 +11,8 @@ Video
     * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows
       which before they are decoded.
     * `convert`: from a decoded frame to the planes of a JPEG, by way of `planes` (pixel
-      formats), `scaling` (their sizes), `colour` (matrix and range) and `orientation`.
+      formats), `scaling` (their sizes), `colour` (matrix and range), `overshoot` (what
+      is above white) and `orientation`.
 
 Images
     * `images`: `ImageFrames`, image files as frames.

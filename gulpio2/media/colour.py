@@ -9,6 +9,9 @@ done where chroma is small, without going through RGB::
     Cb' = c Cb + d Cr + offset                      at the size of chroma
     Cr' = e Cb + f Cr + offset
 
+Limited range has room above white, and there the conversion is not linear; see
+`gulpio2.media.overshoot`.
+
 Nothing is done about the transfer curve or the primaries: as with FFmpeg's own
 conversions, HDR video is not tone-mapped. Nor is the position of chroma samples, which
 differs by a quarter of a chroma sample between video and JPEG.
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cv2
 import numpy as np
 
+from gulpio2.media.overshoot import Levels, Overshoot, repeat_chroma
 from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:
@@ -120,14 +124,14 @@ class PlaneColour:
     depth: int = 8
     """Bits of a value."""
 
-    def levels(self) -> tuple[float, float, float, float]:
-        """Give the value of black, of white less black, of no chroma, of all chroma."""
+    def levels(self) -> Levels:
+        """Give what the values mean."""
         unit = float(1 << (self.depth - 8))
         middle = 128 * unit
         if self.full_range:
             highest = float((1 << self.depth) - 1)
-            return 0.0, highest, middle, highest
-        return 16 * unit, 219 * unit, middle, 224 * unit
+            return Levels(0.0, highest, middle, highest)
+        return Levels(16 * unit, 219 * unit, middle, 224 * unit)
 
 
 class _Mix(NamedTuple):
@@ -171,7 +175,7 @@ class PlaneConversion:
     """
 
     def __init__(self, colour: PlaneColour) -> None:
-        black, luma, middle, chroma = colour.levels()
+        black, luma, middle, chroma = levels = colour.levels()
         self._deep = colour.depth > 8
         self._matrix_differs = colour.matrix != _BT601
         # Exact to what JPEG stores already: the planes are taken as they are.
@@ -181,7 +185,14 @@ class PlaneConversion:
         self._lowest_c, self._gain_c = middle - 128 / gain_c, gain_c
         self._y = _line(gain_y, -gain_y * black)
         self._c = _line(gain_c, 128 - gain_c * middle)
-        change = np.linalg.solve(_BT601.to_rgb(), colour.matrix.to_rgb())
+        rgb, jpeg_rgb = colour.matrix.to_rgb(), _BT601.to_rgb()
+        # Full range has no room outside of it, but for colours that JPEG has as well.
+        self._overshoot = (
+            None
+            if colour.full_range
+            else Overshoot(levels, rgb, jpeg_rgb, depth=colour.depth)
+        )
+        change = np.linalg.solve(jpeg_rgb, rgb)
 
         def around_128(a: float, b: float) -> _Mix:
             """Mix both chroma planes so that no colour stays at 128."""
@@ -212,8 +223,11 @@ class PlaneConversion:
         YuvFrame
             The arguments themselves where they already are what JPEG stores.
         """
+        overshoot = self._overshoot
+        if overshoot is not None and overshoot.matters(y, u, v):
+            return YuvFrame(*overshoot.through_rgb(y, u, v))
         if self._matrix_differs:
-            share = _repeat(_mix(self._share, u, v), y.shape)
+            share = repeat_chroma(_mix(self._share, u, v), y.shape)
             luma = self.luma(y) if self._deep else y
             return YuvFrame(
                 _mix(self._y_and_share, luma, share),
@@ -268,24 +282,6 @@ def _to_eight_bits(plane: Plane, lowest: float, gain: float) -> npt.NDArray[np.u
         above = cv2.subtract(plane, float(whole))  # type: ignore[call-overload]  # a number is a scalar to OpenCV
     scaled = cv2.convertScaleAbs(above, alpha=gain, beta=(whole - lowest) * gain)
     return np.asarray(scaled, np.uint8)
-
-
-def _repeat(
-    chroma: npt.NDArray[np.uint8], shape: tuple[int, ...]
-) -> npt.NDArray[np.uint8]:
-    """Bring a subsampled plane to the size of luma by repeating its samples."""
-    rows, columns = chroma.shape
-    height, width = shape
-    wide = chroma
-    if columns != width:
-        # Two equal channels are one row of pairs: faster than numpy's repeat.
-        wide = np.asarray(cv2.merge([chroma, chroma]), np.uint8)
-        wide = wide.reshape(rows, 2 * columns)
-    if rows == height:
-        return wide[:, :width]
-    high = np.empty((rows, 2, wide.shape[1]), np.uint8)
-    high[:, 0] = high[:, 1] = wide
-    return high.reshape(2 * rows, -1)[:height, :width]
 
 
 def to_rgb(frame: YuvFrame) -> npt.NDArray[np.uint8]:

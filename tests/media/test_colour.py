@@ -87,13 +87,15 @@ def test_planes_are_those_of_the_exact_conversion(number, red, blue, full_range,
 
 def test_limited_range_is_converted_as_a_table_of_256_rounded_values_would():
     values = np.arange(256, dtype=np.uint8).reshape(16, 16)
-    frame = PlaneConversion(PlaneColour(full_range=False))(values, values, values)
+    grey = np.full_like(values, 128)  # luma outside of the range has no colour to keep
+    convert = PlaneConversion(PlaneColour(full_range=False))
+    frame, coloured = convert(values, grey, grey), convert(grey, values, values)
     every = np.arange(256.0).reshape(16, 16)
     luma = np.clip(np.rint((every - 16) * 255 / 219), 0, 255)
     chroma = np.clip(np.rint((every - 128) * 255 / 224 + 128), 0, 255)
     assert np.array_equal(frame.y, luma)
-    assert np.array_equal(frame.u, chroma)
-    assert np.array_equal(frame.v, chroma)
+    assert np.array_equal(coloured.u, chroma)
+    assert np.array_equal(coloured.v, chroma)
 
 
 @pytest.mark.parametrize("depth", [10, 12, 16])
@@ -101,16 +103,16 @@ def test_limited_range_is_converted_as_a_table_of_256_rounded_values_would():
 def test_every_value_of_a_deeper_plane_is_rounded_and_cut(full_range, depth):
     size = 2 ** (depth // 2)
     values = np.arange(2**depth, dtype=np.uint16).reshape(size, size)
-    frame = PlaneConversion(PlaneColour(full_range=full_range, depth=depth))(
-        values, values, values
-    )
+    grey = np.full_like(values, 128 << (depth - 8))
+    convert = PlaneConversion(PlaneColour(full_range=full_range, depth=depth))
+    frame, coloured = convert(values, grey, grey), convert(grey, values, values)
     unit, top = 2 ** (depth - 8), 2**depth - 1
     black, luma, reach = (0, top, top) if full_range else (16, 219, 224)
     scale = 1 if full_range else unit
     exact_y = (values - float(black * scale)) * 255 / (luma * scale)
     exact_c = (values - 128.0 * unit) * 255 / (reach * scale) + 128
     assert np.abs(frame.y - np.clip(exact_y, 0, 255)).max() <= 0.51
-    assert np.abs(frame.u - np.clip(exact_c, 0, 255)).max() <= 0.51
+    assert np.abs(coloured.u - np.clip(exact_c, 0, 255)).max() <= 0.51
 
 
 def test_planes_of_a_jpeg_are_taken_as_they_are():
