@@ -34,17 +34,24 @@ def default_threads() -> int:
         each core has a process already. Else one per core that this process may use,
         8 at most.
     """
-    if _pool.default is None:
-        _pool.default = _count_default()
-    return _pool.default
+    number = _pool.default
+    if number is None:
+        number = _pool.default = _count_default()
+    if number > 1 and _is_worker():
+        # Asked again: the first read of a spawned worker may be one that its script
+        # makes when it is imported, before the process knows what it is.
+        number = _pool.default = 1
+    return number
 
 
 def _count_default() -> int:
+    return 1 if _is_worker() else min(MAX_DEFAULT, usable_cores())
+
+
+def _is_worker() -> bool:
     # Not imported here: a process that has not loaded it is nobody's worker.
     module = sys.modules.get("multiprocessing.process")
-    if module is not None and module.current_process().daemon:
-        return 1
-    return min(MAX_DEFAULT, usable_cores())
+    return module is not None and bool(module.current_process().daemon)
 
 
 def usable_cores() -> int:

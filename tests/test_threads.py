@@ -161,6 +161,35 @@ def test_a_daemonic_worker_has_one_thread_by_default(method, daemon):
     assert number == (1 if daemon else threads._count_default())
 
 
+EARLY_READER = """
+import multiprocessing, sys
+from gulpio2.threads import default_threads
+
+EARLY = default_threads()  # as a read outside of the guard below asks for it
+
+def tell(queue):
+    queue.put(default_threads())
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    queue = context.Queue()
+    context.Process(target=tell, args=(queue,), daemon=True).start()
+    print(queue.get(timeout=60))
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_worker_whose_script_reads_when_it_is_imported_has_one_thread(
+    method, python, tmp_path
+):
+    script = tmp_path / "script.py"
+    script.write_text(EARLY_READER)
+    run = subprocess.run(
+        [python, script, method], stdout=subprocess.PIPE, timeout=60, check=True
+    )
+    assert run.stdout == b"1\n"
+
+
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_worker_of_a_torch_loader_has_one_thread_by_default():
