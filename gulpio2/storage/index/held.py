@@ -36,6 +36,7 @@ class Held:
         # A bit per row. Its pages come into being as rows are used.
         self.seen = np.zeros(len(self.columns) // 8 + 1, np.uint8).data
         self.ids_are_right = self.lookup_is_right = not mapped
+        self.is_of_the_maps = not mapped  # which was looked at, and not by their times
         self.table: Any = None
         self._chunk_rows: dict[int, range] | None = None
 

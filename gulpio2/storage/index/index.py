@@ -175,9 +175,13 @@ class Index:
 
     def _sound_ids(self) -> Held:
         loaded = self._load()
-        if loaded.check_ids():
-            return loaded
-        return self._put_aside(loaded, "the columns of ids and counts are damaged")
+        if not loaded.check_ids():
+            return self._put_aside(loaded, "the columns of ids and counts are damaged")
+        if not loaded.is_of_the_maps:
+            if not self._texts.are_those_of(loaded.content):
+                return self._put_aside(loaded, "it was made of other maps than these")
+            loaded.is_of_the_maps = True
+        return loaded
 
     def table(self) -> Any:
         """Give a ``pyarrow.Table`` with a row per item; see `table.make_table`."""
@@ -200,8 +204,7 @@ class Index:
         loaded, row = self._find(id_)
         if row is None:
             return None
-        if not loaded.ids_are_right and not loaded.check_ids():
-            self._put_aside(loaded, "the columns of ids and counts are damaged")
+        if not loaded.is_of_the_maps and self._sound_ids() is not loaded:
             return self.number(id_)
         return loaded.columns.chunk.item(row)
 
@@ -229,6 +232,9 @@ class Index:
             row, loaded.lookup_is_right = None, False
         if row is None and not loaded.check_lookup():
             loaded = self._put_aside(loaded, "the columns for finding ids are damaged")
+            row = loaded.search(key, wanted)
+        if row is None and not loaded.is_of_the_maps:
+            loaded = self._sound_ids()
             row = loaded.search(key, wanted)
         return loaded, row
 

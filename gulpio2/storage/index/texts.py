@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gulpio2.errors import MetaFileError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import meta_name
@@ -12,9 +14,13 @@ from gulpio2.storage.handles import read_once
 from gulpio2.storage.index.entries import find_entry
 
 if TYPE_CHECKING:
-    from gulpio2.storage.index.columns import Columns
+    from gulpio2.storage.index.columns import Columns, IndexContent
 
 __all__ = ["MapTexts"]
+
+# Bytes of maps that are read to tell whether they are those of an index, in some ten
+# milliseconds, and chunks that are looked at where there are more.
+_MOST_BYTES, _MOST_CHUNKS = 16 << 20, 512
 
 
 class MapTexts:
@@ -45,6 +51,38 @@ class MapTexts:
         """Tell whether what is now in an entry's place is what was indexed."""
         return crc32_of(self._in_place(columns, row)) == columns.entry_crc32.item(row)
 
+    def are_those_of(self, content: IndexContent) -> bool:
+        """Tell whether an index was made of the maps that are here.
+
+        Maps of the same sizes and times may be others, where somebody sets the times
+        and has taken an index over from somewhere else. Up to `_MOST_BYTES` of maps are
+        read and compared by their CRC-32; of more, an entry of each of `_MOST_CHUNKS`.
+        Maps that were replaced since are left out: of these it tells what there was.
+        """
+        chunks = content.chunks
+        same = [
+            (number, crc32, num_items)
+            for number, size, time, crc32, num_items in chunks.tolist()
+            if self.state(number) == (size, time)
+        ]
+        if int(chunks[:, 1].sum()) <= _MOST_BYTES:
+            return all(
+                crc32_of(self._whole(number)) == crc32 for number, crc32, _ in same
+            )
+        starts = dict(
+            zip(
+                chunks[:, 0].tolist(),
+                np.cumsum(chunks[:, 4]) - chunks[:, 4],
+                strict=True,
+            )
+        )
+        some = same[:: -(-len(same) // _MOST_CHUNKS)]
+        return all(
+            self.is_sound(content.columns, int(starts[number]) + num_items // 2)
+            for number, _, num_items in some
+            if num_items
+        )
+
     def read(self, columns: Columns, row: int) -> bytes:
         """Read an entry from its map, also from a later one that still has it.
 
@@ -57,7 +95,7 @@ class MapTexts:
         wanted = columns.entry_crc32.item(row)
         if crc32_of(text) != wanted:
             # Of a map that was replaced since, in which others may stand before it.
-            data = self._read(columns, row, 0, None)
+            data = self._whole(columns.chunk.item(row))
             length = columns.entry_length.item(row)
             text = find_entry(data, columns.id_at(row), length, wanted)
         if not text:
@@ -71,15 +109,15 @@ class MapTexts:
     def _in_place(self, columns: Columns, row: int) -> bytes:
         """Read what is now in an entry's place; nothing where there is nothing."""
         offset, length = columns.entry_offset.item(row), columns.entry_length.item(row)
-        return self._read(columns, row, offset, length)
+        return self._read(columns.chunk.item(row), offset, length)
 
-    def _read(
-        self, columns: Columns, row: int, offset: int, length: int | None
-    ) -> bytes:
-        path = self.path(columns.chunk.item(row))
+    def _whole(self, number: int) -> bytes:
+        """Read a whole map; nothing where there is none."""
+        state = self.state(number)
+        return b"" if state is None else self._read(number, 0, state[0])
+
+    def _read(self, number: int, offset: int, length: int) -> bytes:
         try:
-            if length is None:
-                length = os.stat(path).st_size  # noqa: PTH116
-            return read_once(path, offset, length)
+            return read_once(self.path(number), offset, length)
         except (ReadRangeError, FileNotFoundError):
             return b""  # a later map; one that cannot be read says nothing of a row

@@ -689,3 +689,68 @@ def test_an_entry_that_is_gone_from_its_map_is_said_to_have_changed(folder):
     path.write_bytes(b"{}")
     with pytest.raises(MetaFileError, match="'item 0/4' has changed since"):
         directory.merged_meta_dict["item 0/4"]["frame_info"]
+
+
+def _foreign(tmp_path: Path, number: int = 40) -> Path:
+    """Make a directory with the index of another whose maps look the same from afar."""
+    for name, first in (("mine", "a"), ("other", "b")):
+        folder = tmp_path / name
+        folder.mkdir()
+        for chunk_number in range(4):
+            chunk = GulpChunk(
+                folder / f"data_{chunk_number}.gulp",
+                folder / f"meta_{chunk_number}.gmeta",
+            )
+            with chunk.open("wb"):
+                for item in range(number // 4):
+                    label = first if item % 2 else "c"
+                    id_ = f"{first}{chunk_number}-{item}"
+                    chunk.append(id_, {"label": label}, make_frames(1))
+            os.utime(folder / f"meta_{chunk_number}.gmeta", (1, 1))
+    build_index(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "index.arrow", tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 24, 0], ids=["whole maps", "some entries"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda directory: directory.query("label == 'a'").ids,
+        lambda directory: list(directory.merged_meta_dict),
+        lambda directory: directory.table["id"].to_pylist(),
+        lambda directory: ("a0-1" in directory, "b0-1" in directory),
+        lambda directory: (directory.chunk_lookup.get("a3-1"), "b3-1" in directory),
+    ],
+    ids=["query", "keys", "table", "there", "chunk"],
+)
+def test_an_index_of_other_maps_of_the_same_sizes_and_times_is_put_aside(
+    tmp_path, monkeypatch, caplog, most_bytes, ask
+):
+    folder = _foreign(tmp_path)
+    monkeypatch.setattr(texts, "_MOST_BYTES", most_bytes)
+    found = ask(indexed(folder))
+    assert found
+    assert found == ask(plain(folder))
+    assert "it was made of other maps than these" in caplog.text
+
+
+def test_an_index_of_the_maps_is_compared_with_them_once(folder, monkeypatch):
+    build_index(folder)
+    directory = indexed(folder)
+    asked = []
+    compare = texts.MapTexts.are_those_of
+
+    def count(self: Any, content: Any) -> bool:
+        asked.append(content)
+        return compare(self, content)
+
+    monkeypatch.setattr(texts.MapTexts, "are_those_of", count)
+    assert directory.read_clip("item 0/1").shape[0] == 1
+    assert not asked  # each item that is read is compared by itself
+    for _ in range(2):
+        assert list(directory.merged_meta_dict) == list(plain(folder).merged_meta_dict)
+        assert "nobody" not in directory
+        assert len(directory.query("num_frames >= 0")) == len(directory)
+    assert len(asked) == 1
+    assert mapped(directory)
