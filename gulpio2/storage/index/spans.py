@@ -6,11 +6,43 @@ from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gulpio2.storage.index.columns import Columns
 
 __all__ = ["FrameSpans"]
+
+
+class _Triplet(list[int]):
+    """A triplet that is put into its list for good once somebody changes it."""
+
+    __slots__ = ("_at", "_spans")
+
+    def __init__(self, triplet: Iterable[int], spans: FrameSpans, at: int) -> None:
+        super().__init__(triplet)
+        self._spans, self._at = spans, at
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Pickle and copy as a list."""
+        return list, (list(self),)
+
+
+def _counting(name: str) -> Callable[..., Any]:
+    """Make a method of a list one whose change counts."""
+    change = getattr(list, name)
+
+    def method(self: _Triplet, *values: Any, **how: Any) -> Any:
+        self._spans._keep(self, self._at)
+        return change(self, *values, **how)
+
+    return method
+
+
+for _name in (
+    *("__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "extend"),
+    *("insert", "pop", "remove", "clear", "sort", "reverse"),
+):
+    setattr(_Triplet, _name, _counting(_name))
 
 
 class FrameSpans(MutableSequence[Any]):
@@ -85,15 +117,25 @@ class FrameSpans(MutableSequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         """Give a triplet, or a list of them."""
-        if self._own is not None or isinstance(index, slice):
-            return self.to_list()[index]
-        at = range(self._first, self._last)[index]
-        columns = self._columns
-        return [
-            columns.frame_offset.item(at),
-            columns.frame_pad.item(at),
-            columns.frame_length.item(at),
-        ]
+        if self._own is not None:
+            return self._own[index]
+        at = range(self._last - self._first)[index]
+        return self._at(at) if isinstance(at, int) else [self._at(each) for each in at]
+
+    def _at(self, at: int) -> _Triplet:
+        columns, place = self._columns, self._first + at
+        triplet = (
+            columns.frame_offset.item(place),
+            columns.frame_pad.item(place),
+            columns.frame_length.item(place),
+        )
+        return _Triplet(triplet, self, at)
+
+    def _keep(self, triplet: _Triplet, at: int) -> None:
+        """Put a triplet that is about to be changed in the place of its like."""
+        own = self._mine()
+        if at < len(own) and own[at] == triplet:  # else the list is another by now
+            own[at] = triplet
 
     def _mine(self) -> list[Any]:
         self._own = self.to_list()

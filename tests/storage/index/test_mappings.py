@@ -188,6 +188,33 @@ def test_changed_spans_are_what_is_read(lazy, plain):
         assert (frame == expected).all()
 
 
+def test_a_triplet_that_is_changed_is_what_is_read(lazy, plain):
+    want, _ = plain["item 0/4", [2, 1, 3]]
+    spans = lazy.merged_meta_dict["item 0/4"]["frame_info"]
+    kept = spans[0]
+    for at, value in enumerate(spans[2]):  # one by one: the list is kept at the first
+        kept[at] = value
+    for triplet in spans[2:3]:
+        triplet[:] = spans[3]
+    del spans[3]
+    frames, _ = lazy["item 0/4"]
+    for frame, expected in zip(frames, want, strict=True):
+        assert (frame == expected).all()
+    again = pickle.loads(pickle.dumps(lazy)).merged_meta_dict["item 0/4"]["frame_info"]
+    assert list(again) == list(spans)
+    assert json.loads(json.dumps(list(spans))) == list(spans)
+
+
+def test_a_triplet_is_a_list_of_its_own_where_it_is_copied(lazy, plain):
+    spans = lazy.merged_meta_dict["item 0/4"]["frame_info"]
+    want = plain.merged_meta_dict["item 0/4"]["frame_info"]
+    (copied, pickled) = copy.deepcopy(spans[0]), pickle.loads(pickle.dumps(spans[0]))
+    assert copied == pickled == want[0]
+    assert (type(copied), type(pickled)) == (list, list)
+    copied[0] = pickled[0] = -1
+    assert spans == want
+
+
 def test_assigned_and_deleted_keys_are_those_of_a_dictionary(lazy, plain):
     for one, other in zip(mappings(lazy), mappings(plain), strict=True):
         for mapping in (one, other):
