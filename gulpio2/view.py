@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,10 +12,11 @@ from gulpio2._optional import require
 from gulpio2.errors import ItemNotFoundError
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
+from gulpio2.storage.index.mappings import PartOfMapping
 from gulpio2.verbs import ReadingVerbs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -33,6 +34,8 @@ class Viewed(Protocol):
     output_dir: Any
     merged_meta_dict: Any
     chunk_lookup: Any
+    jpeg_decoder: Any
+    threads: int | None
 
     @property
     def _item_index(self) -> Index:
@@ -174,13 +177,16 @@ class GulpView(ReadingVerbs):
         Each is a `GulpChunk` that holds the view's items and no others, in the view's
         order; their entries are the directory's own.
         """
+        return (chunk for _, chunk in self._numbered_chunks())
+
+    def _numbered_chunks(self) -> Iterator[tuple[int, GulpChunk]]:
         self._require_whole()
         columns = self._held.columns
         numbers = columns.chunk[self._rows]
         for number in np.unique(numbers).tolist():
             rows = self._rows[numbers == number].tolist()
             ids = [columns.id_at(row) for row in rows]
-            yield self.directory._part_of_chunk(number, ids)
+            yield number, self.directory._part_of_chunk(number, ids)
 
     def chunks(self) -> Iterator[GulpChunk]:
         """Go through the chunks that have items of it; see `__iter__`."""
@@ -203,12 +209,32 @@ class GulpView(ReadingVerbs):
     @property
     def merged_meta_dict(self) -> Mapping[str, Any]:
         """Id to entry, in order; the entries are the directory's own."""
-        return _Part(self, self.directory.merged_meta_dict)
+        return PartOfMapping(self, self.directory.merged_meta_dict)
 
     @property
     def chunk_lookup(self) -> Mapping[str, int]:
         """Id to chunk number, in order."""
-        return _Part(self, self.directory.chunk_lookup)
+        return PartOfMapping(self, self.directory.chunk_lookup)
+
+    @property
+    def chunk_objs_lookup(self) -> OrderedDict[int, GulpChunk]:
+        """Chunk number to chunk, as `chunks` gives them."""
+        return OrderedDict(self._numbered_chunks())
+
+    @property
+    def all_meta_dicts(self) -> list[OrderedDict[str, Any]]:
+        """Each chunk's map, as far as the view goes."""
+        return [chunk.meta_dict for chunk in self]
+
+    @property
+    def jpeg_decoder(self) -> Any:
+        """What decodes frames."""
+        return self.directory.jpeg_decoder
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of a call; None for the default."""
+        return self.directory.threads
 
     @property
     def output_dir(self) -> Any:
@@ -350,34 +376,3 @@ def as_frame(table: Any) -> Any:
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
     return pandas.DataFrame(columns, copy=False)
-
-
-class _Part(Mapping[str, Any]):
-    """A mapping of the directory, as far as the view goes."""
-
-    def __init__(self, view: GulpView, whole: Mapping[str, Any]) -> None:
-        self._view = view
-        self._whole = whole
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self:
-            raise KeyError(key)
-        return self._whole[key]
-
-    def peek(self, key: str) -> Any:
-        """Give a value to look at; see `gulpio2.storage.index.lazy.LazyDict.peek`."""
-        if key not in self:
-            raise KeyError(key)
-        return getattr(self._whole, "peek", self._whole.__getitem__)(key)
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key in self._view
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._view.ids)
-
-    def __len__(self) -> int:
-        return len(self._view)
-
-    def __repr__(self) -> str:
-        return f"<part of {self._whole!r} with {len(self)} items>"

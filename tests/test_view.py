@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 from functools import partial
@@ -420,3 +421,58 @@ def test_an_expression_names_columns_of_the_table_by_name_or_position(directory)
     assert directory.query(long).ids == table["id"].to_pylist()
     backwards = directory.view(reversed(table["id"].to_pylist()))
     assert backwards.query(late & long).ids == wanted[::-1]
+
+
+def test_its_mappings_are_dictionaries_to_look_at(directory):
+    view = directory.view(["item7", "item1"])
+    part: Any = view.merged_meta_dict
+    wanted = directory.merged_meta_dict
+    expected = {id_: wanted[id_] for id_ in ("item7", "item1")}
+    assert part == expected
+    assert isinstance(part, dict)
+    assert dict(part) == part.copy() == part | {} == expected
+    assert list(reversed(part)) == ["item1", "item7"]
+    assert json.loads(json.dumps(part)) == json.loads(json.dumps(expected))
+    pickled = pickle.dumps(part)
+    assert pickle.loads(pickled) == expected
+    assert len(pickled) < len(pickle.dumps(dict(wanted))) / 3
+    assert dict(view.chunk_lookup) == {"item7": 3, "item1": 0}
+    changes: list[Any] = [
+        lambda: part.__setitem__("item1", {}),
+        lambda: part.__delitem__("item1"),
+        lambda: part.pop("item1"),
+        part.popitem,
+        part.clear,
+        lambda: part.update(item1={}),
+        lambda: part.move_to_end("item7"),
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match="item"):
+            change()
+    assert list(part) == ["item7", "item1"]
+
+
+def test_what_is_deleted_in_the_mapping_of_the_directory_is_not_in_that_of_a_view(
+    directory,
+):
+    view = directory.view(["item7", "item1"])
+    part = view.merged_meta_dict
+    del directory.merged_meta_dict["item7"]
+    assert (list(part), len(part), dict(part)) == (
+        *(["item1"], 1),
+        {"item1": directory.merged_meta_dict["item1"]},
+    )
+    assert "item7" not in part
+
+
+def test_it_has_the_names_of_a_directory(directory):
+    directory = GulpDirectory(directory.output_dir, threads=2)
+    view = directory.view(["item7", "item1"])
+    assert [list(entries) for entries in view.all_meta_dicts] == [["item1"], ["item7"]]
+    chunks = view.chunk_objs_lookup
+    assert {number: list(chunk.meta_dict) for number, chunk in chunks.items()} == {
+        0: ["item1"],
+        3: ["item7"],
+    }
+    assert view.jpeg_decoder is directory.jpeg_decoder
+    assert view.threads == 2

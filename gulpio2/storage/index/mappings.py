@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gulpio2.errors import MetaFileError
 from gulpio2.storage.index.lazy import LazyDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gulpio2.storage.index.entries import IndexRecord
     from gulpio2.storage.index.index import Index
 
-__all__ = ["ChosenEntries", "ChunkEntries", "ChunkNumbers", "ChunkObjects", "Entries"]
+__all__ = [
+    "ChosenEntries",
+    "ChunkEntries",
+    "ChunkNumbers",
+    "ChunkObjects",
+    "Entries",
+    "PartOfMapping",
+]
 
 V = TypeVar("V")
+
+
+class _Chosen(Protocol):
+    """Some ids, in an order of their own."""
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The ids."""
+        ...
+
+    def __contains__(self, id_: object) -> bool:
+        """Tell whether an id is among them."""
+        ...
 
 
 class _ByItem(LazyDict[str, V]):
@@ -203,3 +223,48 @@ class ChunkObjects(LazyDict[int, Any]):
 
     def _has_stored(self, key: Any) -> bool:
         return key in self._known
+
+
+class PartOfMapping(LazyDict[str, Any]):
+    """A mapping of a directory as far as a view goes, to be looked at."""
+
+    def __init__(self, view: _Chosen, whole: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._view = view
+        self._whole = whole
+
+    def _stored_len(self) -> int:
+        return sum(1 for _ in self._stored_keys())
+
+    def _stored_keys(self) -> Iterator[str]:
+        ids, whole = self._view.ids, self._whole
+        if isinstance(whole, LazyDict) and whole.untouched:
+            return iter(ids)
+        return (id_ for id_ in ids if id_ in whole)  # some may be deleted in it
+
+    def _stored(self, key: Any, *, keep: bool) -> Any:
+        if not self._has_stored(key):
+            raise KeyError(key)
+        whole = self._whole
+        return (
+            whole.peek(key) if isinstance(whole, LazyDict) and not keep else whole[key]
+        )
+
+    def _has_stored(self, key: Any) -> bool:
+        return isinstance(key, str) and key in self._view and key in self._whole
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Refuse: what is assigned here would not be in the directory."""
+        raise TypeError(f"{key!r} is to be assigned to in the mapping of the directory")
+
+    def __delitem__(self, key: str) -> None:
+        """Refuse: a view has the items that it was made of."""
+        raise TypeError(f"{key!r} is to be deleted in the mapping of the directory")
+
+    def clear(self) -> None:
+        """Refuse, as `__delitem__`."""
+        raise TypeError("items are to be deleted in the mapping of the directory")
+
+    def move_to_end(self, key: str, last: bool = True) -> None:  # noqa: FBT001, FBT002  # signature of OrderedDict
+        """Refuse: the order is that of the view."""
+        raise TypeError(f"{key!r} stays where it is in the view")
