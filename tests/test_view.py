@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import subprocess
+from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -425,11 +426,11 @@ def test_an_expression_names_columns_of_the_table_by_name_or_position(directory)
 
 def test_its_mappings_are_dictionaries_to_look_at(directory):
     view = directory.view(["item7", "item1"])
-    part: Any = view.merged_meta_dict
+    part = view.merged_meta_dict
     wanted = directory.merged_meta_dict
     expected = {id_: wanted[id_] for id_ in ("item7", "item1")}
     assert part == expected
-    assert isinstance(part, dict)
+    assert isinstance(part, OrderedDict)
     assert dict(part) == part.copy() == part | {} == expected
     assert list(reversed(part)) == ["item1", "item7"]
     assert json.loads(json.dumps(part)) == json.loads(json.dumps(expected))
