@@ -21,6 +21,7 @@ from gulpio2.format.layout import (
     LABELS_NAME,
     MANIFEST_NAME,
     data_name,
+    describe_shares,
     list_chunks,
     meta_name,
 )
@@ -243,9 +244,10 @@ class GulpDirectory(ReadingVerbs):
             found = f"{folder} holds no chunk, but other files or folders"
             self._is_of_others = True
         _logger.warning(
-            "%s: it is taken for an empty gulp directory. Check the path if it should "
-            "hold items",
+            "%s: it is taken for an empty gulp directory. %s",
             found,
+            describe_shares(self._store.names())
+            or "Check the path if it should hold items",
         )
 
     def _load_maps(self, numbers: Sequence[int]) -> None:

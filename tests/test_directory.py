@@ -561,3 +561,16 @@ def test_a_folder_of_other_things_is_warned_of(tmp_path, caplog, names, warned):
         f"{tmp_path} holds no chunk, but other files or folders: it is taken for an "
         "empty gulp directory. Check the path if it should hold items"
     ]
+
+
+def test_the_folder_of_shares_is_told_what_makes_one_directory_of_them(
+    tmp_path, caplog
+):
+    for number in (1, 2):
+        (tmp_path / f"shard_{number}_of_2").mkdir()
+    assert len(GulpDirectory(tmp_path)) == 0
+    (record,) = caplog.records
+    assert record.getMessage().endswith(
+        "It holds shares of an ingest, from shard_1_of_2 to shard_2_of_2: `gulp2 "
+        "merge` makes one directory"
+    )

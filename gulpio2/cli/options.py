@@ -118,15 +118,16 @@ def require_gulp_directory(path: Path) -> None:
     FormatError
         It holds neither a map nor a manifest.
     """
-    from gulpio2.format.layout import MANIFEST_NAME, list_chunks
+    from gulpio2.format.layout import MANIFEST_NAME, describe_shares, list_chunks
     from gulpio2.storage import open_store
 
     names = open_store(path).names()
     found = list_chunks(names)
     if not (found.chunks or found.meta_only or MANIFEST_NAME in names):
+        advice = found.describe_strays() or describe_shares(names) or _OTHER_FOLDER
         raise FormatError(
             f"{path} is no gulp directory: it holds no chunk, that is no data_N.gulp "
-            f"with its meta_N.gmeta. {found.describe_strays() or _OTHER_FOLDER}"
+            f"with its meta_N.gmeta. {advice}"
         )
 
 

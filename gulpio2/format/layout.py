@@ -21,6 +21,7 @@ __all__ = [
     "REMOVALS_NAME",
     "Listing",
     "data_name",
+    "describe_shares",
     "list_chunks",
     "meta_name",
     "partial_name",
@@ -40,6 +41,7 @@ _DATA = re.compile(r"data_(0|[1-9][0-9]{0,17})\.gulp")
 _META = re.compile(r"meta_(0|[1-9][0-9]{0,17})\.gmeta")
 _PARTIAL = re.compile(r".+\.[0-9a-z]+\.partial")
 # But for what macOS puts beside each file, "._data_0.gulp".
+_SHARE = re.compile(r"shard_[0-9]+_of_[0-9]+")
 _LIKE_CHUNK = re.compile(r"(?!\._).*\.(gulp|gmeta)", re.IGNORECASE)
 
 
@@ -132,6 +134,21 @@ class Listing:
             "data_N.gulp and meta_N.gmeta, N without leading zeros: rename what "
             "belongs to the directory"
         )
+
+
+def describe_shares(names: Iterable[str]) -> str:
+    """Say what to do with the shares of an ingest in a folder; nothing without any.
+
+    Examples
+    --------
+    >>> describe_shares(["shard_1_of_1", "notes.txt"])
+    'It holds shares of an ingest, shard_1_of_1: `gulp2 merge` makes one directory'
+    """
+    shares = sorted(name for name in names if _SHARE.fullmatch(name))
+    if not shares:
+        return ""
+    some = shares[0] if len(shares) == 1 else f"from {shares[0]} to {shares[-1]}"
+    return f"It holds shares of an ingest, {some}: `gulp2 merge` makes one directory"
 
 
 def list_chunks(names: Iterable[str]) -> Listing:

@@ -205,3 +205,11 @@ def test_a_directory_with_one_cut_file_is_told_of_all_the_same(gulp2, gulped):
 def test_what_is_not_known_of_its_making_is_said(gulp2, gulped, name, text):
     (gulped / name).write_text("junk")
     assert text in gulp2("info", gulped).stdout
+
+
+def test_the_folder_of_shares_is_told_what_makes_one_directory_of_them(gulp2, tmp_path):
+    (tmp_path / "gulped" / "shard_1_of_2").mkdir(parents=True)
+    result = gulp2("info", str(tmp_path / "gulped"), status=1)
+    assert (
+        "holds shares of an ingest, shard_1_of_2: `gulp2 merge` makes" in result.stderr
+    )
