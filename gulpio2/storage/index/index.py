@@ -9,8 +9,6 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gulpio2.errors import MetaFileError
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import INDEX_NAME
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import ExitStack
+
+    import numpy as np
+    import numpy.typing as npt
 
     from gulpio2.storage.index.columns import Columns, IndexContent
 
@@ -87,7 +88,8 @@ class Index:
         self.verify = verify
         self.entries: dict[str, OrderedDict[str, Any]] = {}
         self._first: dict[str, IndexRecord | None] = {}
-        self._chunks = np.zeros((0, 5), np.int64)  # of what was loaded last
+        # Of the content that entries were handed out of, after it was let go of.
+        self._chunks_before: npt.NDArray[np.int64] | None = None
         self._make = make
         self._texts = MapTexts(folder)
         self._lock = threading.Lock()
@@ -113,14 +115,17 @@ class Index:
 
     def _forget_unedited(self, loaded: Held) -> None:
         """Let go of entries that nobody edited, of maps that are others by now."""
-        before, self._chunks = self._chunks, loaded.content.chunks
-        kept = {tuple(row) for row in before.tolist()}
-        changed = {row[0] for row in self._chunks.tolist() if tuple(row) not in kept}
-        gone = set(before[:, 0].tolist()) - set(self._chunks[:, 0].tolist())
-        for id_, record in list(self._first.items()) if changed or gone else ():
-            if record is None or record.number not in changed | gone:
-                continue
-            if is_unchanged(self.entries[id_], record):
+        before, self._chunks_before = self._chunks_before, None
+        if before is None:
+            return
+        now = {row[0]: row for row in loaded.content.chunks.tolist()}
+        same = {row[0] for row in before.tolist() if now.get(row[0]) == row}
+        for id_, record in list(self._first.items()):
+            if (
+                record is not None
+                and record.number not in same
+                and is_unchanged(self.entries[id_], record)
+            ):
                 del self.entries[id_], self._first[id_]
 
     def hold(self) -> Held:
@@ -351,6 +356,9 @@ class Index:
         """Let go of the file; it is mapped again when something is asked for."""
         with self._lock:
             if self._loaded is not None and self._loaded.mapped:
+                if self._first:
+                    # A copy: the columns themselves are pages of the file.
+                    self._chunks_before = self._loaded.content.chunks.copy()
                 self._loaded = None
 
 
