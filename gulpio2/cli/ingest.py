@@ -193,7 +193,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     """Ingest with a bar, and report."""
     from gulpio2.cli.interrupts import insist_on_interrupts
     from gulpio2.cli.progress import ProgressBar
-    from gulpio2.errors import LockedError, StorageError
+    from gulpio2.errors import IngestSettingError, LockedError, StorageError
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.ingest.facts import count_items
     from gulpio2.ingest.report import IngestReport
@@ -206,7 +206,11 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         if settings.scheduler is not None:
             from gulpio2.ingest.cluster import connect
 
-            executor, num_workers = stack.enter_context(connect(settings.scheduler))
+            try:
+                cluster = stack.enter_context(connect(settings.scheduler))
+            except IngestSettingError as cause:
+                raise click.UsageError(f"--scheduler: {cause}") from cause
+            executor, num_workers = cluster
         bar = stack.enter_context(ProgressBar(num_items))
         progress = stack.enter_context(insist_on_interrupts(bar))
         ingestor = make_ingestor(

@@ -11,9 +11,11 @@ Before a run
 
 The run
     * `ingestor`: `GulpIngestor`. `chunk_bar`: the bar that it shows when called.
-    * `dispatch`: tasks to workers, and their results to the chunks.
+    * `dispatch`: tasks to workers, and their results to the chunks; `capacity`: how
+      many tasks at a time.
     * `jobs`: what workers are given and give back. `workers`: processes of this
-      machine, and how tasks reach any other; `cluster`: those of Dask.
+      machine. `remote`: how tasks reach any other; `cluster`: those of Dask;
+      `fitness`: whether one can do the work.
     * `parent`: how workers end with the run. `crashes`: items that end a worker.
     * `items`: the items of an adapter, one failing without the rest.
     * `task`: the work of one process: a slice of items into staged chunks.

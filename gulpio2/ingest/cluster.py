@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
-import pkgutil
-import platform
+import logging
+import os
 import re
+import time
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.__version__ import __version__
 from gulpio2._optional import require
-from gulpio2.errors import AdapterContractError, IngestError
+from gulpio2.errors import IngestError, IngestSettingError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
 __all__ = [
     "Cluster",
+    "ask_workers",
+    "client_of",
     "connect",
+    "count_threads",
     "is_lost",
-    "refuse_other_workers",
     "share_bytes",
-    "unpack",
 ]
+
+_logger = logging.getLogger(__name__)
 
 # Seconds to wait for a scheduler before the user is told.
 _CONNECT_SECONDS = 30
+# Seconds to wait for a cluster's first worker: some clusters start them for what there
+# is to do.
+_FIRST_WORKER_SECONDS = 60
+# Seconds between two looks, for that one and for workers that do not answer.
+_LOOK_SECONDS = 0.5
+# Seconds that a scheduler may take to count its workers.
+_ANSWER_SECONDS = 5
+# Times that workers are asked that do not answer.
+_TRIES = 2
 # Dask's errors for what was under way when the scheduler ended.
 _LOST = {
     "CancelledError",
@@ -37,9 +48,7 @@ _LOST = {
     "FutureCancelledError",
     "FuturesCancelledError",
 }
-# The place of the version, for `pkgutil.resolve_name`.
-_VERSION = "gulpio2.__version__:__version__"
-_ADDRESS = re.compile(r"(\w+://)?[^\s/]*:\d+(/.*)?|inproc://.+")
+_ADDRESS = re.compile(r"((?P<protocol>\w+)://)?[^\s/]*:\d+(/.*)?|inproc://.+")
 
 
 class Cluster(NamedTuple):
@@ -64,16 +73,13 @@ def connect(address: str) -> Iterator[Cluster]:
     ------
     MissingDependencyError
         The extra ``distributed`` is not installed.
+    IngestSettingError
+        It is no address of a scheduler.
     IngestError
-        Nothing answers at the address, or the cluster has no workers.
+        Nothing answers at the address, or the cluster has no workers for a minute.
     """
     distributed = require("distributed", extra="distributed")
-    # A client of what is no address goes on trying for a minute, beyond its end.
-    if not _ADDRESS.fullmatch(address):
-        raise IngestError(
-            f"{address!r} is no address of a Dask scheduler; they are as "
-            "tcp://host:8786, and 'dask scheduler' prints its own"
-        )
+    _refuse_other_addresses(address)
     try:
         client = distributed.Client(
             address, timeout=_CONNECT_SECONDS, set_as_default=False
@@ -83,15 +89,82 @@ def connect(address: str) -> Iterator[Cluster]:
             f"no Dask scheduler answers at {address!r}: {cause}. Start one with 'dask "
             "scheduler' and give the address that it prints"
         ) from cause
-    with client:
-        num_workers = sum(client.nthreads().values())
-        if num_workers == 0:
-            raise IngestError(
-                f"the scheduler at {address!r} has no workers. Start some with 'dask "
-                f"worker {address}'"
-            )
-        # A chunk whose worker is lost is done again elsewhere by the scheduler itself.
-        yield Cluster(client.get_executor(pure=False), num_workers)
+    log = logging.getLogger("distributed.client")
+    log.addFilter(_is_news)
+    try:
+        with client:
+            num_workers = _count_first_threads(client, address)
+            # A chunk whose worker is lost is done again elsewhere by the scheduler.
+            yield Cluster(client.get_executor(pure=False), num_workers)
+    finally:
+        log.removeFilter(_is_news)
+
+
+def _refuse_other_addresses(address: str) -> None:
+    """Refuse what is no address: a client goes on trying for a minute, even at its end.
+
+    Raises
+    ------
+    IngestSettingError
+        It has another form, or a protocol that Dask does not have here.
+    """
+    form = _ADDRESS.fullmatch(address)
+    if form is None:
+        raise IngestSettingError(
+            f"{address!r} is no address of a Dask scheduler; they are as "
+            "tcp://host:8786, and 'dask scheduler' prints its own"
+        )
+    protocols = require("distributed.comm.registry", extra="distributed")
+    protocol = form["protocol"] or "tcp"
+    try:
+        protocols.get_backend(protocol).get_connector()
+    # A protocol may be known, and what it needs not be installed.
+    except (ImportError, TypeError, ValueError) as cause:
+        raise IngestSettingError(
+            f"{address!r} is no address of a Dask scheduler that can be reached from "
+            f"here, for {protocol}:// cannot be used ({cause}). Give the address that "
+            "'dask scheduler' prints, as tcp://host:8786"
+        ) from cause
+
+
+def _count_first_threads(client: Any, address: str) -> int:
+    """Count the threads of a cluster, and wait for some if it has none.
+
+    Raises
+    ------
+    IngestError
+        None has come.
+    """
+    if num_threads := count_threads(client):
+        return num_threads
+    _logger.warning(
+        "the scheduler at %s has no workers; waiting %d s for the first one",
+        address,
+        _FIRST_WORKER_SECONDS,
+    )
+    # Some clusters have workers only while there is work: this is some.
+    work = client.submit(os.getpid, pure=False)
+    deadline = time.monotonic() + _FIRST_WORKER_SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+        if num_threads := count_threads(client):
+            return num_threads
+    work.cancel()
+    raise IngestError(
+        f"the scheduler at {address!r} has no workers. Start some with 'dask worker "
+        f"{address}'"
+    )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether a record of Dask's client says more than that its scheduler is gone.
+
+    The error of the run says so in its own words, and what was cancelled by it, or that
+    there was no time to connect again, has a traceback or a wrong number of seconds.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    is_cancelled = type(error).__name__ == "CancelledError"
+    return not is_cancelled and not str(record.msg).startswith("Failed to reconnect")
 
 
 def share_bytes(executor: Executor, data: bytes) -> Any:
@@ -102,7 +175,7 @@ def share_bytes(executor: Executor, data: bytes) -> Any:
     object
         To be given to `executor` as an argument in their place.
     """
-    client = _client_of(executor)
+    client = client_of(executor)
     if client is not None:
         with warnings.catch_warnings():
             # That large data are scattered better. Those are lost with the workers that
@@ -113,58 +186,75 @@ def share_bytes(executor: Executor, data: bytes) -> Any:
     return data
 
 
-def refuse_other_workers(executor: Executor) -> None:
-    """Refuse a cluster whose workers lack this package, or have another version of it.
-
-    A worker of Dask that cannot import what it is sent ends without a word, the task
-    goes to the next one, and whoever waits for it waits for ever.
-
-    Raises
-    ------
-    IngestError
-        The message names a worker, and what is amiss there.
-    """
-    client = _client_of(executor)
-    if client is None:
-        return
-    # Of the standard library, so that any worker understands what it is asked.
-    found = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
-    for worker, version in sorted(found.items()):
-        if version == __version__:
-            continue
-        what = f"has version {version}" if isinstance(version, str) else "has none"
-        why = f" ({version})" if isinstance(version, Exception) else ""
-        raise IngestError(
-            f"this is gulpio2 {__version__}, and the worker {worker} {what}{why}. Give "
-            "all workers the same version, as by 'pip install' in their environment, "
-            "and start them again"
-        )
-
-
-def _client_of(executor: Executor) -> Any:
+def client_of(executor: Executor) -> Any:
     """Give the client of a Dask cluster's executor; None for any other executor."""
     if type(executor).__module__.partition(".")[0] != "distributed":
         return None
     return getattr(executor, "_client", None)
 
 
-def unpack(shipped: bytes) -> Any:
-    """Unpickle a job on the worker that it was sent to.
+def count_threads(client: Any) -> int | None:
+    """Count the threads of all workers; None where the scheduler does not answer."""
+    try:
+        ask = client.scheduler.ncores
+        threads = client.sync(ask, workers=None, callback_timeout=_ANSWER_SECONDS)
+        return int(sum(threads.values()))
+    except Exception:  # noqa: BLE001  # what was under way tells of a lost scheduler
+        return None
+
+
+def ask_workers(
+    client: Any, function: Callable[..., object], *arguments: object
+) -> list[tuple[str, Any]]:
+    """Have each worker of a cluster call a function.
+
+    A worker of Dask that cannot import what it is sent ends without a word, so this
+    should be one of the standard library.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster.
+    function : callable
+        What to call.
+    *arguments : object
+        What with.
+
+    Returns
+    -------
+    list of tuple
+        Address of each worker, and what the function returned or raised there. Those
+        that have ended meanwhile are left out.
 
     Raises
     ------
-    AdapterContractError
-        The adapter's module is not there, or its class is another.
+    IngestError
+        A worker, or the scheduler, does not answer.
     """
+    answers: dict[str, Any] = {}
+    asked: list[str] | None = None  # all of them
     try:
-        return pickle.loads(shipped)  # noqa: S301  # our own parent's
-    except Exception as cause:
-        raise AdapterContractError(
-            f"a worker on {platform.node()} cannot make the adapter that it was sent: "
-            f"{type(cause).__name__}: {cause}. Its module must be there for all "
-            "workers to import: install it in their environment, or start them with "
-            "its folder in PYTHONPATH"
+        for _ in range(_TRIES):
+            found = client.run(function, *arguments, workers=asked, on_error="return")
+            # Those of connections that are closed, as by a worker that ends.
+            silent = {k: v for k, v in found.items() if isinstance(v, OSError)}
+            answers.update((k, v) for k, v in found.items() if k not in silent)
+            if silent:
+                time.sleep(_LOOK_SECONDS)  # the scheduler takes note of such an end
+                there = client.nthreads()
+                silent = {k: v for k, v in silent.items() if k in there}
+            if not silent:
+                return sorted(answers.items())
+            asked = sorted(silent)
+    except OSError as cause:
+        raise IngestError(
+            f"the Dask scheduler at {client.scheduler.address} does not answer: {cause}"
         ) from cause
+    worker, why = min(silent.items())
+    raise IngestError(
+        f"the worker {worker} does not answer: {why}. End it, or wait until the "
+        "scheduler has taken note of its end, and run again"
+    )
 
 
 def is_lost(error: BaseException) -> bool:

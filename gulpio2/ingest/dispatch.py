@@ -7,13 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import IngestError
+from gulpio2.ingest.capacity import Capacity
 from gulpio2.ingest.cluster import is_lost
 from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
+from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
 from gulpio2.ingest.progress import ToldProgress
-from gulpio2.ingest.workers import in_this_process, in_worker_processes, on_executor
+from gulpio2.ingest.remote import on_executor
+from gulpio2.ingest.workers import in_this_process, in_worker_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from gulpio2.ingest.publishing import Publisher
     from gulpio2.ingest.report import IngestReport
     from gulpio2.ingest.workers import Submit
-    from gulpio2.types import Progress
+    from gulpio2.types import Adapter, Progress
 
 __all__ = ["Dispatcher"]
 
@@ -34,9 +37,10 @@ class Dispatcher:
     Parameters
     ----------
     num_workers : int
-        Processes of this machine; 1 is this one.
+        Processes of this machine; 1 is this one. Of an executor, tasks that it runs at
+        a time; one of Dask is asked for them.
     executor : concurrent.futures.Executor, optional
-        In their place.
+        In the place of processes of this machine.
     resume : bool
         Whether the run goes on with an interrupted one, of which results tell.
     progress : Progress
@@ -67,6 +71,34 @@ class Dispatcher:
     def settle(self, report: IngestReport) -> None:
         """Have the progress be what is in the chunks."""
         self._progress.settle(items=report.items, failures=len(report.failures))
+
+    def look_at_workers(
+        self, adapter: Adapter, tasks: Sequence[Task]
+    ) -> tuple[str, ...]:
+        """Refuse workers elsewhere that are not fit for a run, before it begins.
+
+        Parameters
+        ----------
+        adapter : Adapter
+            Where its items come from.
+        tasks : sequence of Task
+            What it is to store.
+
+        Returns
+        -------
+        tuple of str
+            Paths that a worker that comes later must see as well: for `Job.sources`.
+
+        Raises
+        ------
+        IngestError
+            The message names a worker, and what is amiss there.
+        """
+        if self._executor is None or not tasks:
+            return ()
+        sources = choose_sources(adapter, tasks)
+        refuse_unfit_workers(self._executor, sources)
+        return sources
 
     def work(
         self,
@@ -151,13 +183,13 @@ class Dispatcher:
         """
         waiting.reverse()
         running: dict[Future[TaskResult], Task] = {}
-        # Two to a worker keep it busy; more would only hold memory.
-        ahead = 2 * self._num_workers if self._executor or self._num_workers > 1 else 1
+        capacity = Capacity(self._executor, self._num_workers)
         while waiting or running:
-            while waiting and len(running) < ahead:
+            num_tasks = capacity.num_tasks()
+            while waiting and len(running) < num_tasks:
                 task = waiting.pop()
                 running[submit(task)] = task
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            done, _ = wait(running, capacity.seconds, FIRST_COMPLETED)
             for future in done:
                 result = future.result()
                 if not self._resume:

@@ -87,7 +87,8 @@ class GulpIngestor:
         Worker processes, 4,096 at most; 1 does the work in this process.
     executor : concurrent.futures.Executor, optional
         Does the work instead of processes of this machine; it must see the same
-        output folder.
+        output folder. Twice as many tasks as `num_workers` are under way at a time; of
+        a Dask cluster the threads are counted in its place, as they come and go.
     chunk_bytes : int, optional
         A chunk is also closed once it holds this many bytes.
     encoder : EncoderSettings, optional
@@ -357,6 +358,7 @@ class GulpIngestor:
         if self.on_duplicate == "skip" and plan.ids is not None:
             warn_of_repeats(self.adapter, plan.ids, plan.repeats)
         refuse_other_labels(facts, self.output_folder)
+        sources = dispatcher.look_at_workers(self.adapter, plan.tasks)
         replaces = not resumed and JOURNAL_NAME in store.names()
         if resumed:
             journal.refuse_other_plan(plan.digest())
@@ -379,6 +381,7 @@ class GulpIngestor:
             self.chunk_bytes,
             stored if plan.ids is None else frozenset(),
             resume=resumed,
+            sources=sources,
         )
         publisher = Publisher(
             store,

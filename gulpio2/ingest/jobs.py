@@ -35,6 +35,8 @@ class Job:
     """Go on with what an interrupted run left."""
     sign: str | None = None
     """A file that is there while the run goes on, where a worker may outlive it."""
+    sources: tuple[str, ...] = ()
+    """Some paths that a worker elsewhere must see."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,36 +1,27 @@
-"""The executor of this machine, and how tasks reach any other."""
+"""The workers of this machine: this process, or some that it starts."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import gc
-import hashlib
 import multiprocessing
 import os
-import pickle
 import threading
 import time
 import warnings
 from concurrent.futures import (
     BrokenExecutor,
-    Executor,
     Future,
     ProcessPoolExecutor,
 )
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import AdapterContractError
-from gulpio2.format.layout import partial_name
-from gulpio2.ingest.cluster import refuse_other_workers, share_bytes, unpack
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.parent import begin_child, hold_interrupts, is_orphan
 from gulpio2.ingest.task import run_task
 from gulpio2.memory import SharedBytes
-from gulpio2.storage.local import new_token, open_store
-from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +33,7 @@ if TYPE_CHECKING:
 
     Submit = Callable[[Task], "Future[TaskResult]"]
 
-__all__ = ["in_this_process", "in_worker_processes", "on_executor"]
+__all__ = ["Reporter", "SharedCores", "in_this_process", "in_worker_processes"]
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
@@ -67,63 +58,6 @@ def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
         return future
 
     yield submit
-
-
-@contextlib.contextmanager
-def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Submit]:
-    """Run tasks on an executor that somebody else made and will shut down.
-
-    Notes
-    -----
-    The job travels as bytes that each worker unpickles once; what was done is told
-    when a task ends, since a strange executor has no other way back. A task that runs
-    when the block is left with an error ends at its next item: then the file is gone
-    that says that the run is going on.
-    """
-    try:
-        shipped = pickle.dumps(job)
-    except Exception as cause:
-        raise AdapterContractError(
-            f"the adapter {type(job.adapter).__name__} cannot be sent to the "
-            f"executor's workers, because it cannot be pickled: {cause}. Keep open "
-            "files, generators and functions defined inside of functions out of its "
-            "attributes"
-        ) from cause
-    refuse_other_workers(executor)
-    digest = hashlib.sha256(shipped).hexdigest()
-    shared = share_bytes(executor, shipped)
-    store = open_store(job.folder)
-    sign = partial_name("ingest.run", new_token())
-    store.create(sign).close()
-    futures: set[Future[TaskResult]] = set()
-    report = _Reporter(progress)
-
-    def submit(task: Task) -> Future[TaskResult]:
-        report.raise_error()
-        future = executor.submit(_run_shipped, digest, shared, sign, task)
-        futures.add(future)
-        future.add_done_callback(tell)
-        return future
-
-    def tell(future: Future[TaskResult]) -> None:
-        futures.discard(future)
-        if not future.cancelled() and future.exception() is None:
-            result = future.result()
-            for part in result.parts:
-                report(
-                    items=len(part.ids), frames=part.frames, num_bytes=part.num_bytes
-                )
-            report(failures=len(result.failures))
-
-    try:
-        yield submit
-        report.raise_error()
-    except BaseException:
-        for future in list(futures):
-            future.cancel()
-        raise
-    finally:
-        store.remove(sign)
 
 
 @contextlib.contextmanager
@@ -162,7 +96,7 @@ def in_worker_processes(
     told, tell = context.Pipe(duplex=False)
     cores = SharedCores(num_workers)
     slots = WorkerSlots(context, num_workers)
-    report = _Reporter(progress)
+    report = Reporter(progress)
     listener = threading.Thread(
         target=_pass_on, args=(told, report), name="gulpio2-progress", daemon=True
     )
@@ -286,7 +220,7 @@ def _kill(processes: Iterable[BaseProcess]) -> None:
         process.kill()
 
 
-class _Reporter:
+class Reporter:
     """Tells a run's progress, in other threads than its own, until that fails."""
 
     def __init__(self, progress: Progress) -> None:
@@ -307,7 +241,7 @@ class _Reporter:
             raise self._error
 
 
-def _pass_on(told: Connection, report: _Reporter) -> None:
+def _pass_on(told: Connection, report: Reporter) -> None:
     """Pass on what workers tell, until None comes.
 
     Also where that fails: workers wait for room in a pipe that nobody reads.
@@ -321,7 +255,6 @@ def _pass_on(told: Connection, report: _Reporter) -> None:
 _job: Job | None = None
 _told: _Teller | None = None
 _cores: SharedCores | None = None
-_shipped = threading.local()
 
 
 class _Teller:
@@ -385,12 +318,3 @@ def _run_in_worker(task: Task) -> TaskResult:
         return run_task(_job, task, _told, idle_cores=_cores.idle)
     finally:
         _told.flush()
-
-
-def _run_shipped(digest: str, shipped: bytes, sign: str, task: Task) -> TaskResult:
-    """Run a task of a job that came as bytes; each thread keeps its own copy of it."""
-    if getattr(_shipped, "digest", None) != digest:
-        _shipped.job = unpack(shipped)
-        _shipped.digest = digest
-    job: Job = _shipped.job
-    return run_task(replace(job, sign=sign), task, no_progress)

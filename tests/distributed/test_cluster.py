@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import faulthandler
-import importlib
+import logging
 import os
 import signal
 import subprocess
@@ -16,94 +15,19 @@ import time
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.adapters import AbstractDatasetAdapter
-from gulpio2.errors import GulpError, IngestError
+from gulpio2.errors import IngestError, IngestSettingError
 from gulpio2.ingest.cluster import connect
-from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content
+from tests.distributed.clusters import (
+    SlowAdapter,
+    begun,
+    cluster,
+    start_worker,
+    wait_for,
+)
 
 pytest.importorskip("distributed", reason="the extra distributed is not installed")
-
-
-class SlowAdapter(AbstractDatasetAdapter):
-    """Takes its time, and leaves a note of who began an item."""
-
-    def __init__(self, notes, num_items=12, seconds=0.1):
-        self.notes = notes
-        self.num_items = num_items
-        self.seconds = seconds
-
-    def __len__(self):
-        return self.num_items
-
-    def item_ids(self):
-        return [f"item{n}" for n in range(self.num_items)]
-
-    def iter_data(self, slice_element=None):
-        for n in range(*(slice_element or slice(None)).indices(self.num_items)):
-            with (self.notes / "begun").open("a") as notes:
-                notes.write(f"{os.getpid()} {n}\n")
-            time.sleep(self.seconds)
-            frames = make_frames(3)
-            yield {"meta": {"n": n}, "frames": frames, "id": f"item{n}"}
-
-
-def begun(notes):
-    with contextlib.suppress(FileNotFoundError):
-        lines = (notes / "begun").read_text().splitlines()
-        return [tuple(map(int, line.split())) for line in lines]
-    return []
-
-
-def start(folder, program, *words, modules=()):
-    quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s"}
-    path = os.pathsep.join([*map(str, modules), *sys.path])
-    environment = {**os.environ, **quiet, "PYTHONPATH": path}
-    module = f"distributed.cli.{program}"
-    command = [sys.executable, "-m", module, "--no-dashboard", *words]
-    with (folder / f"{program}.log").open("ab") as log:
-        return subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=log, stderr=log
-        )
-
-
-def start_worker(folder, modules=()):
-    words = ["--nthreads", "1", "--nworkers", "1", "--no-nanny"]
-    words += ["--scheduler-file", str(folder / "scheduler.json")]
-    words += ["--local-directory", str(folder)]
-    return start(folder, "dask_worker", *words, modules=modules)
-
-
-@contextlib.contextmanager
-def cluster(folder, num_workers=2, processes=None, modules=()):
-    """Start a scheduler and workers as anybody would; give the address.
-
-    What was started is put into `processes`: the scheduler, then the workers. These
-    look for modules in the folders `modules` first.
-    """
-    file = folder / "scheduler.json"
-    processes = [] if processes is None else processes
-    try:
-        words = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
-        processes.append(start(folder, "dask_scheduler", *words))
-        for _ in range(num_workers):
-            processes.append(start_worker(folder, modules))
-        import distributed
-
-        deadline = time.monotonic() + 60
-        while not file.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        with distributed.Client(scheduler_file=str(file), timeout=60) as client:
-            if num_workers:
-                client.wait_for_workers(num_workers, timeout=60)
-            address = client.scheduler.address
-        yield address
-    finally:
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +81,7 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path):
     killed = []
 
     def kill():
-        _wait_for(lambda: len(begun(notes)) >= 4)
+        wait_for(lambda: len(begun(notes)) >= 4)
         victim = begun(notes)[-1][0]
         os.kill(victim, signal.SIGKILL)
         killed.append(victim)
@@ -194,7 +118,7 @@ def lost(tmp_path):
         processes: list[subprocess.Popen[bytes]] = []
 
         def kill():
-            _wait_for(lambda: len(begun(notes)) >= 4)
+            wait_for(lambda: len(begun(notes)) >= 4)
             for process in processes[victims]:
                 process.kill()
             for process in processes[victims]:
@@ -228,8 +152,15 @@ def test_when_all_workers_that_had_the_adapter_are_killed_others_go_on(tmp_path,
 def test_a_scheduler_that_is_killed_ends_the_run_so_that_it_can_be_resumed(
     tmp_path, lost
 ):
+    told: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]  # as a terminal would show it
+    log = logging.getLogger("distributed.client")
+    log.addHandler(handler)
     with pytest.raises(IngestError, match=r"scheduler ended.*resume=True"):
         lost(slice(0, 1))
+    log.removeHandler(handler)
+    assert told == [], "the error says it"
     adapter = SlowAdapter(tmp_path / "notes")
     report = GulpIngestor(adapter, tmp_path / "out", 3, 1, resume=True).run()
     assert report.items == 12
@@ -266,64 +197,13 @@ def test_an_item_that_costs_all_workers_is_gone_past_on_one_machine(
     assert report.items == 7
 
 
-NO_MODULE = "raise ModuleNotFoundError('there is no such module')"
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        pytest.param(
-            {"gulpio2/__init__.py": NO_MODULE},
-            r"the worker tcp://\S+ has none \(there is no such module\)",
-            id="no package",
-        ),
-        pytest.param(
-            {
-                "gulpio2/__init__.py": "",
-                "gulpio2/__version__.py": "__version__ = '0.9.1'",
-            },
-            r"the worker tcp://\S+ has version 0\.9\.1",
-            id="another version",
-        ),
-        pytest.param(
-            {"the_adapter.py": NO_MODULE},
-            r"cannot make the adapter.*ModuleNotFoundError.*PYTHONPATH",
-            id="no adapter",
-        ),
-    ],
-)
-def test_workers_that_cannot_do_the_work_are_told_of_and_not_waited_for(
-    tmp_path, monkeypatch, files, message
-):
-    for name, text in files.items():
-        path = tmp_path / "modules" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (tmp_path / "ours").mkdir()
-    (tmp_path / "ours" / "the_adapter.py").write_text(
-        "from gulpio2.testing import FrameAdapter\nclass Own(FrameAdapter): pass"
-    )
-    (tmp_path / "dask").mkdir()
-    with cluster(tmp_path / "dask", modules=[tmp_path / "modules"]) as address:
-        monkeypatch.syspath_prepend(tmp_path / "ours")
-        monkeypatch.delitem(sys.modules, "the_adapter", raising=False)
-        adapter = importlib.import_module("the_adapter").Own(num_items=4)
-        with connect(address) as (executor, num_workers):
-            ingestor = GulpIngestor(
-                adapter, tmp_path / "out", 2, num_workers, executor=executor
-            )
-            with pytest.raises(GulpError, match=message):
-                ingestor.run()
-    assert GulpIngestor(adapter, tmp_path / "out", 2, 1).run().items == 4
-
-
 def test_an_interrupt_cancels_the_tasks(tmp_path, address):
     notes = tmp_path / "notes"
     notes.mkdir()
     adapter = SlowAdapter(notes, num_items=60, seconds=0.1)
 
     def interrupt_later():
-        _wait_for(lambda: len(begun(notes)) >= 3)
+        wait_for(lambda: len(begun(notes)) >= 3)
         os.kill(os.getpid(), signal.SIGINT)
 
     with connect(address) as (executor, _):
@@ -342,12 +222,6 @@ def test_an_interrupt_cancels_the_tasks(tmp_path, address):
     assert report.items == 60
 
 
-def _wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-
-
 def test_an_address_where_nothing_answers_is_named(monkeypatch):
     monkeypatch.setattr("gulpio2.ingest.cluster._CONNECT_SECONDS", 1)
     with (
@@ -357,16 +231,30 @@ def test_an_address_where_nothing_answers_is_named(monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("address", ["nonsense", "", "tcp://host", "host 8786"])
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "", "tcp://host", "host 8786", "http://127.0.0.1:9", "TCP://a.b:9"],
+)
 def test_what_is_no_address_is_refused_at_once(address):
-    with pytest.raises(IngestError, match="no address of a Dask scheduler"):
+    began = time.monotonic()
+    with pytest.raises(IngestSettingError, match="no address of a Dask scheduler"):
         connect(address).__enter__()
+    assert time.monotonic() - began < 10
 
 
-def test_a_cluster_without_workers_is_refused(tmp_path):
-    with (
-        cluster(tmp_path, 0) as address,
-        pytest.raises(IngestError, match="no workers"),
-        connect(address),
-    ):
-        pass
+def test_the_command_takes_it_for_wrong_usage(tmp_path):
+    words = ["ingest", "gulpio2.testing:FrameAdapter", "out"]
+    words += ["--scheduler", "http://127.0.0.1:8786"]
+    done = subprocess.run(
+        [sys.executable, "-m", "gulpio2.cli.main", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == 2, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert "--scheduler: 'http://127.0.0.1:8786' is no address" in last
+    assert not (tmp_path / "out").exists()

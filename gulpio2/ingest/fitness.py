@@ -1,0 +1,191 @@
+"""Whether a worker elsewhere is fit for a run: the same package, the same paths.
+
+One that is not would fail whatever it is given, in no time, and so be given most of the
+run. So each is looked at before the run begins, and looks at itself when it has its
+first task, since on a cluster others may come later.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import pkgutil
+import platform
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.__version__ import __version__
+from gulpio2.errors import AdapterContractError, IngestError
+from gulpio2.ingest.cluster import ask_workers, client_of
+from gulpio2.ingest.items import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+    from gulpio2.ingest.jobs import Task
+    from gulpio2.types import Adapter
+
+__all__ = [
+    "choose_sources",
+    "refuse_other_version",
+    "refuse_unfit_workers",
+    "refuse_unseen_sources",
+    "unpack",
+]
+
+# The place of the version, for `pkgutil.resolve_name`.
+_VERSION = "gulpio2.__version__:__version__"
+# What the adapter for tables says of a path.
+_ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
+_TO_RESUME = (
+    ". What was stored is intact; run again with resume=True (on the command line "
+    "--resume) to ingest the rest"
+)
+
+
+def choose_sources(adapter: Adapter, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Choose some paths that each worker must see.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Says where its items come from; else none are chosen.
+    tasks : sequence of Task
+        What is to be stored.
+
+    Returns
+    -------
+    tuple of str
+        Those of the first item, of one in the middle and of the last. What is no path,
+        or nothing that this process may read, says nothing about others.
+    """
+    if not tasks:
+        return ()
+    first, middle, last = (
+        tasks[place].positions() for place in (0, len(tasks) // 2, -1)
+    )
+    half = len(middle) // 2
+    positions = [*first[:1], *middle[half : half + 1], *last[-1:]]
+    sources = [source_of(adapter, position) or "" for position in positions]
+    paths = [_ROW.sub("", source) for source in sources]
+    return tuple(dict.fromkeys(filter(_is_seen, paths)))  # each once, in this order
+
+
+def refuse_unfit_workers(executor: Executor, sources: Sequence[str]) -> None:
+    """Refuse a cluster that has a worker which is not fit for the run.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor
+        Any; those of Dask can say which workers they have.
+    sources : sequence of str
+        Paths that each worker must see.
+
+    Raises
+    ------
+    IngestError
+        A worker lacks this package, has another version of it, or does not see a
+        source. The message names it.
+    """
+    client = client_of(executor)
+    if client is None:
+        return
+    # Both of the standard library, so that any worker understands what it is asked.
+    for worker, version in ask_workers(client, pkgutil.resolve_name, _VERSION):
+        if version != __version__:
+            raise IngestError(_other_version(worker, __version__, version))
+    for source in sources:
+        for worker, is_seen in ask_workers(client, os.access, source, os.R_OK):
+            if is_seen is not True:
+                raise IngestError(_unseen(worker, source))
+
+
+def _other_version(worker: str, ours: str, found: object) -> str:
+    what = f"has version {found}" if isinstance(found, str) else "has none"
+    why = f" ({found})" if isinstance(found, Exception) else ""
+    return (
+        f"this run is one of gulpio2 {ours}, and the worker {worker} {what}{why}. Give "
+        "all workers the same version, as by 'pip install' in their environment, and "
+        "start them again"
+    )
+
+
+def _unseen(worker: str, source: str) -> str:
+    text = (
+        f"the worker {worker} does not see {source!r}, of which an item is made, or "
+        "may not read it. The machine that began the run does, and paths must mean the "
+        "same on every machine"
+    )
+    if os.path.isabs(source):  # noqa: PTH117  # as it is, and not as a Path has it
+        return f"{text}: mount the folder of the sources under this path there, too"
+    return (
+        f"{text}: this one is relative, and each worker has a current folder of its "
+        "own. Give the adapter absolute paths"
+    )
+
+
+def _is_seen(source: str) -> bool:
+    try:
+        return os.access(source, os.R_OK)
+    except ValueError:  # as for a null in it
+        return False
+
+
+# --- on the worker --------------------------------------------------------------
+
+
+def refuse_other_version(version: str) -> None:
+    """Refuse the work of a run of another version.
+
+    Raises
+    ------
+    IngestError
+        This process has another one.
+    """
+    if version != __version__:
+        message = _other_version(_this_worker(), version, __version__)
+        raise IngestError(message + _TO_RESUME)
+
+
+def refuse_unseen_sources(sources: Sequence[str]) -> None:
+    """Refuse the work of a run whose sources this process does not see.
+
+    Raises
+    ------
+    IngestError
+        One of these paths is not there, or may not be read.
+    """
+    for source in sources:
+        if not _is_seen(source):
+            raise IngestError(_unseen(_this_worker(), source) + _TO_RESUME)
+
+
+def unpack(shipped: bytes) -> Any:
+    """Unpickle a job on the worker that it was sent to.
+
+    Raises
+    ------
+    AdapterContractError
+        The adapter's module is not there, or its class is another.
+    """
+    try:
+        return pickle.loads(shipped)  # noqa: S301  # our own parent's
+    except Exception as cause:
+        raise AdapterContractError(
+            f"the worker {_this_worker()} cannot make the adapter that it was sent: "
+            f"{type(cause).__name__}: {cause}. Its module must be there for all "
+            "workers to import: install it in their environment, or start them with "
+            "its folder in PYTHONPATH"
+        ) from cause
+
+
+def _this_worker() -> str:
+    """Name this process: by its address on a Dask cluster, where it is part of one."""
+    name = f"with process {os.getpid()} on {platform.node()}"
+    distributed = sys.modules.get("distributed")  # a worker of Dask has it
+    try:
+        return name if distributed is None else f"{distributed.get_worker().address}"
+    except (AttributeError, ValueError):  # another executor's worker
+        return name

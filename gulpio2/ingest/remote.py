@@ -1,0 +1,114 @@
+"""How tasks reach an executor that somebody else made, on whatever machines it has."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.__version__ import __version__
+from gulpio2.errors import AdapterContractError
+from gulpio2.format.layout import partial_name
+from gulpio2.ingest.cluster import share_bytes
+from gulpio2.ingest.fitness import (
+    refuse_other_version,
+    refuse_unseen_sources,
+    unpack,
+)
+from gulpio2.ingest.task import run_task
+from gulpio2.ingest.workers import Reporter
+from gulpio2.storage.local import new_token, open_store
+from gulpio2.types import no_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor, Future
+
+    from gulpio2.ingest.jobs import Job, Task, TaskResult
+    from gulpio2.ingest.workers import Submit
+    from gulpio2.types import Progress
+
+__all__ = ["on_executor"]
+
+
+@contextlib.contextmanager
+def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Submit]:
+    """Run tasks on an executor that somebody else made and will shut down.
+
+    Notes
+    -----
+    The job travels as bytes that each worker unpickles once; what was done is told
+    when a task ends, since a strange executor has no other way back. A task that runs
+    when the block is left with an error ends at its next item: then the file is gone
+    that says that the run is going on.
+    """
+    try:
+        shipped = pickle.dumps(job)
+    except Exception as cause:
+        raise AdapterContractError(
+            f"the adapter {type(job.adapter).__name__} cannot be sent to the "
+            f"executor's workers, because it cannot be pickled: {cause}. Keep open "
+            "files, generators and functions defined inside of functions out of its "
+            "attributes"
+        ) from cause
+    digest = hashlib.sha256(shipped).hexdigest()
+    shared = share_bytes(executor, shipped)
+    store = open_store(job.folder)
+    sign = partial_name("ingest.run", new_token())
+    store.create(sign).close()
+    futures: set[Future[TaskResult]] = set()
+    report = Reporter(progress)
+
+    def submit(task: Task) -> Future[TaskResult]:
+        report.raise_error()
+        future = executor.submit(
+            _run_shipped, __version__, digest, shared, sign, pickle.dumps(task)
+        )
+        futures.add(future)
+        future.add_done_callback(tell)
+        return future
+
+    def tell(future: Future[TaskResult]) -> None:
+        futures.discard(future)
+        if not future.cancelled() and future.exception() is None:
+            result = future.result()
+            for part in result.parts:
+                report(
+                    items=len(part.ids), frames=part.frames, num_bytes=part.num_bytes
+                )
+            report(failures=len(result.failures))
+
+    try:
+        yield submit
+        report.raise_error()
+    except BaseException:
+        for future in list(futures):
+            future.cancel()
+        raise
+    finally:
+        store.remove(sign)
+
+
+# --- on the worker --------------------------------------------------------------
+
+_shipped = threading.local()
+
+
+def _run_shipped(version: str, *sent: Any) -> TaskResult:
+    """Run a task of a job; both come as bytes.
+
+    The version comes first, and is compared before anything else is looked at: what
+    another one sends may be of other classes, or more.
+    """
+    refuse_other_version(version)
+    digest, shipped, sign, task = sent
+    # Each thread keeps a copy of the job for itself.
+    if getattr(_shipped, "digest", None) != digest:
+        job: Job = unpack(shipped)
+        refuse_unseen_sources(job.sources)
+        _shipped.job, _shipped.digest = job, digest
+    job = replace(_shipped.job, sign=sign)
+    return run_task(job, pickle.loads(task), no_progress)  # noqa: S301  # our parent's
