@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.cli.ingest_options import make_ingestor
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.survey import survey_lines
-from gulpio2.cli.terminal import count, escape, write_lines
+from gulpio2.cli.terminal import count, escape, size, write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +41,9 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
     Returns
     -------
     bool
-        Whether the run would end well, as far as can be known: it would not be refused,
-        no item's id would be reported as taken, and not all of the sample would fail.
+        Whether the run would end well, as far as can be known: it would not be refused
+        nor run out of space, no item's id would be reported as taken, and not all of
+        the sample would fail.
     """
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.directory import GulpDirectory
@@ -68,6 +69,8 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
         "adapter": type(adapter).__name__,
         "items": num_items,
         "refused": refused,
+        "fits": None,
+        "free_bytes": None,
         "first_ids": None if ids is None else [names[n] for n in positions[:_FIRST]],
         "repeated_ids": None if ids is None else len(names) - len(set(names)),
         "already_stored": None
@@ -79,23 +82,27 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
         "other_settings": [asdict(change) for change in changes],
     }
     from gulpio2.cli.progress import ProgressBar
-    from gulpio2.ingest.sampled import sample_positions
     from gulpio2.ingest.survey import survey
 
-    with ProgressBar(len(sample_positions(num_items))) as bar:
+    with ProgressBar(0) as bar:
         found = survey(
             adapter,
             encoder,
             positions=positions,
             stored=stored,
             progress=bar,
+            expect=partial(setattr, bar, "total"),
         )
+    is_out_of_space = False
+    if refused is None:
+        plan |= _judge_space(settings, found)
+        is_out_of_space = plan["fits"] is False and not settings.ignore_space
     if settings.as_json:
         write_json({**plan, "estimate": found.to_json()})
     else:
         warning = warning_of(changes, settings.output) if changes else None
         write_lines(_lines(plan, found, warning, settings))
-    if refused is not None:
+    if refused is not None or is_out_of_space:
         return False
     fails = bool(run.failures or (num_items and not found.frames))
     return settings.allow_failures or not fails
@@ -105,6 +112,7 @@ def _find_plan(
     adapter: Any, settings: Settings, stored: frozenset[str]
 ) -> tuple[RunPlan, str | None]:
     """Plan the run; say why it would be refused, where it would be."""
+    from gulpio2.cli.main import one_line
     from gulpio2.errors import IngestError, MetaFileError, StorageError
     from gulpio2.ingest.planning import plan_run
 
@@ -124,7 +132,7 @@ def _find_plan(
         if run is None:
             run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
     except (IngestError, MetaFileError, StorageError) as error:
-        return make_plan(on_duplicate="skip"), str(error)
+        return make_plan(on_duplicate="skip"), one_line(error)
     return run, None
 
 
@@ -137,7 +145,7 @@ def _refuse_place(output: Path) -> None:
     from gulpio2.storage.local import open_store
     from gulpio2.storage.refusals import refused
 
-    there = next(path for path in (output, *output.absolute().parents) if path.exists())
+    there = _existing(output)
     reason = 0 if there.is_dir() else errno.ENOTDIR
     if not (reason or os.access(there, os.W_OK | os.X_OK)):
         reason = errno.EACCES
@@ -148,6 +156,53 @@ def _refuse_place(output: Path) -> None:
         store = open_store(output)
         refuse_unfinished_copying(store)
         refuse_misnamed_chunks(store)
+
+
+def _existing(output: Path) -> Path:
+    """Give the folder, or the nearest above it that is there, where a run makes it."""
+    return next(path for path in (output, *output.absolute().parents) if path.exists())
+
+
+def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:
+    """Say whether the run would fit, and why it would be refused where it would be."""
+    from gulpio2.cli.main import one_line
+    from gulpio2.errors import StorageError
+    from gulpio2.ingest.estimate import (
+        LONG_RUN,
+        Estimate,
+        bytes_of_partials,
+        refuse_above,
+    )
+    from gulpio2.storage.local import free_bytes, open_store
+
+    output = settings.output
+    free = free_bytes(_existing(output))
+    if free is None:
+        return {}
+    if output.is_dir():
+        free += bytes_of_partials(open_store(output))
+    try:
+        refuse_above(
+            free,
+            Estimate(
+                items=found.items,
+                sampled=found.sampled,
+                failed=0,
+                frames=found.frames,
+                num_bytes=found.num_bytes,
+                seconds=found.seconds,
+            ),
+            output,
+        )
+    except StorageError as error:
+        # A run of fewer items is begun without an estimate.
+        refuses = found.items >= LONG_RUN and not settings.ignore_space
+        return {
+            "fits": False,
+            "free_bytes": free,
+            "refused": one_line(error) if refuses else None,
+        }
+    return {"fits": True, "free_bytes": free}
 
 
 def _lines(
@@ -164,6 +219,9 @@ def _lines(
         yield f"  as it stands, it would be refused: {escape(plan['refused'])}"
     elif settings.resume and not plan["chunks"]:
         yield "  nothing to resume: it is complete"
+    elif plan["fits"] is False:
+        free = size(plan["free_bytes"])
+        yield f"  it would run out of space: {escape(settings.output)} has {free} free"
     if warning is not None:
         yield f"  {escape(warning)}"
     if plan["first_ids"] is None:

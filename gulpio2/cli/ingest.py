@@ -94,8 +94,8 @@ def ingest() -> None:
     exit status is 1; so it is where ADAPTER counts more items than it gives.
     OUTPUT/failures.jsonl lists those that failed in the last ingest, all of them; the
     first 20 are told on the way (with -vv all). It is 1 as well where --dry-run finds
-    that the run would be refused, or that it would store nothing or report ids that are
-    taken.
+    that the run would be refused, or that it would run out of space, store nothing or
+    report ids that are taken.
     """
 
 

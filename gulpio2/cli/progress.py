@@ -43,7 +43,7 @@ class ProgressBar:
     Parameters
     ----------
     total : int
-        How much there is to do.
+        How much there is to do. Where more is found, the attribute may be set.
     counted : {"items", "num_bytes"}, optional
         In what that is counted.
     delay_seconds : float, optional
@@ -131,6 +131,7 @@ class ProgressBar:
                 nrows=shutil.get_terminal_size().lines,
             )
             self._bar.start_t -= seconds
+        self._bar.total = self.total
         self._bar.n = done
         self._bar.set_postfix_str(self._rates(seconds), refresh=False)
         self._bar.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import multiprocessing
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
+from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.parent import begin_child
@@ -23,14 +25,23 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, StrPath
 
-__all__ = ["MAP_BYTES", "Estimate", "estimate", "refuse_what_cannot_fit"]
+__all__ = [
+    "LONG_RUN",
+    "MAP_BYTES",
+    "Estimate",
+    "bytes_of_partials",
+    "estimate",
+    "refuse_above",
+    "refuse_what_cannot_fit",
+]
 
 _logger = logging.getLogger(__name__)
 
 # Items. A smaller run is over, or out of space, before an estimate would pay.
-_LONG_RUN = 200
+LONG_RUN = 200
 # Frames of an item that are encoded; the rest is taken to be like them.
 _FRAMES = 16
 # Bytes that an entry of the map needs for each frame: place, checksum, time.
@@ -237,7 +248,7 @@ def refuse_what_cannot_fit(
     StorageError
         With ``ENOSPC``; nothing was written for these items.
     """
-    if len(positions) < _LONG_RUN:
+    if len(positions) < LONG_RUN:
         return
     free = free_bytes(folder)
     if free is None:
@@ -247,11 +258,41 @@ def refuse_what_cannot_fit(
         found = _estimate_apart(adapter, encoder, positions)
     else:
         found = estimate(adapter, encoder, positions=positions)
-    if found is not None and found.num_bytes > free:
+    if found is not None:
+        refuse_above(free, found, folder)
+
+
+def refuse_above(free: int, needed: Estimate, folder: StrPath) -> None:
+    """Refuse a run that needs more than there is.
+
+    Parameters
+    ----------
+    free : int
+        Bytes that it may take.
+    needed : Estimate
+        What it will store.
+    folder : str or path
+        Where it writes to.
+
+    Raises
+    ------
+    StorageError
+        With ``ENOSPC``.
+    """
+    if needed.num_bytes > free:
         raise StorageError(
             errno.ENOSPC,
-            f"{folder} has {free / 1e6:.1f} MB free, and the run needs {found}. Make "
+            f"{folder} has {free / 1e6:.1f} MB free, and the run needs {needed}. Make "
             "room, give another folder, or store less (quality, frame size); "
             "ignore_space=True (on the command line --ignore-space) begins all the "
             "same, and what does not fit can be resumed",
         )
+
+
+def bytes_of_partials(store: Store) -> int:
+    """Count the bytes of unfinished files, which a run removes or goes on with."""
+    num_bytes = 0
+    for name in list_chunks(store.names()).partials:
+        with contextlib.suppress(OSError):
+            num_bytes += store.size(name)
+    return num_bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import reprlib
@@ -28,7 +27,7 @@ from gulpio2.ingest.chunk_bar import chunk_bar
 from gulpio2.ingest.completeness import is_complete
 from gulpio2.ingest.dispatch import Dispatcher
 from gulpio2.ingest.duplicates import warn_of_repeats
-from gulpio2.ingest.estimate import refuse_what_cannot_fit
+from gulpio2.ingest.estimate import bytes_of_partials, refuse_what_cannot_fit
 from gulpio2.ingest.facts import ask_for_facts, count_items, require_items
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
@@ -508,10 +507,6 @@ class GulpIngestor:
     def _refuse_what_cannot_fit(self, store: Store, tasks: list[Task]) -> None:
         if self.ignore_space:
             return
-        partials = 0
-        for name in list_chunks(store.names()).partials:
-            with contextlib.suppress(OSError):
-                partials += store.size(name)
         refuse_what_cannot_fit(
             self.adapter,
             self.encoder,
@@ -519,7 +514,7 @@ class GulpIngestor:
             [n for task in tasks for n in task.positions()],
             apart=self.executor is not None or self.num_workers > 1,
             # A run that resumes has these already, and any other removes them.
-            freed=partials,
+            freed=bytes_of_partials(store),
         )
 
     def _look(

@@ -3,81 +3,291 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable
 
-__all__ = ["LEAST_LOOKS", "Look", "Seen", "error_of"]
+    import numpy.typing as npt
 
-# Items of a part, from which on it is said how much they differ.
-LEAST_LOOKS = 4
+    from gulpio2.ingest.sampled import SamplePlan
+
+__all__ = ["Look", "Seen", "Total", "Varied", "take_sample"]
+
+# The sample grows until the standard error of the bytes is so small.
+_GOOD_ERROR = 0.03
+# By how much it grows, in parts of the first. The error is estimated as well: asked for
+# after every look, it would seem small by chance at one of them.
+_STEP = 0.5
+# The size of its file says nothing of an item where the error is so much smaller
+# without, as that of the frames of images; by chance it is often somewhat smaller.
+_FAR_BETTER = 0.7
+# Files up to twice as large, as logarithm. Larger ones may be others for a reason.
+_ALIKE = math.log(2)
+
+
+@dataclass(slots=True)
+class Varied:
+    """Some frames of an item, encoded with other settings too."""
+
+    frames: int = 0
+    num_bytes: int = 0
+    as_asked: int = 0
+    """Their bytes with the settings of the run."""
+
+    def add(self, num_bytes: int, as_asked: int) -> None:
+        """Take note of a frame."""
+        self.frames += 1
+        self.num_bytes += num_bytes
+        self.as_asked += as_asked
 
 
 @dataclass(slots=True)
 class Look:
-    """What was seen of one item."""
+    """What was seen of one item; of one that is not stored, nothing."""
 
+    id_: str | None = None
     frames: int = 0
+    frame_bytes: float = 0.0
+    """Of the frames in a data file."""
     num_bytes: float = 0.0
+    """Of these and of the map."""
     variance: float = 0.0
     """Of `num_bytes`, since not all frames were encoded."""
     seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Seen:
-    """What was seen of items that are alike enough to be judged by some of them."""
-
-    num_items: int
-    count: int = 0
-    """Items that were looked at."""
-    share: float = 0.0
-    """Of the whole, that they are."""
-    looks: dict[str, Look] = field(default_factory=dict)
-    """By id."""
+    others: dict[int, Varied] = field(default_factory=dict)
+    """By a number for other settings."""
     odd: dict[str, list[str]] = field(default_factory=dict)
-    source_bytes: list[int] = field(default_factory=list)
+    """What is unusual about it, by kind."""
 
-    def total(self, what: str) -> float:
-        """Estimate a sum over all items."""
-        seen: float = sum(getattr(look, what) for look in self.looks.values())
-        return seen / (self.share or 1)
-
-    def error(self) -> float:
-        """Give the relative standard error of the bytes."""
-        return _standard_error(self.looks.values(), self.count, self.num_items)
-
-    def uncertainty(self) -> float:
-        """Give the standard error of the bytes; unknown where few items were seen."""
-        if self.count < min(LEAST_LOOKS, self.num_items):
-            return math.inf
-        return self.total("num_bytes") * self.error()
-
-    def lengths(self) -> dict[str, int]:
-        """Give the frames of each item."""
-        return {name: look.frames for name, look in self.looks.items()}
+    def note(self, kind: str, text: str) -> None:
+        """Take note of something unusual."""
+        self.odd.setdefault(kind, []).append(text)
 
 
-def error_of(parts: Collection[Seen]) -> float:
-    """Give the relative standard error of the bytes of all parts together."""
-    total = sum(part.total("num_bytes") for part in parts)
-    return math.hypot(*(part.total("num_bytes") * part.error() for part in parts)) / (
-        total or 1
-    )
+class Total(NamedTuple):
+    """A sum over all items of a run, estimated."""
+
+    value: float
+    error: float
+    """Standard error, as a share of it."""
+    curable: float
+    """Part of the error that looking at more of the items would take away."""
+    shares: npt.NDArray[np.float64]
+    """What each item that was looked at stands for, in the order of the looks."""
 
 
-def _standard_error(looks: Collection[Look], sampled: int, num_items: int) -> float:
-    """Give the relative standard error of the total, for items and frames not seen."""
-    values = [look.num_bytes for look in looks]
-    values += [0.0] * (sampled - len(looks))
-    if not sum(values):
-        return 0.0
-    # Of the mean of an item: items differ, and so do the frames in each.
-    variance = sum(look.variance for look in looks) / (sampled * num_items)
-    if 1 < sampled < num_items:
-        left = 1 - sampled / num_items
-        variance += statistics.variance(values) / sampled * left
-    return math.sqrt(variance) / statistics.fmean(values)
+class Seen:
+    """What was seen of a sample.
+
+    Every other item is taken to be like that of the sample which is nearest to it, by
+    kind and by the size of its file, and to be as much larger as its file is.
+
+    Parameters
+    ----------
+    plan : SamplePlan
+        What is known of all items.
+    """
+
+    def __init__(self, plan: SamplePlan) -> None:
+        self._plan = plan
+        self._by_rank: dict[int, Look] = {}
+
+    def add(self, rank: int, look: Look) -> None:
+        """Take note of the item that has this rank in the plan."""
+        self._by_rank[rank] = look
+
+    @property
+    def looks(self) -> list[Look]:
+        """All of them, by kind and size of the file."""
+        return [self._by_rank[rank] for rank in sorted(self._by_rank)]
+
+    @property
+    def places(self) -> list[int]:
+        """Where each of them is among the items of the run."""
+        return [int(self._plan.places[rank]) for rank in sorted(self._by_rank)]
+
+    def stand_for(self) -> npt.NDArray[np.int64]:
+        """Count the items that each stands for, itself included.
+
+        Of a run of so many items that not all were asked for a size, they are those of
+        the part that was.
+        """
+        return np.diff(self._borders())[: len(self._by_rank)]
+
+    def share(self) -> float:
+        """Give the part of the run that these counts are of."""
+        return len(self._plan.places) / max(self._plan.num_items, 1)
+
+    def total(self, what: str) -> Total:
+        """Estimate a sum over all items.
+
+        Parameters
+        ----------
+        what : str
+            An attribute of `Look`.
+        """
+        looks = self.looks
+        if not looks:
+            return Total(0.0, 0.0, 0.0, np.zeros(0))
+        values = np.array([getattr(look, what) for look in looks], np.float64)
+        noise = np.zeros(len(looks))
+        if what in ("num_bytes", "frame_bytes"):
+            noise = np.array([look.variance for look in looks])
+        plan = self._plan
+        by_size = self._total(values, noise, plan.sizes, plan.coordinates())
+        # What does not depend on the size is the same for those of all sizes.
+        everywhere = np.zeros(len(plan.sizes))
+        by_count = self._total(values, noise, everywhere + 1, everywhere)
+        is_better = by_count.error < _FAR_BETTER * by_size.error
+        return by_count if is_better else by_size
+
+    def varied_total(self, number: int) -> float | None:
+        """Estimate the bytes of all items with other settings.
+
+        Parameters
+        ----------
+        number : int
+            Of the settings, in `Look.others`.
+
+        Returns
+        -------
+        float or None
+            None where no frame was encoded with them.
+
+        Notes
+        -----
+        Either each frame is as much larger as those of the sample are, or all are like
+        those, as of images of all sizes that are brought to one: whichever fits better.
+        """
+        frames, bytes_ = self.total("frames"), self.total("frame_bytes")
+        known = [
+            (look.others[number], share)
+            for look, share in zip(self.looks, frames.shares, strict=True)
+            if number in look.others
+        ]
+        if not known:
+            return None
+        # For how many frames an item stands, and what is known of one of them.
+        weights = np.array([share for _, share in known])
+        now = np.array([each.as_asked / each.frames for each, _ in known])
+        then = np.array([each.num_bytes / each.frames for each, _ in known])
+        ratio, mean = (weights @ then) / (weights @ now), weights @ then / weights.sum()
+        is_ratio = weights @ (then - ratio * now) ** 2 <= weights @ (then - mean) ** 2
+        changed = ratio * bytes_.value if is_ratio else mean * frames.value
+        return float(self.total("num_bytes").value - bytes_.value + changed)
+
+    def _borders(self) -> npt.NDArray[np.int64]:
+        """Give the ranks at which the items that each stands for begin, and the end."""
+        ranks = np.array(sorted(self._by_rank), np.int64)
+        before, after = ranks[:-1], ranks[1:]
+        coordinates = self._plan.coordinates()
+        middle = (coordinates[before] + coordinates[after]) / 2
+        # Where two are the same, those between them are as well.
+        borders = np.where(
+            coordinates[before] == coordinates[after],
+            (before + after + 1) // 2,
+            np.searchsorted(coordinates, middle),
+        )
+        borders = np.clip(borders, before + 1, after)
+        return np.array([0, *borders, len(coordinates)], np.int64)
+
+    def _total(
+        self,
+        values: npt.NDArray[np.float64],
+        noise: npt.NDArray[np.float64],
+        sizes: npt.NDArray[np.float64],
+        coordinates: npt.NDArray[np.float64],
+    ) -> Total:
+        """Estimate a sum, from the values of the sample and the sizes of all.
+
+        Notes
+        -----
+        The rate of an item is its value by its size. Rates are taken to vary by chance
+        around what changes slowly with the size, equally for all sizes: then the error
+        follows from the sizes alone, of which all are known, and from how much rates
+        differ from one item of the sample to the next (von Neumann's estimate, which
+        no slow change disturbs). Each of them weighs as much as it stands for.
+        """
+        plan, borders = self._plan, self._borders()
+        ranks = np.array(sorted(self._by_rank), np.int64)
+        own = sizes[ranks]
+        stood_for = _sums(sizes, borders)
+        squares = _sums(sizes**2, borders)
+        rates = values / own
+        scale = plan.num_items / len(sizes)
+        total = float(rates @ stood_for)
+        if not total:
+            return Total(0.0, 0.0, 0.0, np.zeros(len(ranks)))
+        # What is known of the looked at, and what each of the others has by chance.
+        left = (stood_for - own) ** 2 + squares - own**2
+        unknown = float(left.clip(0).sum())
+        variance = unknown * _variance(rates, stood_for, coordinates[ranks])
+        variance += float(noise @ (stood_for / own))
+        relative, other = variance / total**2, 0.0
+        if plan.num_items > len(sizes):
+            # They are items by chance, and those of the run have another mean.
+            spread = len(sizes) * float(squares @ rates**2) / total**2 - 1
+            other = max(spread, 0) * (1 / len(sizes) - 1 / plan.num_items)
+        return Total(
+            scale * total,
+            math.sqrt(relative + other),
+            math.sqrt(relative),
+            scale * rates * stood_for,
+        )
+
+
+def _sums(
+    values: npt.NDArray[np.float64], borders: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Sum what is between each two borders."""
+    return np.asarray(np.add.reduceat(values, borders[:-1]), np.float64)
+
+
+def _variance(
+    rates: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    coordinates: npt.NDArray[np.float64],
+) -> float:
+    """Estimate the variance of rates by their differences, where sizes are alike."""
+    pairs = weights[1:] + weights[:-1]
+    alike = np.diff(coordinates) <= _ALIKE
+    if alike.any():
+        pairs = pairs * alike
+    return float(pairs @ np.diff(rates) ** 2) / (2 * float(pairs.sum()) or 1)
+
+
+def take_sample(
+    plan: SamplePlan,
+    look: Callable[[int], Look],
+    *,
+    expect: Callable[[int], object] | None = None,
+) -> Seen:
+    """Look at as many items as it takes to tell the bytes of all.
+
+    Parameters
+    ----------
+    plan : SamplePlan
+        Which they are.
+    look : callable
+        Takes the place of an item among those of the run.
+    expect : callable, optional
+        Takes the number of items that will be looked at, and again where it grows.
+    """
+    seen = Seen(plan)
+    done, count = 0, plan.first
+    while True:
+        if expect is not None:
+            expect(count)
+        these = sorted(
+            (int(plan.places[rank]), int(rank)) for rank in plan.order[done:count]
+        )
+        for place, rank in these:
+            seen.add(rank, look(place))
+        done = count
+        if count >= plan.most or seen.total("num_bytes").curable <= _GOOD_ERROR:
+            return seen
+        count = min(plan.most, count + math.ceil(_STEP * plan.first))

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-import statistics
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
 from gulpio2.media.deferred import DeferredFrames
+from gulpio2.media.images import ImageFrames
 from gulpio2.media.video import VideoFrames
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
 
     from gulpio2.ingest.items import PlacedItem
+    from gulpio2.ingest.looks import Look
 
-__all__ = ["note_odd_lengths", "note_oddities"]
+__all__ = ["exif_orientation", "note_odd_lengths", "note_oddities"]
 
 # Items so many times longer or shorter than the middle one are odd.
 _ODD_LENGTH = 5
 # What `source_info` tells of mirroring, by the rotation that it gives.
 _MIRRORED: dict[Any, str] = {-180: "left and right", 0: "top and bottom"}
+_NOT_TURNED = "stored as it lies in the file, where EXIF turns it"
+# How a picture is to be shown: Exif 3.0, table 6, tag Orientation.
+_SHOWN: Mapping[int, str] = {
+    2: "mirrored, left and right",
+    3: "by 180 degrees",
+    4: "mirrored, top and bottom",
+    5: "mirrored at the diagonal from the top left",
+    6: "by 90 degrees clockwise",
+    7: "mirrored at the diagonal from the top right",
+    8: "by 90 degrees counterclockwise",
+}
+_ORIENTATION, _APP1, _EXIF = 0x0112, 0xE1, b"Exif\0\0"
+# Bytes at the beginning of a file that hold it: of a segment of JFIF, and of one of
+# Exif, which are 64 kB at most.
+_HEADER = 2 << 16
 
 
 def note_oddities(
-    item: PlacedItem, times: Sequence[int | None], odd: dict[str, list[str]]
+    item: PlacedItem,
+    times: Sequence[int | None],
+    turns: Sequence[int | None],
+    odd: dict[str, list[str]],
 ) -> None:
     """Note what is unusual about an item's frames.
 
@@ -34,6 +57,8 @@ def note_oddities(
         All of whose frames were taken.
     times : sequence of int or None
         Their presentation times.
+    turns : sequence of int or None
+        What `exif_orientation` says of those that came as a JPEG.
     odd : dict
         Gets the notes, by kind.
     """
@@ -53,6 +78,19 @@ def note_oddities(
         odd.setdefault("mirrored", []).append(f"{name}: {how}")
     elif rotation:
         odd.setdefault("rotated", []).append(f"{name}: by {rotation} degrees")
+    turned = [
+        (number, _SHOWN[turn])
+        for number, turn in enumerate(_turns_of_source(item.frames, turns))
+        if turn is not None and turn in _SHOWN
+    ]
+    if turned:
+        number, how = turned[0]
+        more = f", and {len(turned) - 1} more of its frames" if turned[1:] else ""
+        odd.setdefault(_NOT_TURNED, []).append(f"{name}, frame {number}: {how}{more}")
+
+
+def _source_of(frames: Any) -> Any:
+    return frames.found() if isinstance(frames, DeferredFrames) else frames
 
 
 def _times_of_source(frames: Any, times: Sequence[int | None]) -> Sequence[int | None]:
@@ -60,32 +98,95 @@ def _times_of_source(frames: Any, times: Sequence[int | None]) -> Sequence[int |
 
     What a rate leaves of them is uneven, however even they are.
     """
-    video = frames.found() if isinstance(frames, DeferredFrames) else frames
+    video = _source_of(frames)
     if isinstance(video, VideoFrames) and video.frame_rate is not None:
         return video.source_times() or ()
     return times
 
 
-def note_odd_lengths(
-    lengths: Mapping[str, int], odd: dict[str, list[str]], *, of: Container[str]
-) -> None:
+def _turns_of_source(frames: Any, turns: Sequence[int | None]) -> Iterator[int | None]:
+    """Give the orientation of each frame, also of those that were decoded."""
+    source = _source_of(frames)
+    if not isinstance(source, ImageFrames):
+        yield from turns
+        return
+    # Not strict: a subclass may give other frames than its files.
+    for path, turn in zip(source.paths, turns, strict=False):
+        yield _turn_of_file(path) if turn is None else turn
+
+
+def _turn_of_file(path: Path) -> int:
+    try:
+        with path.open("rb") as file:
+            return exif_orientation(file.read(_HEADER))
+    except OSError:  # gone since it was read
+        return 1
+
+
+def exif_orientation(jpeg: bytes) -> int:
+    """Read from the header of a JPEG how it is to be turned.
+
+    Parameters
+    ----------
+    jpeg : bytes
+        The file or its beginning; anything else too.
+
+    Returns
+    -------
+    int
+        1 to 8, as Exif numbers them; 1, not to be turned, where nothing is said.
+    """
+    position = len(SOI)
+    while jpeg[:2] == SOI and jpeg[position : position + 1] == b"\xff":
+        marker = jpeg[position + 1 : position + 2]
+        if marker in (b"", EOI[1:], bytes([START_OF_SCAN])):
+            break
+        if marker == b"\xff":  # fills the room before a marker
+            position += 1
+            continue
+        end = position + 2 + int.from_bytes(jpeg[position + 2 : position + 4], "big")
+        body = jpeg[position + 4 : end]
+        if marker[0] == _APP1 and body.startswith(_EXIF):
+            return _orientation_of(body[len(_EXIF) :])
+        position = end
+    return 1
+
+
+def _orientation_of(tiff: bytes) -> int:
+    """Read the orientation from the first list of a TIFF header."""
+    orders: dict[bytes, Literal["little", "big"]] = {b"II": "little", b"MM": "big"}
+    order = orders.get(tiff[:2])
+    if order is None:
+        return 1
+
+    def number(place: int, length: int = 2) -> int:
+        return int.from_bytes(tiff[place : place + length], order)
+
+    start = number(4, 4)
+    end = start + 2 + 12 * number(start)
+    for place in range(start + 2, min(end, len(tiff)), 12):
+        if number(place) == _ORIENTATION:
+            return number(place + 8)
+    return 1
+
+
+def note_odd_lengths(looks: Sequence[Look], stand_for: npt.NDArray[np.int64]) -> None:
     """Note items that are much longer or shorter than the others.
 
     Parameters
     ----------
-    lengths : mapping
-        Frames by id.
-    odd : dict
-        Gets the notes.
-    of : container of str
-        The items to tell of.
+    looks : sequence of Look
+        At all items of the sample.
+    stand_for : numpy.ndarray
+        How many items each stands for: a sample has more of the long ones.
     """
-    if len(lengths) < 3:
+    lengths = np.array([look.frames for look in looks], np.int64)
+    stored = lengths > 0
+    if stored.sum() < 3:
         return
-    middle = statistics.median(lengths.values())
-    for name, length in lengths.items():
-        is_odd = not middle / _ODD_LENGTH <= length <= middle * _ODD_LENGTH
-        if is_odd and name in of:
-            odd.setdefault("odd length", []).append(
-                f"item {name!r}: {length} frames, where {middle:.0f} are usual"
-            )
+    middle = float(np.median(np.repeat(lengths[stored], stand_for[stored])))
+    for look in looks:
+        usual = middle / _ODD_LENGTH <= look.frames <= middle * _ODD_LENGTH
+        if look.frames and not usual:
+            length = f"{look.frames} frames, where {middle:.0f} are usual"
+            look.note("odd length", f"item {look.id_!r}: {length}")

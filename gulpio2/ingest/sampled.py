@@ -1,10 +1,13 @@
-"""Which items of a run a survey looks at."""
+"""Which items of a run a survey looks at, and in which order."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import statistics
+import re
+import stat
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,23 +18,63 @@ from gulpio2.ingest.items import source_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from gulpio2.types import Adapter
 
-__all__ = ["outsized_places", "sample_positions"]
+__all__ = ["SamplePlan", "plan_of_sizes", "plan_sample", "sample_positions"]
 
-# Bytes of a source in those of the middle one, from which on it is looked at apart.
-_FAR_LARGER = 4
-# Part of all bytes that such items have to hold, and of all items that the largest,
-# which are looked at apart, are at most: of more the sample as a whole meets enough.
-_WORTH_IT, _FEW = 0.01, 0.2
-# Items at most whose files are asked for their size. The sample of more is large.
-_MOST = 10_000
+# Items at most whose files are asked for their size: on a disk of another machine each
+# takes a while. Of more, so many by chance stand for all.
+_MOST_FILES = 10_000
+# Part of the items that files of one ending have to be, to be told from others: of
+# fewer, twenty looks may meet none.
+_OWN_KIND = 0.05
+# What `TableAdapter` says behind the path.
+_ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
+# Where the items differ much, the sample grows to this many times its size.
+_AT_MOST = 5
+# Of larger items more are looked at, until the bytes of their files are so many times
+# those of a sample in which each item has the same chance.
+_MORE_BYTES = 3
+# Part of all bytes that files of about one size have to hold, for one of them to be
+# looked at in any case: a few long videos may hold half of all frames. Where so many
+# of them are to be expected in the sample, one is there.
+_WORTH_IT, _MET_ANYWAY = 0.02, 2
+# Kinds are so far apart, in logarithms of sizes, that no item is nearest to one of
+# another kind.
+_APART = 1000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SamplePlan:
+    """In which order to look at items; what is known of all of them meanwhile."""
+
+    num_items: int
+    """Of the run."""
+    places: npt.NDArray[np.int64]
+    """Of those that may be looked at: where they are among the items of the run. By
+    kind and size, and below in the same order."""
+    kinds: npt.NDArray[np.int64]
+    """A number for each ending of file names that many have."""
+    sizes: npt.NDArray[np.float64]
+    """Of their files, in means of the kind; 1 where it is not known."""
+    order: npt.NDArray[np.int64]
+    """Their ranks in these lists. Every beginning is spread over all of them."""
+    first: int
+    """How many to look at at least."""
+    most: int
+    """How many to look at where that does not tell enough."""
+
+    def coordinates(self) -> npt.NDArray[np.float64]:
+        """Give numbers that are near each other for items that are alike."""
+        return np.asarray(_APART * self.kinds + np.log(self.sizes), np.float64)
 
 
 def sample_positions(
     num_items: int, *, share: float = 0.01, least: int = 20
 ) -> list[int]:
-    """Choose the items to look at: one by chance out of each of as many equal parts.
+    """Choose items: one by chance out of each of as many equal parts.
 
     Evenly spaced ones would always meet the same of what comes in turns. The choice is
     the same each time.
@@ -47,46 +90,162 @@ def sample_positions(
     return [int(rng.integers(*pair)) for pair in itertools.pairwise(borders)]
 
 
-def outsized_places(adapter: Adapter, positions: Sequence[int]) -> list[dict[int, int]]:
-    """Find the items whose sources are much larger than the middle one, by their size.
-
-    A few long videos among many short ones may hold half of all frames, and a sample
-    that met none of them would know of none.
+def plan_sample(
+    adapter: Adapter, positions: Sequence[int], *, share: float = 0.01, least: int = 20
+) -> SamplePlan:
+    """Choose the items to look at, by what is known of all: the sizes of their files.
 
     Parameters
     ----------
     adapter : Adapter
-        Which tells where its items come from; else none are found.
+        Which may tell where its items come from.
     positions : sequence of int
         Of the items that are to be stored.
+    share, least
+        As for `plan_of_sizes`.
 
-    Returns
-    -------
-    list of dict
-        Bytes of the source by place in `positions`: one for each size within a factor
-        of two.
+    Notes
+    -----
+    Of more than 10,000 items, the files of as many are asked for their size.
     """
-    if len(positions) > _MOST:
-        return []
-    sizes = {}
-    for place, position in enumerate(positions):
-        source = source_of(adapter, position)
-        try:
-            size = 0 if source is None else Path(source).stat().st_size
-        except (OSError, ValueError):  # no path, or nothing there
-            continue
-        if size:
-            sizes[place] = size
-    if not sizes:
-        return []
-    in_order = sorted(sizes.values())
-    border = max(
-        _FAR_LARGER * statistics.median(in_order),
-        in_order[math.floor((1 - _FEW) * len(in_order))],
+    most = max(_MOST_FILES, least, math.ceil(share * len(positions)))
+    places = sample_positions(len(positions), share=0, least=most)
+    found = [_look_at_file(adapter, positions[place]) for place in places]
+    counts = Counter(ending for ending, size in found if size)
+    common = [n for n in sorted(counts) if counts[n] >= _OWN_KIND * len(found)]
+    # Those whose size is not known, those of rare endings, and one for each other.
+    kinds = {name: number for number, name in enumerate(common, start=2)}
+    return plan_of_sizes(
+        [size for _, size in found],
+        kinds=[kinds.get(ending, 1) if size else 0 for ending, size in found],
+        places=places,
+        num_items=len(positions),
+        share=share,
+        least=least,
     )
-    found: dict[int, dict[int, int]] = {}
-    for place, size in sizes.items():
-        if size > border:
-            found.setdefault(int(math.log2(size / border)), {})[place] = size
-    held = sum(map(sum, map(dict.values, found.values())))
-    return [*found.values()] if held >= _WORTH_IT * sum(in_order) else []
+
+
+def _look_at_file(adapter: Adapter, position: int) -> tuple[str, int]:
+    """Give the ending and the size of an item's file; zero where there is no file."""
+    source = source_of(adapter, position)
+    try:
+        path = Path(_ROW.sub("", source or ""))
+        state = path.stat()
+    except (OSError, ValueError):  # no path, or nothing there
+        return "", 0
+    # What the system says of the size of a folder tells nothing of what is in it.
+    return path.suffix.lower(), state.st_size if stat.S_ISREG(state.st_mode) else 0
+
+
+def plan_of_sizes(
+    sizes: npt.ArrayLike,
+    *,
+    kinds: npt.ArrayLike | None = None,
+    places: npt.ArrayLike | None = None,
+    num_items: int | None = None,
+    share: float = 0.01,
+    least: int = 20,
+    seed: int = 0,
+) -> SamplePlan:
+    """Choose the items to look at, by the sizes of files.
+
+    Parameters
+    ----------
+    sizes : array_like
+        Bytes; zero where it is not known.
+    kinds : array_like, optional
+        What kind of file each is, a number. Sizes are compared within a kind.
+    places : array_like, optional
+        Where each is among the items of the run.
+    num_items : int, optional
+        Of the run, where `sizes` are those of a part of it.
+    share : float, optional
+        Part of the items of the run to look at.
+    least : int, optional
+        Items to look at if the share is smaller; all of them if there are fewer.
+    seed : int, optional
+        Another one gives another choice.
+
+    Notes
+    -----
+    A long video says more of the whole than a short one, but looking at it takes
+    longer. For a given time the error is smallest where the chance of each grows as the
+    square root of its size (Cochran, Sampling Techniques, 5.5, with costs and
+    deviations that both are as the size). Items below the mean all have the same
+    chance: the share. What fails is often small.
+    """
+    bytes_ = np.asarray(sizes, np.float64)
+    kind = np.zeros(len(bytes_), np.int64)
+    if kinds is not None:
+        kind = np.asarray(kinds, np.int64)
+    known = bytes_ > 0
+    in_kind = np.bincount(kind[known], minlength=kind.max(initial=0) + 1)
+    means = np.bincount(kind[known], bytes_[known], len(in_kind)) / in_kind.clip(1)
+    relative = np.ones(len(bytes_))
+    relative[known] = bytes_[known] / means[kind[known]]
+    ranked = np.lexsort((relative, kind))
+    relative, kind = relative[ranked], kind[ranked]
+    chances = _chances_of(relative)
+    total = len(bytes_) if num_items is None else num_items
+    part = max(share * total, least) / max(len(bytes_), 1)
+    turns = _spread(len(bytes_), np.random.default_rng(seed)) / chances
+    chosen = _in_any_case(kind, relative, turns, np.minimum(part * chances, 1))
+    turns[chosen], chances[chosen] = 0, np.inf
+    first, most = (
+        math.ceil(np.minimum(times * part * chances, 1).sum() - 1e-6)
+        for times in (1, _AT_MOST)
+    )
+    return SamplePlan(
+        num_items=total,
+        places=ranked if places is None else np.asarray(places, np.int64)[ranked],
+        kinds=kind,
+        sizes=relative,
+        order=np.argsort(turns, kind="stable"),
+        first=first,
+        most=most,
+    )
+
+
+def _chances_of(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Say how many times as likely as a small item each is to be looked at."""
+    border = 1.0
+    while True:
+        chances = np.sqrt(np.maximum(sizes / border, 1))
+        if sizes @ chances <= _MORE_BYTES * sizes.sum():
+            return chances
+        border *= 1.2
+
+
+def _in_any_case(
+    kinds: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.float64],
+    turns: npt.NDArray[np.float64],
+    chances: npt.NDArray[np.float64],
+) -> list[int]:
+    """Choose an item of each size, within a factor of two, that has bytes in few."""
+    octaves = np.floor(np.log2(sizes))
+    found = []
+    for kind, octave in sorted({*zip(kinds.tolist(), octaves.tolist(), strict=True)}):
+        those = np.flatnonzero((kinds == kind) & (octaves == octave))
+        is_worth_it = sizes[those].sum() >= _WORTH_IT * sizes.sum()
+        if is_worth_it and chances[those].sum() < _MET_ANYWAY:
+            found.append(int(those[turns[those].argmin()]))
+    return found
+
+
+def _spread(count: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Give numbers in [0, 1) of which those below any border are spread evenly.
+
+    Those of each half of the list, of each quarter, and so on, are nearly as many.
+    Which half has the smaller number is decided by chance for each part of it, so that
+    what comes in turns is met in all its turns (van der Corput's sequence, scrambled as
+    by Owen).
+    """
+    places = np.arange(count)
+    levels = max(count - 1, 0).bit_length()
+    turns = np.zeros(count)
+    for level in range(levels):
+        below = levels - level
+        swapped = rng.integers(0, 2, 1 << level)[places >> below]
+        turns += (((places >> (below - 1)) & 1) ^ swapped) << level
+    return np.asarray((turns + rng.random(count)) / (1 << levels))

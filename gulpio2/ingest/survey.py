@@ -7,37 +7,45 @@ quick look before every long run is `gulpio2.ingest.estimate`.
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
+from gulpio2.codecs.pixels import to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError, SourceReadError
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.estimate import MAP_BYTES
+from gulpio2.ingest.facts import ask
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
-from gulpio2.ingest.looks import LEAST_LOOKS, Look, Seen, error_of
-from gulpio2.ingest.oddities import note_odd_lengths, note_oddities
-from gulpio2.ingest.sampled import outsized_places, sample_positions
+from gulpio2.ingest.looks import Look, Varied, take_sample
+from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
+from gulpio2.ingest.sampled import plan_sample
 from gulpio2.ingest.surveyed import Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
+from gulpio2.media.scaling import resize_chroma
 from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.items import PlacedItem
+    from gulpio2.ingest.looks import Seen
     from gulpio2.types import Adapter, Progress, StoredFrame
 
 __all__ = ["survey"]
 
 # Parts of an item's frames that are encoded, and also as other variants.
 _ENCODED, _VARIED = 0.25, 0.0625
+# But of the first so many of the sample, each that is encoded; then items of less than
+# four frames take turns.
+_VARIED_ANYWAY = 100
 # Multiples of it, less their whole part, are spread over [0, 1) as evenly as can be and
 # without a period: codecs store every n-th frame better than those between.
 _GOLDEN = 0.6180339887498949
@@ -51,17 +59,13 @@ _READ_FRAMES = 200
 # of a video; of the times and the names that come with the latter.
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
 _EXAMPLES = 3  # that are named of each kind of oddity
-# Where the items differ much, the sample grows to this many times its size, or until
-# the standard error of the size is so small.
-_AT_MOST, _GOOD_ERROR = 5, 0.04
-# Of those that are far larger each says more: they are looked at until the standard
-# error of the whole is so small, or for so many seconds at least.
-_BETTER_ERROR, _LEAST_SECONDS = 0.02, 5.0
 # Kinds of oddities that cost an item.
 _FAILS = frozenset({"unreadable", "no video stream", "no frames", "id taken"})
 # What else is tried: two qualities, the first that are others, and two sizes.
 _QUALITIES = (75, 60, 90)
 _SHORT_EDGES = (224, 128)
+# What adapters call the short edge.
+_SIZE_OPTIONS = ("frame_size", "img_size")
 
 
 @dataclass(slots=True)
@@ -71,21 +75,17 @@ class _Samples:
     settings: EncoderSettings
     short_edge: int | None
     is_other: bool = False
-    num_bytes: int = 0
-    as_asked: int = 0
-    """Bytes of the same frames with the settings of the run."""
+    """Whether any frame got another size."""
     kept: list[bytes] = field(default_factory=list)
 
-    def add(self, image: Any, as_asked: int = 0) -> int:
-        shrunk = _shrunk(image, self.short_edge)
-        self.is_other |= shrunk is not image
-        jpeg = encode_frame(shrunk, self.settings)
-        size = padded_length(len(jpeg))
-        self.num_bytes += size
-        self.as_asked += as_asked or size
+    def add(self, image: Any) -> int:
+        """Encode a frame, and give its bytes in a data file."""
+        resized = _resized(image, self.short_edge)
+        jpeg = encode_frame(resized, self.settings)
+        self.is_other |= resized is not image
         if len(self.kept) < _READ_FRAMES:
             self.kept.append(jpeg)
-        return size
+        return padded_length(len(jpeg))
 
     def read_speed(self) -> float:
         # JPEGs are stored as they are, also those that cannot be decoded.
@@ -115,6 +115,7 @@ def survey(
     share: float = 0.01,
     least: int = 20,
     progress: Progress | None = None,
+    expect: Callable[[int], object] | None = None,
 ) -> Survey:
     """Look at a sample of the items that an ingest would store.
 
@@ -134,6 +135,9 @@ def survey(
         Items to look at if the share is smaller; all of them if there are fewer.
     progress : Progress, optional
         Called for every item.
+    expect : callable, optional
+        Called with the number of items that will be looked at, and again where the
+        first did not tell enough.
 
     Returns
     -------
@@ -144,146 +148,138 @@ def survey(
     -----
     Every item of the sample is decoded as a whole, and a quarter of its frames
     is encoded, or all of a few, so that it takes about as long as a hundredth of the
-    run. Where items differ much in size, up to five times as many are looked at. Of up
-    to 10,000 items whose files the adapter tells, those that are far larger are
-    sampled by their size, most where most is uncertain; that takes no longer than the
-    others did, or than five seconds.
+    run. Where that tells too little of the whole, up to five times as many are looked
+    at. Where the adapter tells the files of the items, every other item is taken to
+    be as the one of the sample whose file is nearest in size, in proportion; then more
+    are looked at of large items than of small ones, see `gulpio2.ingest.sampled`.
     """
     wanted = range(len(adapter)) if positions is None else positions
     others = [other for other in _QUALITIES if other != encoder.quality][:2]
+    # Frames that were made smaller do not tell what larger ones would be.
+    edges = [edge for edge in _SHORT_EDGES if edge < _edge_asked_for(adapter)]
     samples = [
         _Samples(encoder, None),
         *(_Samples(replace(encoder, quality=other), None) for other in others),
-        *(_Samples(encoder, short_edge) for short_edge in _SHORT_EDGES),
+        *(_Samples(encoder, short_edge) for short_edge in edges),
     ]
-    outsized = outsized_places(adapter, wanted)
-    apart = {place for sizes in outsized for place in sizes}
-    usual = [place for place in range(len(wanted)) if place not in apart]
-    seen, *far = parts = [Seen(len(usual)), *(Seen(len(sizes)) for sizes in outsized)]
     met = {*stored}
 
-    def look(place: int, at: Seen) -> None:
-        at.count += 1
-        found = _look_or_note(adapter, wanted[place], samples, at.odd)
-        if found is not None:
-            if found[0] in met:
-                at.odd.setdefault("id taken", []).append(f"item {found[0]!r}")
-            met.add(found[0])
-            at.looks[found[0]] = found[1]
+    def look(place: int) -> Look:
+        found = _look_or_note(adapter, wanted[place], samples)
+        if found.id_ in met:
+            found.note("id taken", f"item {found.id_!r}")
+            found = Look(odd=found.odd)
+        elif found.id_ is not None:
+            met.add(found.id_)
         if progress is not None:
             progress(items=1)
+        return found
 
-    began = time.monotonic()
-    first = sample_positions(len(usual), share=share, least=least)
-    more = sample_positions(
-        len(usual), share=_AT_MOST * share, least=_AT_MOST * len(first)
-    )
-    # In an order by chance, so that stopping anywhere leaves a fair sample.
-    rng = np.random.default_rng(1)
-    for index in (*first, *rng.permutation(sorted({*more} - {*first}))):
-        if seen.count >= len(first) and seen.error() <= _GOOD_ERROR:
-            break
-        look(usual[index], seen)
-    took = time.monotonic() - began
-    seen.share = seen.count / max(len(usual), 1)
-    waiting = [
-        (part, sizes, [*rng.permutation(sorted(sizes))])
-        for part, sizes in zip(far, outsized, strict=True)
-    ]
-    while waiting := [these for these in waiting if these[2]]:
-        part, sizes, places = max(waiting, key=lambda these: these[0].uncertainty())
-        # As long as for all others, for they may be as much work.
-        is_late = time.monotonic() - began > max(2 * took, _LEAST_SECONDS)
-        if part.count >= LEAST_LOOKS and (is_late or error_of(parts) <= _BETTER_ERROR):
-            break
-        place = int(places.pop())
-        look(place, part)
-        part.source_bytes.append(sizes[place])
-        part.share = sum(part.source_bytes) / sum(sizes.values())
-    for part in parts:
-        lengths = {name: n for each in parts for name, n in each.lengths().items()}
-        note_odd_lengths(lengths, part.odd, of=part.looks)
-    total = sum(part.total("num_bytes") for part in parts)
+    plan = plan_sample(adapter, wanted, share=share, least=least)
+    seen = take_sample(plan, look, expect=expect)
+    looks, size = seen.looks, seen.total("num_bytes")
+    note_odd_lengths(looks, seen.stand_for())
     return Survey(
         items=len(wanted),
-        sampled=sum(part.count for part in parts),
-        frames=round(sum(part.total("frames") for part in parts)),
-        num_bytes=round(total),
-        error=error_of(parts),
-        seconds=sum(part.total("seconds") for part in parts),
-        variants=tuple(
-            Variant(
-                quality=sample.settings.quality,
-                short_edge=sample.short_edge,
-                num_bytes=round(total * sample.num_bytes / max(sample.as_asked, 1)),
-                read_frames_per_second=sample.read_speed(),
-            )
-            for sample in samples
-            if sample.short_edge is None or sample.is_other
-        ),
-        oddities=tuple(_oddities(*parts)),
+        sampled=len(looks),
+        frames=round(seen.total("frames").value),
+        num_bytes=round(size.value),
+        error=size.error,
+        seconds=seen.total("seconds").value,
+        variants=tuple(_variants(samples, seen)),
+        oddities=tuple(_oddities(seen)),
     )
 
 
-def _oddities(*parts: Seen) -> Iterator[Oddity]:
-    for kind in sorted({kind for part in parts for kind in part.odd}):
-        notes = [note for part in parts for note in part.odd.get(kind, ())]
-        expected = sum(
-            len(part.odd.get(kind, ())) * part.num_items / max(part.count, 1)
-            for part in parts
-        )
+def _edge_asked_for(adapter: Adapter) -> float:
+    """Give the short edge that the adapter was told to make; infinity for none."""
+    options = ask(adapter, "describe")
+    given = options if isinstance(options, Mapping) else {}
+    sizes = [given.get(name) for name in _SIZE_OPTIONS]
+    asked = (size for size in sizes if isinstance(size, int | float) and size >= 1)
+    return min(asked, default=math.inf)
+
+
+def _variants(samples: list[_Samples], seen: Seen) -> Iterator[Variant]:
+    """Say what the settings of the run would give, and others."""
+    for number, sample in enumerate(samples):
+        asked = seen.total("num_bytes").value
+        found = seen.varied_total(number) if number else asked
+        is_known = found is not None and sample.is_other
+        if sample.short_edge is None or is_known:
+            yield Variant(
+                quality=sample.settings.quality,
+                short_edge=sample.short_edge,
+                num_bytes=round(found or 0),
+                read_frames_per_second=sample.read_speed(),
+            )
+
+
+def _oddities(seen: Seen) -> Iterator[Oddity]:
+    told = sorted(
+        zip(seen.places, seen.stand_for(), seen.looks, strict=True),
+        key=lambda each: each[0],
+    )
+    for kind in sorted({kind for _, _, look in told for kind in look.odd}):
+        those = [(number, look) for _, number, look in told if kind in look.odd]
+        notes = [note for _, look in those for note in look.odd[kind]]
         yield Oddity(
             kind=kind,
-            sampled=len(notes),
-            expected=round(expected),
+            sampled=len(those),
+            expected=round(sum(number for number, _ in those) / seen.share()),
             fails=kind in _FAILS,
             examples=tuple(notes[:_EXAMPLES]),
         )
 
 
-def _look_or_note(
-    adapter: Adapter,
-    position: int,
-    samples: list[_Samples],
-    odd: dict[str, list[str]],
-) -> tuple[str, Look] | None:
+def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> Look:
     """Look at the item at a position, or note why it cannot be stored."""
+    look = Look()
     for item in list(place_items(adapter, position, position + 1))[:1]:
         try:
             if item.error is not None:
                 raise item.error
             phase = position * _FROM_ITEM_TO_ITEM % 1
-            look = _look_at(item, samples, odd, phase=phase)
+            _look_at(item, samples, look, phase=phase)
         except (Exception, SystemExit) as cause:  # noqa: BLE001  # the item boundary
             error = as_failure(cause)
             failure = describe_failure(adapter, position, item.id_, error)
-            odd.setdefault(_kind_of(error), []).append(str(failure))
-            return None
+            look = Look(odd=look.odd)
+            look.note(_kind_of(error), str(failure))
+            return look
         if look.frames:
-            return str(item.id_), look
-        odd.setdefault("no frames", []).append(f"item {item.id_!r}")
-    return None
+            look.id_ = str(item.id_)
+        else:
+            look.note("no frames", f"item {item.id_!r}")
+    return look
 
 
 def _look_at(
     item: PlacedItem,
     samples: list[_Samples],
-    odd: dict[str, list[str]],
+    look: Look,
     *,
     phase: float,
-) -> Look:
+) -> None:
     """Decode an item and encode some of its frames."""
     base, *others = samples
-    look = Look()
     encoded = 0
+    is_varied = False
     beginning: list[int] = []
     sizes: list[int] = []
     took = aside = 0.0
     times: list[int | None] = []
+    turns: list[int | None] = []
+
+    def is_known() -> bool:
+        return len(others[0].kept) >= _VARIED_ANYWAY
+
     began = time.perf_counter()
     for number, frame in enumerate(_frames(item)):
         look.frames += 1
         times.append(frame.pts)
+        is_jpeg = isinstance(frame.image, bytes)
+        turns.append(exif_orientation(frame.image) if is_jpeg else None)
         place = (phase + number * _GOLDEN) % 1
         if place >= _ENCODED and number >= _FEW:
             continue
@@ -296,27 +292,24 @@ def _look_at(
             sizes.append(frame_size)
         after = time.perf_counter()
         took += after - before
-        if place < _VARIED or number == int(phase / _ENCODED) or not others[0].kept:
-            image: Any = frame.image
-            if isinstance(image, bytes):  # a JPEG that is copied as it is, even damaged
-                try:
-                    image = decode_frame(image)
-                except CorruptFrameError as error:
-                    note = f"item {item.id_!r}, frame {number}: {error}"
-                    odd.setdefault("stored as it is, and not readable", []).append(note)
-                    image = None
-            for sample in others if image is not None else ():
-                sample.add(image, frame_size)
+        spare = partial(_vary, item, number, frame.image, frame_size)
+        is_wanted = place < (_VARIED if is_known() else _ENCODED)
+        if is_wanted or number == int(phase / _ENCODED):
+            spare(others, look)
+            is_varied = True
             aside += time.perf_counter() - after
     if not encoded:
-        return look
+        return
     decoding = time.perf_counter() - began - took - aside
+    if not is_varied and not is_known():
+        spare(others, look)
     look.seconds = decoding + took * look.frames / encoded
     meta = len(json.dumps(item.meta, default=str))
     if look.frames <= _FEW:
         sizes = beginning
     share = len(sizes) / look.frames
-    look.num_bytes = sum(sizes) / share + MAP_BYTES * look.frames
+    look.frame_bytes = sum(sizes) / share
+    look.num_bytes = look.frame_bytes + MAP_BYTES * look.frames
     if share < 1:
         spread = statistics.variance(sizes)
         look.variance = look.frames**2 * spread / len(sizes) * (1 - share)
@@ -324,8 +317,31 @@ def _look_at(
     tell = getattr(item.frames, "source_info", None)
     if tell is not None and (info := tell()):
         look.num_bytes += _SOURCE_BYTES + len(json.dumps(info, default=str))
-    note_oddities(item, times, odd)
-    return look
+    note_oddities(item, times, turns, look.odd)
+
+
+def _vary(
+    item: PlacedItem,
+    number: int,
+    image: Any,
+    as_asked: int,
+    others: list[_Samples],
+    look: Look,
+) -> None:
+    """Encode a frame with other settings too."""
+    if isinstance(image, bytes):  # a JPEG that is copied as it is, even damaged
+        try:
+            image = decode_frame(image)
+        except CorruptFrameError as error:
+            note = f"item {item.id_!r}, frame {number}: {error}"
+            look.note("stored as it is, and not readable", note)
+            return
+    for number, sample in enumerate(others, start=1):
+        try:
+            size = sample.add(image)
+        except ValueError:  # too large a frame at that size
+            continue
+        look.others.setdefault(number, Varied()).add(size, as_asked)
 
 
 def _frames(item: PlacedItem) -> Iterator[StoredFrame]:
@@ -337,24 +353,25 @@ def _frames(item: PlacedItem) -> Iterator[StoredFrame]:
     return stored_frames(item.frames)
 
 
-def _shrunk(image: Any, short_edge: int | None) -> Any:
-    """Make a frame smaller whose short edge is longer."""
+def _resized(image: Any, short_edge: int | None) -> Any:
+    """Bring a frame to a short edge, as an adapter does that is asked for it."""
     if short_edge is None:
         return image
-    shape = (image.y if isinstance(image, YuvFrame) else np.asarray(image)).shape[:2]
-    if min(shape) <= short_edge:
+    pixels = image if isinstance(image, YuvFrame) else to_storable(image)
+    shape = (pixels.y if isinstance(pixels, YuvFrame) else pixels).shape[:2]
+    target = resized_shape(shape[0], shape[1], short_edge)
+    if target == shape:
         return image
-    height, width = resized_shape(shape[0], shape[1], short_edge)
-    if not isinstance(image, YuvFrame):
-        return resize_pixels(np.asarray(image), (height, width))
+    if not isinstance(pixels, YuvFrame):
+        return resize_pixels(pixels, target)
     rows, columns = (
-        -(-old // new) for old, new in zip(shape, image.u.shape, strict=True)
+        -(-old // new) for old, new in zip(shape, pixels.u.shape, strict=True)
     )
-    chroma = (-(-height // rows), -(-width // columns))
+    chroma = (-(-target[0] // rows), -(-target[1] // columns))
     return YuvFrame(
-        resize_pixels(image.y, (height, width)),
-        resize_pixels(image.u, chroma),
-        resize_pixels(image.v, chroma),
+        resize_pixels(pixels.y, target),
+        resize_chroma(pixels.u, shape, target, chroma),
+        resize_chroma(pixels.v, shape, target, chroma),
     )
 
 

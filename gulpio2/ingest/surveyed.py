@@ -16,8 +16,9 @@ class Oddity:
     """Something that a user may want to know of some items before the run."""
 
     kind: str
-    """"unreadable", "no video stream", "variable frame rate", "rotated", "mirrored",
-    "odd length" or "no frames"."""
+    """"unreadable", "no video stream", "no frames", "id taken", "variable frame rate",
+    "rotated", "mirrored", "odd length", "stored as it is, and not readable" or "stored
+    as it lies in the file, where EXIF turns it"."""
     sampled: int
     """How many items of the sample."""
     expected: int
@@ -34,7 +35,7 @@ class Variant:
 
     quality: int
     short_edge: int | None
-    """Of frames that are larger, pixels; None for the size that was asked for."""
+    """Of all frames, pixels; None for the size that was asked for."""
     num_bytes: int
     """Of the whole run, estimated."""
     read_frames_per_second: float
@@ -56,7 +57,8 @@ class Survey:
     seconds: float
     """Of one core of this machine for the whole run, estimated."""
     variants: tuple[Variant, ...]
-    """What was asked for, two other qualities, two sizes where they change anything."""
+    """What was asked for, two other qualities, two sizes where they change anything
+    and are not larger than what was asked for."""
     oddities: tuple[Oddity, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:

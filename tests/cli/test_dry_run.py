@@ -1,10 +1,13 @@
 """``gulp2 ingest --dry-run``: what it tells, and that it tells what the run does."""
 
 import json
+import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.format.journal import Copying
@@ -208,3 +211,127 @@ def test_a_dry_run_is_refused_where_the_place_of_the_run_is(
         plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
         assert told in plan["refused"]
         gulp2(*words, status=1)
+
+
+@pytest.fixture
+def free_blocks(monkeypatch):
+    """Leave so many kilobytes free, as the system tells it; the list may be changed."""
+    real, blocks = os.statvfs, [20]
+
+    def statvfs(path):
+        values = list(real(path))
+        values[:5] = [1024, 1024, 1000 if blocks[0] else 0, blocks[0], blocks[0]]
+        return os.statvfs_result(values)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    return blocks
+
+
+def test_a_dry_run_is_refused_where_the_run_has_no_room(
+    gulp2, adapter_file, free_blocks
+):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "deep/out"]
+    words += ["--num-items", "200", "--num-workers", "1"]
+    plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
+    assert (plan["fits"], plan["free_bytes"]) == (False, 20 * 1024)
+    told = r"deep/out has 0\.0 MB free, and the run needs about 0\.\d MB and 200 frames"
+    assert re.match(told, plan["refused"])
+    assert plan["estimate"]["num_bytes"] > 20 * 1024
+    text = gulp2(*words, "--dry-run", status=1).stdout
+    assert f"as it stands, it would be refused: {plan['refused']}" in text
+    assert "--ignore-space begins all the same" in plan["refused"]
+    assert not Path("deep").exists()
+    assert re.search(told, gulp2(*words, status=1).stderr)
+    assert list(Path("deep/out").glob("*.gulp")) == []
+    # Which is a reason less where one insists.
+    words.append("--ignore-space")
+    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    assert (plan["fits"], plan["refused"]) == (False, None)
+    assert "it would run out of space" in gulp2(*words, "--dry-run").stdout
+    gulp2(*words)
+
+
+def test_a_short_run_is_not_refused_but_would_end_for_lack_of_room(
+    gulp2, adapter_file, free_blocks
+):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out", "--num-items", 199]
+    plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
+    assert (plan["fits"], plan["refused"]) == (False, None)
+    text = gulp2(*words, "--dry-run", status=1).stdout
+    assert "it would run out of space: out has 20.5 kB free" in text
+    gulp2(*words, "--dry-run", "--ignore-space")
+    # Unfinished files make room, or are there already.
+    Path("out").mkdir()
+    Path("out/data_0.gulp.x.partial").write_bytes(bytes(1 << 20))
+    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    assert (plan["fits"], plan["free_bytes"]) == (True, 20 * 1024 + (1 << 20))
+
+
+def test_nothing_is_said_of_room_that_nobody_knows(gulp2, adapter_file, free_blocks):
+    free_blocks[0] = 0
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out", "--num-items", 200]
+    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    assert (plan["fits"], plan["free_bytes"], plan["refused"]) == (None, None, None)
+    assert "free" not in gulp2(*words, "--dry-run").stdout
+
+
+def test_the_bar_of_a_dry_run_grows_with_what_is_looked_at(gulp2, tmp_path):
+    (tmp_path / "slow.py").write_text(
+        """
+import time
+from gulpio2.testing import FrameAdapter
+
+class Slow(FrameAdapter):
+    def __init__(self, source):
+        super().__init__(num_items=300, num_frames=40)
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            time.sleep(0.02)
+            number = item["meta"]["number"]
+            yield {**item, "frames": [*item["frames"]][: 1 + number**2 % 40]}
+"""
+    )
+    result = gulp2("ingest", "slow.py:Slow", "source", "out", "--dry-run")
+    (looked_at,) = re.findall(r"judged by +(\d+) items", result.stdout)
+    assert int(looked_at) > 40
+    *_, last = re.findall(r"(\d+)/(\d+) items", result.stderr)
+    assert last == (looked_at, looked_at)
+
+
+def _write_turned(path, turn, order):
+    exif = Image.Exif()
+    exif.endian = order
+    exif[271] = "Camera"
+    exif[274] = turn
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (40, 30), (turn, 90, 30)).save(path, exif=exif)
+
+
+@pytest.mark.parametrize("size", [(), ("--img-size", 20)])
+def test_a_dry_run_lists_images_that_exif_would_turn(gulp2, tmp_path, size):
+    for turn in range(1, 9):
+        path = tmp_path / "images" / "x" / f"{turn}.jpg"
+        _write_turned(path, turn, "<>"[turn % 2])
+    Image.new("RGB", (40, 30)).save(tmp_path / "images" / "x" / "none.jpg")
+    words = ["ingest", "image-folder", "images", "out", *size]
+    text = gulp2(*words, "--dry-run").stdout
+    assert (
+        "stored as it lies in the file, where EXIF turns it: 7 of the sample, so about "
+        "7 items to be expected"
+    ) in text
+    assert "item 'x-2.jpg', frame 0: mirrored, left and right" in text
+    assert "item 'x-3.jpg', frame 0: by 180 degrees" in text
+    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    assert [odd["fails"] for odd in plan["estimate"]["oddities"]] == [False]
+
+
+def test_one_line_tells_of_all_frames_that_exif_would_turn(gulp2, tmp_path):
+    for turn in (1, 6, 8, 1):
+        number = len([*(tmp_path).rglob("*.jpg")])
+        _write_turned(tmp_path / "frames" / f"{number}.jpg", turn, "<")
+    (tmp_path / "t.csv").write_text("path,id\nframes,a\n")
+    text = gulp2("ingest", "table", "t.csv", "out", "--dry-run").stdout
+    assert "where EXIF turns it: 1 of the sample" in text
+    note = "item 'a', frame 1: by 90 degrees clockwise, and 1 more of its frames"
+    assert note in text

@@ -67,6 +67,16 @@ def test_more_than_was_expected_is_all_of_it(capsys):
     assert "2/2 items" in capsys.readouterr().err
 
 
+def test_there_may_come_to_be_more(capsys, monkeypatch):
+    for is_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda is_it=is_terminal: is_it)
+        with ProgressBar(2, delay_seconds=0) as bar:
+            bar(items=2)
+            bar.total = 5
+            bar(items=1)
+        assert "3/5 items" in capsys.readouterr().err
+
+
 def test_a_quiet_command_draws_nothing(capsys):
     with click.Context(click.Command("x")) as ctx:
         set_verbosity(-1, ctx)

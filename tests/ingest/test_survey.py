@@ -243,6 +243,70 @@ def test_what_a_lower_quality_would_give_is_within_a_tenth(tmp_path):
     assert abs(lower.num_bytes / stored_bytes(tmp_path / "out") - 1) < 0.1
 
 
+class Sized(Files):
+    """Videos that are brought to a size."""
+
+    def __init__(self, paths, frame_size=-1):
+        super().__init__(paths, frame_size=frame_size)
+
+
+@pytest.mark.parametrize("size", [(96, 128), (240, 320), (162, 90)])
+def test_what_other_sizes_would_give_is_within_a_tenth(tmp_path, size):
+    """Also where that makes frames larger, as the option does."""
+    paths = [write_video(tmp_path / f"{n}.mp4", 30, seed=n, size=size) for n in (1, 2)]
+    found = {each.short_edge: each for each in survey_of(Sized(paths)).variants[3:]}
+    assert set(found) == {224, 128}
+    for edge, variant in found.items():
+        output = tmp_path / f"{edge}"
+        GulpIngestor(Sized(paths, edge), output, 50, 1).run()
+        assert variant.num_bytes == pytest.approx(stored_bytes(output), rel=0.1)
+
+
+def test_images_of_all_sizes_are_brought_to_one(tmp_path):
+    folder = tmp_path / "images" / "any"
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for number, edge in enumerate((40, 60, 100, 150, 300, 400)):
+        coarse = rng.integers(0, 256, (10, 12, 3), np.uint8)
+        image = Image.fromarray(coarse).resize((edge * 6 // 5, edge))
+        image = image.convert("L") if number == 1 else image
+        image.save(folder / f"{number}.{('png', 'jpg')[number % 2]}")
+    source = partial(ImageFolderAdapter, tmp_path / "images", tmp_path / "out")
+    for variant in survey_of(source()).variants[3:]:
+        output = tmp_path / f"{variant.short_edge}"
+        GulpIngestor(source(img_size=variant.short_edge), output, 50, 1).run()
+        assert variant.num_bytes == pytest.approx(stored_bytes(output), rel=0.1)
+
+
+def survey_of(adapter):
+    return survey(adapter, EncoderSettings())
+
+
+@pytest.mark.parametrize(("asked", "edges"), [(160, [128]), (128, []), (300, 2)])
+def test_no_size_is_compared_that_is_larger_than_the_one_asked_for(
+    tmp_path, asked, edges
+):
+    paths = [write_video(tmp_path / "a.mp4", 3, size=(96, 128))]
+    told = [each.short_edge for each in survey_of(Sized(paths, asked)).variants[3:]]
+    assert told == ([224, 128] if edges == 2 else edges)
+
+
+def test_a_frame_that_cannot_have_a_size_is_stored_all_the_same():
+    line = np.zeros((1, 60_000, 3), np.uint8)
+    found = survey_of(Given([[line]] * 3))
+    assert (found.frames, found.oddities) == (3, ())
+    assert [each.short_edge for each in found.variants] == [None] * 3
+
+
+def test_frames_of_all_kinds_are_resized():
+    grey = np.zeros((20, 30), np.uint8)
+    mask = np.ones((20, 30), bool)
+    kinds = [grey, grey[..., None], mask, Image.new("P", (30, 20)), grey[::2, ::2]]
+    found = survey_of(Given([[frame] for frame in kinds]))
+    assert (found.frames, found.oddities) == (5, ())
+    assert len(found.variants) == 5
+
+
 def test_oddities_are_counted_and_named(tmp_path):
     usual = write_video(tmp_path / "usual.mp4", 20)
     long = write_video(tmp_path / "long.mp4", 150)
@@ -339,7 +403,7 @@ def test_jpegs_that_are_copied_are_compared_too():
 
     found = survey(Copies(num_items=4), EncoderSettings(90))
     assert found.frames == 20
-    asked, lower, _, smaller = found.variants
+    asked, lower, _, _, smaller = found.variants
     assert asked.num_bytes > lower.num_bytes > 0
     assert asked.num_bytes > smaller.num_bytes > 0
 
@@ -380,3 +444,4 @@ def test_ids_that_are_taken_are_seen_where_the_adapter_lists_none():
     (oddity,) = found.oddities
     assert (oddity.kind, oddity.sampled, oddity.fails) == ("id taken", 3, True)
     assert sorted(oddity.examples) == ["item '0'", "item '1'", "item '3'"]
+    assert found.frames == 2 * 5, "they are not stored"
