@@ -7,7 +7,8 @@ import pytest
 
 from gulpio2.adapters import TableAdapter
 from gulpio2.codecs.jpeg import EncoderSettings
-from gulpio2.ingest.looks import Look, Seen, take_sample
+from gulpio2.ingest.looks import Look, Seen, Varied, take_sample
+from gulpio2.ingest.oddities import note_odd_lengths
 from gulpio2.ingest.sampled import plan_of_sizes, plan_sample, sample_positions
 from gulpio2.ingest.survey import survey
 from gulpio2.testing import FrameAdapter
@@ -115,6 +116,18 @@ def test_one_of_the_few_that_are_far_larger_is_always_looked_at(num_long):
         assert abs(seen.total("num_bytes").value / stored.sum() - 1) < 0.1
 
 
+def test_the_error_counts_what_is_in_the_few_that_are_far_larger():
+    off, errors = [], []
+    for seed in range(40):
+        frames, stored, files = lognormal(2000, seed=seed, sigma=0.3)
+        for values in (frames, stored, files):
+            values[50:54] *= 300
+        total = estimate(plan_of_sizes(files), frames, stored).total("num_bytes")
+        off.append(total.value / stored.sum() - 1)
+        errors.append(total.error)
+    assert np.mean(errors) > 0.75 * np.mean(np.square(off)) ** 0.5
+
+
 def test_each_item_has_at_least_the_chance_of_the_share():
     """What fails is often small: it must be met as often as it is there."""
     times, first = np.zeros(1000), 0
@@ -173,6 +186,15 @@ def test_the_sample_grows_only_as_far_as_the_error_asks_for():
     assert told[0] == plan.first < told[1] < told[-1] == plan.most == len(seen.looks)
 
 
+def test_it_does_not_grow_for_what_only_more_sizes_would_tell():
+    _, _, files = lognormal(10_000, seed=0, sigma=2)
+    plan = plan_of_sizes(files, num_items=200_000)
+    seen = estimate(plan, files, files)
+    total = seen.total("num_bytes")
+    assert total.error > 0.03 > total.curable
+    assert len(seen.looks) == plan.first
+
+
 def test_an_item_stands_for_those_that_are_nearest_in_size():
     plan = plan_of_sizes([10, 11, 12, 100, 110, 1000], least=3)
     seen = Seen(plan)
@@ -191,6 +213,29 @@ def test_files_of_other_kinds_are_told_apart():
     total = estimate(plan, np.ones(400), stored).total("num_bytes")
     assert total.value == pytest.approx(stored.sum(), rel=0.02)
     assert total.error < 0.01
+
+
+@pytest.mark.parametrize("is_one_size", [True, False])
+def test_what_other_settings_give_is_as_a_frame_or_in_proportion(is_one_size):
+    sizes = np.random.default_rng(0).uniform(100, 900, 40)
+    plan = plan_of_sizes(sizes, least=40)
+    seen = Seen(plan)
+    for rank, place in enumerate(plan.places):
+        size = int(sizes[place])
+        look = Look(frames=2, frame_bytes=2 * size, num_bytes=2 * size + 50)
+        if rank % 5 == 0:
+            look.others[1] = Varied(1, 50 if is_one_size else size // 2, size)
+        seen.add(rank, look)
+    expected = 2 * 40 * 50 if is_one_size else sizes.sum()
+    assert seen.varied_total(1) == pytest.approx(expected + 40 * 50, rel=0.01)
+    assert seen.varied_total(2) is None
+
+
+def test_what_is_an_odd_length_does_not_hang_on_how_many_long_ones_are_looked_at():
+    looks = [Look(id_=f"{n}", frames=n) for n in (10, 101, 102, 103)]
+    note_odd_lengths(looks, np.array([50, 1, 1, 1]))
+    assert [bool(look.odd) for look in looks] == [False, True, True, True]
+    assert looks[1].odd["odd length"] == ["item '101': 101 frames, where 10 are usual"]
 
 
 class Sources(FrameAdapter):

@@ -243,6 +243,14 @@ def test_what_a_lower_quality_would_give_is_within_a_tenth(tmp_path):
     assert abs(lower.num_bytes / stored_bytes(tmp_path / "out") - 1) < 0.1
 
 
+def test_of_few_images_each_is_tried_with_other_settings(tmp_path):
+    items = [flicker(1, seed=n, dark=n % 2) for n in range(12)]
+    lower = survey(Given(items), EncoderSettings(90)).variants[1]
+    encoder = EncoderSettings(lower.quality)
+    GulpIngestor(Given(items), tmp_path / "out", 50, 1, encoder=encoder).run()
+    assert lower.num_bytes == pytest.approx(stored_bytes(tmp_path / "out"), rel=0.02)
+
+
 class Sized(Files):
     """Videos that are brought to a size."""
 
