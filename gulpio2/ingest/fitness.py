@@ -11,14 +11,13 @@ import os
 import pickle
 import pkgutil
 import platform
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
 from gulpio2.errors import AdapterContractError, IngestError
 from gulpio2.ingest.cluster import ask_workers, client_of
-from gulpio2.ingest.items import source_of
+from gulpio2.ingest.items import source_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +36,6 @@ __all__ = [
 
 # The place of the version, for `pkgutil.resolve_name`.
 _VERSION = "gulpio2.__version__:__version__"
-# What the adapter for tables says of a path.
-_ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
 _TO_RESUME = (
     ". What was stored is intact; run again with resume=True (on the command line "
     "--resume) to ingest the rest"
@@ -68,8 +65,7 @@ def choose_sources(adapter: Adapter, tasks: Sequence[Task]) -> tuple[str, ...]:
     )
     half = len(middle) // 2
     positions = [*first[:1], *middle[half : half + 1], *last[-1:]]
-    sources = [source_of(adapter, position) or "" for position in positions]
-    paths = [_ROW.sub("", source) for source in sources]
+    paths = [source_path(adapter, position) for position in positions]
     return tuple(dict.fromkeys(filter(_is_seen, paths)))  # each once, in this order
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import pickle
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,11 @@ __all__ = [
     "place_items",
     "portable_error",
     "source_of",
+    "source_path",
 ]
+
+# What `TableAdapter` says behind the path.
+_ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
 
 
 _logger = logging.getLogger(__name__)
@@ -222,6 +227,11 @@ def source_of(adapter: Adapter, position: int) -> str | None:
         return None if source is None else str(source)
     except (Exception, SystemExit):  # noqa: BLE001  # its own code, for a message only
         return None
+
+
+def source_path(adapter: Adapter, position: int) -> str:
+    """Give what may be the path of an item's source: without the row of its table."""
+    return _ROW.sub("", source_of(adapter, position) or "")
 
 
 def _text_of(error: Exception) -> str:

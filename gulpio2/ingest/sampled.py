@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import stat
 from collections import Counter
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.ingest.items import source_of
+from gulpio2.ingest.items import source_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +29,6 @@ _MOST_FILES = 10_000
 # Part of the items that files of one ending have to be, to be told from others: of
 # fewer, twenty looks may meet none.
 _OWN_KIND = 0.05
-# What `TableAdapter` says behind the path.
-_ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
 # Where the items differ much, the sample grows to this many times its size.
 _AT_MOST = 5
 # Of larger items more are looked at, until the bytes of their files are so many times
@@ -127,9 +124,8 @@ def plan_sample(
 
 def _look_at_file(adapter: Adapter, position: int) -> tuple[str, int]:
     """Give the ending and the size of an item's file; zero where there is no file."""
-    source = source_of(adapter, position)
     try:
-        path = Path(_ROW.sub("", source or ""))
+        path = Path(source_path(adapter, position))
         state = path.stat()
     except (OSError, ValueError):  # no path, or nothing there
         return "", 0

@@ -115,6 +115,10 @@ def without_workers(dask, notes, caplog, monkeypatch, then):
         thread.join()
 
 
+@pytest.mark.skipif(
+    tuple(map(int, distributed.__version__.split(".")[:2])) < (2024, 8),
+    reason="the scheduler loses tasks that wait for a worker",
+)
 def test_the_loss_of_all_workers_is_told_of_once_and_their_return(
     tmp_path, dask, notes, caplog, monkeypatch
 ):
