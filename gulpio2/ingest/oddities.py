@@ -166,7 +166,8 @@ def _orientation_of(tiff: bytes) -> int:
     end = start + 2 + 12 * number(start)
     for place in range(start + 2, min(end, len(tiff)), 12):
         if number(place) == _ORIENTATION:
-            return number(place + 8)
+            turn = number(place + 8)
+            return turn if turn in _SHOWN else 1
     return 1
 
 

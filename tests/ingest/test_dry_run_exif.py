@@ -59,9 +59,18 @@ def test_where_nothing_is_said_it_is_upright(data):
 
 @given(st.integers(0, 200), st.binary(max_size=40))
 def test_a_damaged_header_is_no_error(length, more):
+    assert exif_orientation(jpeg_of(6)[:length] + more) in range(1, 9)
+    header = b"\xff\xd8\xff\xe1\x7f\xffExif\0\0II*\0"
+    assert exif_orientation(header + more) in range(1, 9)
+
+
+@pytest.mark.parametrize("turn", [0, 9, 255])
+def test_a_number_that_means_nothing_is_upright(turn):
     jpeg = jpeg_of(6)
-    exif_orientation(jpeg[:length] + more)
-    exif_orientation(b"\xff\xd8\xff\xe1\x7f\xffExif\0\0II*\0" + more)
+    entry = b"\x12\x01\x03\0\x01\0\0\0"
+    changed = jpeg.replace(entry + b"\x06\0", entry + bytes([turn, 0]))
+    assert changed != jpeg
+    assert exif_orientation(changed) == 1
 
 
 def test_frames_that_an_adapter_gives_as_jpegs_are_looked_at_too():
