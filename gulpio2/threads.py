@@ -45,7 +45,7 @@ def default_threads() -> int:
 
 
 def _count_default() -> int:
-    return 1 if _is_worker() else min(MAX_DEFAULT, usable_cores())
+    return min(MAX_DEFAULT, usable_cores())
 
 
 def _is_worker() -> bool:
