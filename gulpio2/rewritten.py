@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gulpio2.errors import MetaFileError
 from gulpio2.format.entry import load_extras
-from gulpio2.format.layout import REMOVALS_NAME
+from gulpio2.format.layout import REMOVALS_NAME, data_number
 from gulpio2.format.removals import Removals, entry_spans, load_removals, merge_spans
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.lazy import LazyDict
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
 
 __all__ = ["LoadedMap", "RewriteGuard"]
-
-_NUMBER = re.compile(r"data_(\d+)\.gulp")
 
 
 class LoadedMap(NamedTuple):
@@ -69,11 +66,10 @@ class RewriteGuard:
         MetaFileError
             The chunk was written anew, or its map is gone or damaged.
         """
-        match = _NUMBER.fullmatch(os.path.basename(path))  # noqa: PTH119  # a tenth of Path's time
-        loaded = self._loaded(int(match[1])) if match else None
-        if match is None or loaded is None:
+        number = data_number(os.path.basename(path))  # noqa: PTH119  # a tenth of Path's time
+        loaded = None if number is None else self._loaded(number)
+        if number is None or loaded is None:
             return
-        number = int(match[1])
         state = self._maps.state(number)
         if state == loaded.state:
             return

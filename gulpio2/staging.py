@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
 from gulpio2.errors import IngestError, MetaFileError
-from gulpio2.format.layout import REMOVALS_NAME, list_chunks, partial_name
+from gulpio2.format.layout import REMOVALS_NAME, data_number, partial_name
 from gulpio2.format.removals import dump_removals, load_removals
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import new_token
@@ -112,11 +112,11 @@ def _forget_deleted(store: Store, name: str) -> None:
         removals = load_removals(store.read(REMOVALS_NAME), where=REMOVALS_NAME)
     except (FileNotFoundError, MetaFileError):  # a damaged one is for a check to tell
         return
-    for number in list_chunks([name]).data_only:
-        if number in removals.deleted or number in removals.erased:
-            removals.deleted.pop(number, None)
-            removals.erased.pop(number, None)
-            store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+    number = data_number(name)
+    if number in removals.deleted or number in removals.erased:
+        removals.deleted.pop(number, None)
+        removals.erased.pop(number, None)
+        store.write_atomically(REMOVALS_NAME, dump_removals(removals))
 
 
 class ChunkSession:

@@ -21,6 +21,7 @@ __all__ = [
     "REMOVALS_NAME",
     "Listing",
     "data_name",
+    "data_number",
     "describe_shares",
     "list_chunks",
     "meta_name",
@@ -53,6 +54,18 @@ def data_name(number: int) -> str:
 def meta_name(number: int) -> str:
     """Name the map of a chunk."""
     return f"meta_{number}.gmeta"
+
+
+def data_number(name: str) -> int | None:
+    """Give the number of a data file; None of any other name.
+
+    Examples
+    --------
+    >>> data_number("data_12.gulp"), data_number("data_012.gulp")
+    (12, None)
+    """
+    match = _DATA.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def partial_name(name: str, token: str) -> str:
