@@ -7,6 +7,7 @@ frames of several requests into one array, `read_list` those of one into a list,
 
 from __future__ import annotations
 
+import math
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from gulpio2.blocks import FrameRequest, plan_blocks, verify_crc32
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.codecs.options import AS_STORED
-from gulpio2.codecs.output import empty_frames
+from gulpio2.codecs.output import empty_frames, have_heap_keep
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, with_article
 from gulpio2.format.plan import first_empty, plan_reads
@@ -127,6 +128,7 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
     def prepare(block: Block) -> tuple[Decode, range]:
         decoder = _decoder_of(block, AS_STORED)
         shape = decoder.shape if decoder.shape[2] == 3 else decoder.shape[:2]
+        have_heap_keep(len(frames) * math.prod(shape))
 
         def decode(
             data: bytes | bytearray, places: Iterable[tuple[int, int, int]]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import array
 import os
 import pickle
+import platform
+import resource
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -543,3 +546,41 @@ def _settings() -> Any:
     from gulpio2.codecs.jpeg import EncoderSettings
 
     return EncoderSettings(quality=95, subsampling="422")
+
+
+# ------------------------------------------------------------------ memory
+FAULTS = """\
+import resource, sys
+from gulpio2 import GulpDirectory
+
+directory = GulpDirectory(sys.argv[1], threads=int(sys.argv[2]))
+
+def read(times):
+    for _ in range(times):
+        frames, _ = directory["clip", :]
+
+read(20)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+read(100)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+print((after - before) / 100)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_frames_of_a_list_are_not_new_memory_at_each_call(
+    tmp_path: Path, python: str, threads: int
+) -> None:
+    frames = make_frames(16, 256, 340)
+    write_chunk(tmp_path / "gulped", clip=frames)
+    done = subprocess.run(
+        [python, "-c", FAULTS, str(tmp_path / "gulped"), str(threads)],
+        env={"PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # A page is 4 KiB and a call's frames are a thousand of them.
+    num_pages = sum(frame.nbytes for frame in frames) / resource.getpagesize()
+    assert float(done.stdout) < 0.01 * num_pages

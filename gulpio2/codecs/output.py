@@ -10,11 +10,40 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["empty_frames", "lead_of"]
+__all__ = ["empty_frames", "have_heap_keep", "lead_of"]
 
 # Bytes of a frame. Up to here decoding is 1 to 16 % faster at odd addresses; above, 1 %
 # faster or slower, where a processor's second cache is of 1 MB. See docs/decisions.md.
 _MAX_ODD_BYTES = 512 * 1024
+
+# Bytes. glibc never keeps blocks above 32 MiB (DEFAULT_MMAP_THRESHOLD_MAX).
+_MAX_KEPT_BYTES = 32 * 1024 * 1024 - 64 * 1024
+_most_kept = 0
+
+
+def have_heap_keep(num_bytes: int) -> None:
+    """Have the system's allocator keep as much freed memory as arrays of a call take.
+
+    Parameters
+    ----------
+    num_bytes : int
+        Of all arrays that a call gives one by one.
+
+    Notes
+    -----
+    glibc gives memory at the end of its heap back to the system once more than twice
+    the largest block that it ever mapped and freed is free there (mallopt(3),
+    M_TRIM_THRESHOLD). Frames that are freed together go back at every call, then, and
+    come again page by page, which had cost up to a quarter of the time of decoding
+    them. One block somewhat larger than all of them, freed without having been touched,
+    is enough: a caller has the frames of one call while the next is made, so twice
+    as many can be free at once. Elsewhere it does nothing.
+    """
+    global _most_kept
+    num_bytes = min(num_bytes + num_bytes // 4, _MAX_KEPT_BYTES)
+    if num_bytes > _most_kept:
+        _most_kept = num_bytes
+        np.empty(num_bytes, np.uint8)
 
 
 def empty_frames(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
