@@ -280,11 +280,20 @@ def clips(bench: Bench) -> None:
 
 def one_chunk(bench: Bench) -> None:
     """40 clips in one chunk, which is the default of both programs."""
-    case = f"{len(bench.videos)} clips in one chunk"
     frames = len(bench.videos) * CLIP_FRAMES
-    _videos(
-        bench, case, bench.videos, frames, short_edge=None, per_chunk=100, least=None
-    )
+    for short_edge in (None, 128):
+        case = f"{len(bench.videos)} clips in one chunk"
+        if short_edge is not None:
+            case += f", short side {short_edge}"
+        _videos(
+            bench,
+            case,
+            bench.videos,
+            frames,
+            short_edge=short_edge,
+            per_chunk=100,
+            least=5,
+        )
 
 
 def sizes(bench: Bench) -> None:

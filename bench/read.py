@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clips import NUM_CLIPS, Clips, make_clips
+from clips import CLIP_FRAMES, NUM_CLIPS, Clips, make_clips
 from peers import python_of
 
 if TYPE_CHECKING:
@@ -385,7 +385,7 @@ def _make_tiny(folder: Path) -> Path:
         make_gulp_directory(
             folder,
             num_items=NUM_CLIPS,
-            num_frames=160,
+            num_frames=CLIP_FRAMES,
             height=16,
             width=16,
             items_per_chunk=10,
