@@ -84,7 +84,8 @@ class GulpLoader(Resumable):
     pin_memory : bool, default False
         Page-locked memory, from which ``.to(device, non_blocking=True)`` copies while
         the program goes on; the memory is not written to before that copy is done, if
-        it was started on the current stream.
+        it was started on the current stream. Without a CUDA device it is ordinary
+        memory, and a warning says so.
     on_corrupt : {"raise", "skip", "substitute"}
         What to do about a sample with damaged frames: raise; leave it out, so that the
         batch is smaller (and empty if all are damaged, since ranks must keep step); or

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2._optional import require
@@ -105,11 +106,14 @@ def make_slots(
 ) -> list[Slot]:
     """Make the memory of several batches.
 
-    Raises
-    ------
-    RuntimeError
-        Pinned memory without a CUDA device.
+    Where there is no CUDA device, memory is not pinned, and a warning says so: the
+    program may be tried out on such a machine, as with torch's own ``DataLoader``.
     """
     if pinned and not require("torch", extra="torch").cuda.is_available():
-        raise RuntimeError("pin_memory=True needs a CUDA device, and there is none")
+        warnings.warn(
+            "pin_memory=True needs a CUDA device, and there is none: batches are in "
+            "ordinary memory",
+            stacklevel=2,
+        )
+        pinned = False
     return [Slot(shape, tensor=tensor, pinned=pinned) for _ in range(num_slots)]

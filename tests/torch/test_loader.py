@@ -437,6 +437,23 @@ def test_pinned_batches_may_be_copied_while_the_program_goes_on(make_directory):
         assert all(a.cpu().equal(b) for a, b in zip(copied, wanted, strict=True))
 
 
+@pytest.mark.torch
+def test_without_a_device_memory_is_not_pinned_and_a_warning_says_so(
+    make_directory, monkeypatch
+):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    dataset = GulpClipDataset(make_directory(counts=(8,) * 4), window)
+    wanted = [batch.clips.clone() for batch in GulpLoader(dataset, batch_size=2)]
+    with pytest.warns(UserWarning, match="pin_memory=True needs a CUDA device"):
+        found = [
+            batch.clips.clone()
+            for batch in GulpLoader(dataset, batch_size=2, pin_memory=True)
+        ]
+    assert all(a.equal(b) for a, b in zip(found, wanted, strict=True))
+
+
 # ---------------------------------------------------------------- epochs
 def test_lengths_and_epochs(clips):
     loader = numpy_loader(clips, batch_size=4)
