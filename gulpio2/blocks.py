@@ -246,11 +246,15 @@ def _may_join(request: FrameRequest, reads: Sequence[Read]) -> bool:
 def _join(
     request: FrameRequest, reads: Sequence[Read], first: int, threads: int
 ) -> list[Block]:
-    """Put reads together, some for each thread."""
+    """Put reads together, some for each thread, by turns.
+
+    Frames grow and shrink over a clip: one half of it may take longer than the other.
+    """
     blocks = []
     count = min(_MAX_JOINED, -(-len(reads) // threads))
-    for start in range(0, len(reads), count):
-        joined = reads[start : start + count]
+    num_blocks = -(-len(reads) // count)
+    for turn in range(num_blocks):
+        joined = reads[turn::num_blocks]
         members = [member for read in joined for member in read.members]
         blocks.append(Block(request, joined, members, first))
     return blocks

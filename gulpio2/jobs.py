@@ -44,6 +44,7 @@ class Job:
         self._is_open = False
         self._is_locked = False
         self._gate: threading.Lock
+        self._own: Block
         self._others: Iterator[Block]
         self._decode: Decode
         self._targets: Targets
@@ -85,7 +86,18 @@ class Job:
             self._prepare(prepare)
             work_together(partial(self._drain, blocks[0]), threads - 1)
         else:
-            self._others = islice(blocks, 1, None)
+            # Of one block for each, the first is read here and decoded by another
+            # thread, which wakes meanwhile. Who wakes last would end last, and waiting
+            # for that takes longer than reading in its place.
+            gives_first = (
+                len(blocks) == threads
+                and len(blocks[0].reads) > 1
+                and len(blocks[0].members) == len(blocks[-1].members)
+            )
+            if gives_first:
+                self._own, self._others = blocks[-1], islice(blocks, len(blocks) - 1)
+            else:
+                self._own, self._others = blocks[0], islice(blocks, 1, None)
             self._gate = threading.Lock()
             self._gate.acquire()
             self._is_locked = True
@@ -102,7 +114,7 @@ class Job:
         """Prepare, let the others begin, and work; they read ahead meanwhile."""
         self._prepare(prepare)
         self._open_gate()
-        self._drain(self.blocks[0])
+        self._drain(self._own)
         self._work(self._others)
 
     def _open_gate(self) -> None:

@@ -86,9 +86,9 @@ def test_frames_that_are_apart_are_read_together_some_for_each_thread():
     spans = [(k * 200 * KB, 20 * KB) for k in range(8)]
     assert planned(1, *spans) == [(0, 160 * KB, list(range(8)))]
     assert planned(3, *spans) == [
-        (0, 60 * KB, [0, 1, 2]),
-        (0, 60 * KB, [3, 4, 5]),
-        (0, 40 * KB, [6, 7]),
+        (0, 60 * KB, [0, 3, 6]),
+        (0, 60 * KB, [1, 4, 7]),
+        (0, 40 * KB, [2, 5]),
     ]
     # Not so many that the first frame would have to wait for long,
     many = [(k * 200 * KB, 20 * KB) for k in range(80)]
@@ -133,6 +133,41 @@ def run_job(
 
     Job(plan_blocks(request, 0, {}, threads)).run(threads, prepare)
     return found
+
+
+@pytest.mark.parametrize(("num_frames", "starts_with"), [(8, 1), (7, 0), (20, 1)])
+def test_the_caller_reads_a_block_for_who_wakes_where_both_have_as_many_frames(
+    num_frames: int, starts_with: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
+    step = 100 * KB
+    spans = [(k * step, 8) for k in range(num_frames)]
+    request = request_of(*spans, data=bytes(num_frames * step))
+    reads: list[tuple[int, bool]] = []
+    decoded: list[int] = []
+    inner, caller = request.read_into, threading.get_ident()
+    assert inner is not None
+
+    def read_into(made: Sequence[Read], memory: bytearray) -> None:
+        reads.append((made[0].offset // step, threading.get_ident() == caller))
+        inner(made, memory)
+
+    def prepare(block: Block) -> tuple[Decode, range]:
+        block.load()
+
+        def decode(
+            data: bytes | bytearray, frames: Iterable[tuple[int, int, int]]
+        ) -> None:
+            for _, _, target in frames:
+                if threading.get_ident() == caller:
+                    decoded.append(target)
+
+        return decode, range(num_frames)
+
+    request = dataclasses.replace(request, read_into=read_into)
+    Job(plan_blocks(request, 0, {}, 2)).run(2, prepare)
+    assert (0, True) in reads
+    assert decoded[0] == starts_with
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
