@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +44,8 @@ def have_heap_keep(num_bytes: int) -> None:
     num_bytes = min(num_bytes + num_bytes // 4, _MAX_KEPT_BYTES)
     if num_bytes > _most_kept:
         _most_kept = num_bytes
-        np.empty(num_bytes, np.uint8)
+        with suppress(MemoryError):  # it was not needed
+            np.empty(num_bytes, np.uint8)
 
 
 def empty_frames(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
