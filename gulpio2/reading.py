@@ -7,7 +7,6 @@ frames of several requests into one array, `read_list` those of one into a list,
 
 from __future__ import annotations
 
-import math
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +127,7 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
     def prepare(block: Block) -> tuple[Decode, range]:
         decoder = _decoder_of(block, AS_STORED)
         shape = decoder.shape if decoder.shape[2] == 3 else decoder.shape[:2]
-        have_heap_keep(len(frames) * math.prod(shape))
+        have_heap_keep()
 
         def decode(
             data: bytes | bytearray, places: Iterable[tuple[int, int, int]]

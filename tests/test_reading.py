@@ -557,30 +557,38 @@ directory = GulpDirectory(sys.argv[1], threads=int(sys.argv[2]))
 
 def read(times):
     for _ in range(times):
-        frames, _ = directory["clip", :]
+        READ
 
 read(20)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-read(100)
+read(50)
 after = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-print((after - before) / 100)
+print((after - before) / 50)
 """
+READS = {
+    "a list of frames": (16, 'frames, _ = directory["clip", :]'),
+    "a batch of clips": (
+        96,
+        'clips = [directory.read_clip("clip", slice(4)) for _ in range(24)]',
+    ),
+}
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_frames_of_a_list_are_not_new_memory_at_each_call(
-    tmp_path: Path, python: str, threads: int
+@pytest.mark.parametrize("what", READS)
+def test_what_is_let_go_of_together_is_not_new_memory_the_next_time(
+    tmp_path: Path, python: str, what: str, threads: int
 ) -> None:
     frames = make_frames(16, 256, 340)
     write_chunk(tmp_path / "gulped", clip=frames)
+    num_frames, code = READS[what]
     done = subprocess.run(
-        [python, "-c", FAULTS, str(tmp_path / "gulped"), str(threads)],
+        [python, "-c", FAULTS.replace("READ", code), tmp_path / "gulped", str(threads)],
         env={"PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         check=True,
     )
-    # A page is 4 KiB and a call's frames are a thousand of them.
-    num_pages = sum(frame.nbytes for frame in frames) / resource.getpagesize()
+    num_pages = num_frames * frames[0].nbytes / resource.getpagesize()
     assert float(done.stdout) < 0.01 * num_pages

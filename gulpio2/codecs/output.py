@@ -19,33 +19,26 @@ _MAX_ODD_BYTES = 512 * 1024
 
 # Bytes. glibc never keeps blocks above 32 MiB (DEFAULT_MMAP_THRESHOLD_MAX).
 _MAX_KEPT_BYTES = 32 * 1024 * 1024 - 64 * 1024
-_most_kept = 0
+_is_kept = False
 
 
-def have_heap_keep(num_bytes: int) -> None:
-    """Have the system's allocator keep as much freed memory as arrays of a call take.
-
-    Parameters
-    ----------
-    num_bytes : int
-        Of all arrays that a call gives one by one.
+def have_heap_keep() -> None:
+    """Have the system's allocator keep what is freed, for the frames that come next.
 
     Notes
     -----
     glibc gives memory at the end of its heap back to the system once more than twice
     the largest block that it ever mapped and freed is free there (mallopt(3),
-    M_TRIM_THRESHOLD). Frames that are freed together go back at every call, then, and
-    come again page by page, which had cost up to a quarter of the time of decoding
-    them. One block somewhat larger than all of them, freed without having been touched,
-    is enough: a caller has the frames of one call while the next is made, so twice
-    as many can be free at once. Elsewhere it does nothing.
+    M_TRIM_THRESHOLD). Frames that are freed together, those of a call or of a batch,
+    go back each time, then, and come again page by page: that takes up to a quarter of
+    the time of decoding them. One large block, freed without having been touched, has
+    it keep 64 MB. Elsewhere this does nothing.
     """
-    global _most_kept
-    num_bytes = min(num_bytes + num_bytes // 4, _MAX_KEPT_BYTES)
-    if num_bytes > _most_kept:
-        _most_kept = num_bytes
+    global _is_kept
+    if not _is_kept:
+        _is_kept = True
         with suppress(MemoryError):  # it was not needed
-            np.empty(num_bytes, np.uint8)
+            np.empty(_MAX_KEPT_BYTES, np.uint8)
 
 
 def empty_frames(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
@@ -69,6 +62,7 @@ def empty_frames(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     and in every eighth of 340. Of small frames that takes longer than the caches do. At
     an odd address no row of an even number of bytes ever does.
     """
+    have_heap_keep()
     lead = lead_of(shape)
     # Memory comes at even addresses: at multiples of 16, mostly.
     return np.empty(lead + math.prod(shape), np.uint8)[lead:].reshape(shape)
