@@ -360,6 +360,8 @@ def open_video(
         if chosen.codec.canonical_name in _STOPPED_BY_DAMAGE:
             options = {**options, "err_detect": "explode"}
         codec.options = options
+        # Or a crop's left edge is moved outwards (AV_FRAME_CROP_UNALIGNED).
+        codec.flags |= av.codec.context.Flags.unaligned
         threads = threaded.set_threads(codec, threads)
         container.flags &= ~_GENERATE_PTS
         for other in container.streams:

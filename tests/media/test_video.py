@@ -383,3 +383,19 @@ def test_a_video_of_several_sizes_is_named_once(
         f"video {str(path)!r} changes its size from 64x48 to 64x96; all frames are "
         "stored at the size of the first one"
     ]
+
+
+def test_a_picture_that_is_cropped_at_the_left_has_its_own_columns(tmp_path):
+    ramp = np.tile((np.arange(96) * 2).astype(np.uint8)[:, None], (64, 1, 3))
+    options = {"x264-params": "crop-rect=2,4,6,8", "qp": "0"}
+    with av.open(str(tmp_path / "a.mp4"), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=25, options=options)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        for _ in range(3):
+            frame = av.VideoFrame.from_ndarray(ramp, format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    stored: Any = next(iter(VideoFrames(tmp_path / "a.mp4")))
+    assert stored.shape == (52, 88, 3)
+    expected = ramp[4:56, 2:90].astype(int)
+    assert np.abs(stored.astype(int) - expected).max() <= 6
