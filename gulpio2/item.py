@@ -21,6 +21,7 @@ from gulpio2.errors import (
     FrameTimeError,
 )
 from gulpio2.format.entry import EntryExtras, load_extras, stored_crc32
+from gulpio2.format.metadata import first_metadata
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
 from gulpio2.reading import (
@@ -104,8 +105,7 @@ class EntryRecord:
     @property
     def meta(self) -> Meta:
         """A copy of the metadata; {} where there is none."""
-        metas = self.entry["meta_data"]
-        return dict(metas[0] or {}) if metas else {}
+        return first_metadata(self.entry["meta_data"])
 
     def extras(self, where: str) -> EntryExtras:
         """Give checksums, times and source facts, where it has them."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gulpio2.errors import AdapterContractError, with_article
 
-__all__ = ["plain_metadata", "without_addresses"]
+__all__ = ["first_metadata", "plain_metadata", "without_addresses"]
 
 # Nesting that no metadata needs; keeps a circular structure from exhausting the stack.
 _MAX_DEPTH = 100
@@ -51,6 +52,15 @@ def plain_metadata(meta: Any, what: str) -> dict[Any, Any]:
         )
     plain = _plain(meta, what, "$", 0)
     return dict(plain)
+
+
+def first_metadata(metas: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Copy an entry's metadata, whatever is nested in it; {} where there is none."""
+    copied = dict(metas[0] or {}) if metas else {}
+    # Mostly nothing is, and a deep copy of that takes ten times as long.
+    if all(type(value) in _PLAIN for value in copied.values()):
+        return copied
+    return copy.deepcopy(copied)
 
 
 def _is_plain(meta: dict[Any, Any]) -> bool:

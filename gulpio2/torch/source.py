@@ -21,6 +21,7 @@ from gulpio2.errors import (
     ItemNotFoundError,
 )
 from gulpio2.format.entry import load_extras
+from gulpio2.format.metadata import first_metadata
 from gulpio2.sampling.clips import require_chosen
 from gulpio2.torch.listing import Listing
 from gulpio2.unfinished import warn_of_what_is_missing
@@ -157,8 +158,7 @@ class GulpSource:
 
     def _describe(self, number: int, id_: str) -> dict[str, Any]:
         entry = _look_at(self.readers[number], id_)
-        metas = entry["meta_data"]
-        info = dict(metas[0] or {}) if metas else {}
+        info = first_metadata(entry["meta_data"])
         return self._named(info, number, id_, len(entry["frame_info"]))
 
     def _named(
