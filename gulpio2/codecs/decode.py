@@ -166,9 +166,9 @@ class FrameDecoder:
         return rows, columns
 
     @property
-    def leaves_rows(self) -> bool:
-        """Whether a frame is not decoded to its end, where damage would show."""
-        return bool(self._short_prefix)
+    def is_partial(self) -> bool:
+        """Whether a part of each frame is given, which may end before damage shows."""
+        return self._region is not None
 
     def fits(self, block: bytes | bytearray, start: int) -> bool:
         """Tell whether a frame is known, by its first bytes, to be like the first."""

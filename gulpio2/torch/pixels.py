@@ -270,7 +270,7 @@ class _Work:
                     block, places, shape, self._plan.rng
                 )
         clock = self._clock
-        if self._decoder.leaves_rows:
+        if self._decoder.is_partial:
             self._verify(block, places)
         if self._decoder.shape == shape and not self._mirrored:
             self._decoder.decode_each(block, self._frames(places))

@@ -260,8 +260,12 @@ def test_checksums_are_compared_where_the_directory_verifies(make_directory):
     assert batch.targets == ["clip0"]
 
 
-@pytest.mark.parametrize("view", [CenterCrop(8, share=0.5), CenterCrop(32, share=0.5)])
-def test_damage_below_a_crop_is_found_all_the_same(tmp_path, view):
+@pytest.mark.parametrize(
+    "view",
+    [CenterCrop(8, share=0.5), CenterCrop(32, share=0.5), CenterCrop((64, 32))],
+    ids=["smaller", "above", "beside"],
+)
+def test_damage_outside_of_a_crop_is_found_all_the_same(tmp_path, view):
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
     with chunk.open("wb"):
         for id_ in "abcd":
