@@ -120,7 +120,8 @@ class Publisher:
                 for offset, part in enumerate(result.parts)
             ],
             "skipped": result.skipped,
-            "not_given": result.task.stop - result.task.start - result.given,
+            # More than were counted here do not make up for fewer elsewhere.
+            "not_given": max(0, result.task.stop - result.task.start - result.given),
             "failures": [asdict(failure) for failure in result.failures],
         }
         self.journal.finish_task(line)

@@ -357,6 +357,24 @@ def test_items_that_an_adapter_counts_and_does_not_give_are_spoken_of(tmp_path, 
     assert "counts 5 items and gave 3" in caplog.text
 
 
+class UnevenAdapter(ListAdapter):
+    """Gives more than it counts at one position, and nothing at another."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] != "c":
+                yield item
+            if item["id"] == "a":
+                yield an_item("more")
+
+
+def test_more_items_than_were_counted_do_not_make_up_for_fewer(tmp_path, caplog):
+    adapter = UnevenAdapter([an_item(id_) for id_ in "abcd"])
+    report = GulpIngestor(adapter, tmp_path, 2, 1).run()
+    assert (report.items, report.not_given) == (4, 1)
+    assert "1 not given by the adapter" in str(report)
+
+
 def test_what_a_call_raises_tells_what_became_of_the_rest(tmp_path):
     ingestor = GulpIngestor(FrameAdapter(num_items=5, bad=[1]), tmp_path, 2, 1)
     with pytest.raises(SourceReadError) as caught:
