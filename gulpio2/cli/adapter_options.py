@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,6 @@ from gulpio2.cli.parameter_types import Items, NumberOrText, OrNone, ParamType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from pathlib import Path
 
 __all__ = ["adapter_options", "make_adapter"]
 
@@ -137,6 +137,8 @@ def _type(parameter: Parameter) -> ParamType:
         kind = click.FLOAT
     elif kinds == {str}:
         kind = click.STRING
+    elif kinds == {Path}:
+        kind = click.Path(path_type=Path)
     else:
         kind = NumberOrText()
     if parameter.is_sequence:

@@ -11,6 +11,7 @@ import types
 import typing
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 __all__ = ["Parameter", "constructor_parameters", "summary_of"]
@@ -30,7 +31,7 @@ class Parameter:
     default: Any
     """None where it is required."""
     kinds: frozenset[type]
-    """Types that it takes, of bool, int, float and str; {str} where unknown."""
+    """Types that it takes, of bool, int, float, str and Path; {str} where unknown."""
     optional: bool
     """None may be given."""
     choices: tuple[str, ...]
@@ -96,16 +97,16 @@ def _describe(
                 optional = optional or None in get_args(part)
             elif _is_sequence(part):
                 is_sequence = True
-                kinds.update(k for k in get_args(part) if k in _PLAIN)
-            elif part in _PLAIN:
-                kinds.add(part)
-            elif isinstance(part, type) and issubclass(part, PathLike):
-                kinds.add(str)
+                kinds.update(filter(None, map(_kind, get_args(part))))
+            elif (kind := _kind(part)) is not None:
+                kinds.add(kind)
     if isinstance(default, (list, tuple, set, frozenset)):
         is_sequence = True
-        kinds = kinds or {type(value) for value in default if type(value) in _PLAIN}
-    elif not kinds and not choices and type(default) in _PLAIN:
-        kinds = {type(default)}
+        kinds = kinds or set(filter(None, map(_kind, map(type, default))))
+    elif not kinds and not choices and (kind := _kind(type(default))) is not None:
+        kinds = {kind}
+    if str in kinds:
+        kinds.discard(Path)  # what takes both takes a path as it was written
     if default is None and not required:
         optional = True
     return Parameter(
@@ -119,6 +120,14 @@ def _describe(
         passing=parameter.kind,
         help=text,
     )
+
+
+def _kind(annotation: Any) -> type | None:
+    """Give the type of one value, if the command line can give such values."""
+    if annotation in _PLAIN:
+        return annotation  # type: ignore[no-any-return]  # one of these types
+    is_path = isinstance(annotation, type) and issubclass(annotation, PathLike)
+    return Path if is_path else None
 
 
 def _evaluate(annotation: Any, names: dict[str, Any]) -> Any:

@@ -79,7 +79,7 @@ def summarize(
     Reads the maps, which are in memory, and at most `sample` frames, decoding none.
     """
     summary = Summary(items=len(directory), chunks=directory.num_chunks)
-    lengths = []
+    lengths, labels = [], Counter[str]()
     for id_ in directory.merged_meta_dict:
         item = directory.item(id_)
         lengths.append(item.num_frames)
@@ -87,10 +87,13 @@ def summarize(
         meta = item.meta
         summary.metadata_keys.update(meta.keys())
         if label_key in meta:
-            label = meta[label_key]
-            summary.labels[label if isinstance(label, str) else json.dumps(label)] += 1
+            labels[json.dumps(meta[label_key])] += 1
         _add_times(summary, item)
     summary.frames = sum(lengths)
+    for text, number in labels.items():
+        # A text as it is, unless that would be another label: "1" beside 1.
+        plain = json.loads(text) if text.startswith('"') else text
+        summary.labels[text if plain in labels else plain] += number
     if lengths:
         summary.frames_per_item = (
             min(lengths),

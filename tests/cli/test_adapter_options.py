@@ -127,3 +127,20 @@ def test_choices_come_from_the_annotation():
     for cls, name in ((ImageFolderAdapter, "--id-rule"), (TableAdapter, "--media")):
         option = next(o for o in adapter_options(cls) if name in o.opts)
         assert isinstance(option.type, click.Choice)
+
+
+class Paths:
+    def __init__(
+        self,
+        folder: Path,
+        other: str | Path,
+        several: list[Path] | None = None,
+        default=Path("a"),
+    ):
+        self.values = (folder, other, several, default)
+
+
+def test_a_parameter_that_is_a_path_gets_one():
+    found = parse(Paths, "x", "y", "--several", "p,q", "--default", "b")
+    assert found == (Path("x"), "y", [Path("p"), Path("q")], Path("b"))
+    assert parse(Paths, "x", "y") == (Path("x"), "y", None, Path("a"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pathlib  # noqa: TC003  # evaluated by the code under test
+import pathlib
 from collections.abc import Iterable  # noqa: TC003  # evaluated by the code under test
 from typing import TYPE_CHECKING, Any, Literal, Optional
 
@@ -74,7 +74,7 @@ def test_the_order_is_kept_and_keyword_arguments_are_left_out():
         ("flag", {bool}),
         ("extensions", {str}),
         ("numbers", {int}),
-        ("path", {str}),
+        ("path", {pathlib.Path}),
         ("unknown", {float}),
     ],
 )

@@ -213,3 +213,14 @@ def test_the_folder_of_shares_is_told_what_makes_one_directory_of_them(gulp2, tm
     assert (
         "holds shares of an ingest, shard_1_of_2: `gulp2 merge` makes" in result.stderr
     )
+
+
+def test_labels_that_are_written_alike_are_counted_apart(tmp_path):
+    labels = [1, "1", True, "true", None, "null", "x"]
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number, label in enumerate(labels):
+            chunk.append(number, {"label": label}, make_frames(1))
+    with GulpDirectory(tmp_path) as directory:
+        found = summarize(directory).labels
+    assert found == Counter(["1", '"1"', "true", '"true"', "null", '"null"', "x"])
