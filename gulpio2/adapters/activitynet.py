@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 from pathlib import Path
@@ -14,12 +15,14 @@ from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import IngestSettingError, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource, Item, StrPath
 
 __all__ = ["ActivitynetAdapter"]
+
+logger = logging.getLogger(__name__)
 
 
 class ActivitynetAdapter(AbstractDatasetAdapter):
@@ -31,7 +34,8 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         Its key ``database`` holds id to record; a record's ``subset`` is its phase.
     folder : str or path object
         Holds the videos, named by their id up to the first dot. Names that end in
-        ``part``, and videos of other phases or of no record, are left out.
+        ``part``, and videos of other phases or of no record, are left out; a warning
+        tells of the last, and of records of the phase that have no video.
     shuffle : bool
         Whether to permute the items, with the global `random` state.
     frame_size : int
@@ -134,6 +138,32 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
             if not name.endswith("part")
             and self.json_storage.get(_id_of(name), {}).get("subset") == phase
         ]
+        self._tell_of_others(names, phase)
+
+    def _tell_of_others(self, names: Sequence[str], phase: str) -> None:
+        """Tell of files without a record, and of records of the phase without one."""
+        names = [name for name in names if not name.endswith("part")]
+        ids = {_id_of(name) for name in names}
+        unknown = [name for name in names if _id_of(name) not in self.json_storage]
+        missing = [
+            id_
+            for id_, record in self.json_storage.items()
+            if record.get("subset") == phase and id_ not in ids
+        ]
+        for found, what in (
+            (unknown, "files that no record is of are left out"),
+            (missing, f"records of {phase} have no file"),
+        ):
+            if found:
+                logger.warning(
+                    "%s and %s: %s (%d): %s%s",
+                    self.folder,
+                    self.json_file,
+                    what,
+                    len(found),
+                    ", ".join(found[:3]),
+                    ", ..." if len(found) > 3 else "",
+                )
 
     def get_bursted_frames(self, vid_file: StrPath) -> FrameSource:
         """Give the frames of a video, which is opened when they are iterated.

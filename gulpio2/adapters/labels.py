@@ -7,16 +7,19 @@ numbered keeps its number for ever, since stored items hold it in their metadata
 from __future__ import annotations
 
 import json
+import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.layout import LABELS_NAME
 from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.local import is_there, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gulpio2.types import Meta, StrPath
 
@@ -25,12 +28,15 @@ __all__ = [
     "FolderLabelMixin",
     "LabelFileMixin",
     "label_key",
+    "labelled_rows",
     "merge_labels",
     "number_labels",
     "read_label_file",
     "refuse_lost_labels",
     "write_label_file",
 ]
+
+logger = logging.getLogger(__name__)
 
 _ADVICE = (
     "ingest into another folder, or make the adapter with this output folder so that "
@@ -336,3 +342,28 @@ class Custom20BNAdapterMixin(LabelFileMixin):
             Label to index; see `number_labels`.
         """
         return self._number_rows(label_name)
+
+
+def labelled_rows(table: StrPath) -> Iterator[tuple[int, list[str]]]:
+    """Read rows of ``id;label``, and tell of cells behind the label.
+
+    A label that holds a semicolon was cut there, unless it stands in quotes.
+
+    Yields
+    ------
+    (int, list of str)
+        As `read_delimited` does.
+    """
+    lines = []
+    for line, row in read_delimited(table, ";"):
+        if any(row[2:]):
+            lines.append(line)
+        yield line, row
+    if lines:
+        logger.warning(
+            "%s: %d rows have more than 'id;label', the first in line %d; all that is "
+            "behind the label is left out. Put labels with semicolons in double quotes",
+            os.fspath(table),
+            len(lines),
+            lines[0],
+        )

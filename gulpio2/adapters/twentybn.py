@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.labels import Custom20BNAdapterMixin, label_key
+from gulpio2.adapters.labels import Custom20BNAdapterMixin, label_key, labelled_rows
 from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import folder_frames, single_video_frames, video_frames
-from gulpio2.adapters.tables import read_delimited, read_json_file
+from gulpio2.adapters.tables import read_json_file
 from gulpio2.errors import (
     NotOneVideoError,
     SourceFieldError,
@@ -282,7 +282,7 @@ class Custom20BNCsvWebmAdapter(_LabelledRows):
         """
         return [
             {"id": row[0], "label": row[1] if len(row) > 1 else "dummy"}
-            for _, row in read_delimited(csv_file, ";")
+            for _, row in labelled_rows(csv_file)
         ]
 
     def get_single_video_file_path(
@@ -377,7 +377,7 @@ class Custom20BNCsvJpegAdapter(_LabelledRows):
             A row has no label; the message gives the line.
         """
         rows = []
-        for line, row in read_delimited(csv_file, ";"):
+        for line, row in labelled_rows(csv_file):
             if len(row) < 2:
                 raise SourceFieldError(
                     f"{os.fspath(csv_file)!r}, line {line}: {row[0]!r} is not "

@@ -80,3 +80,19 @@ def test_a_file_without_a_database_is_refused(tmp_path, content):
 def test_a_missing_folder_is_named(json_file, tmp_path):
     with pytest.raises(SourceReadError, match="missing' cannot be listed"):
         ActivitynetAdapter(json_file, tmp_path / "missing")
+
+
+def test_files_without_a_record_and_records_without_a_file_are_told_of(
+    json_file, tmp_path, caplog
+):
+    with caplog.at_level("WARNING"):
+        ActivitynetAdapter(json_file, tmp_path / "videos")
+    (told,) = caplog.messages
+    assert told.endswith("files that no record is of are left out (1): stranger.mp4")
+    (tmp_path / "videos" / "stranger.mp4").unlink()
+    (tmp_path / "videos" / "abc.mp4").unlink()
+    caplog.clear()
+    with caplog.at_level("WARNING"):
+        ActivitynetAdapter(json_file, tmp_path / "videos")
+    (told,) = caplog.messages
+    assert told.endswith("records of training have no file (1): abc")

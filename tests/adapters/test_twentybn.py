@@ -216,3 +216,19 @@ def test_repeated_and_stored_ids_are_left_out_with_a_line_each(tmp_path, capsys)
     assert capsys.readouterr().out == (
         "Id v1 more than once in json file, I skip it!\n"
     )
+
+
+@pytest.mark.parametrize("kind", [Custom20BNCsvJpegAdapter, Custom20BNCsvWebmAdapter])
+def test_a_label_that_is_cut_at_a_semicolon_is_told_of(
+    csv_file, tmp_path, kind, caplog
+):
+    csv_file.write_text("v1;pick up; then put\nv2;a\n")
+    with caplog.at_level("WARNING"):
+        kind(csv_file, tmp_path, tmp_path / "out")
+    assert "1 rows have more than 'id;label', the first in line 1" in caplog.text
+    caplog.clear()
+    csv_file.write_text('v1;"pick up; then put"\nv2;a;\n')
+    with caplog.at_level("WARNING"):
+        adapter = kind(csv_file, tmp_path, tmp_path / "out")
+    assert [row["label"] for row in adapter.all_meta] == ["pick up; then put", "a"]
+    assert not caplog.messages
