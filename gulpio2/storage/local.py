@@ -128,12 +128,18 @@ def follow_link(path: StrPath) -> Path:
 
 
 def _take_permissions(path: Path, other: Path) -> None:
-    """Give a file the permission bits of another, if there is a file of that name."""
+    """Give a file the permissions of another, if there is a file of that name.
+
+    And its owner and group, where this process may: an administrator's change of a map
+    of mode 0600 would take it from who reads it.
+    """
     # Where there is none, or the file system knows no permissions, it stays as made.
     with contextlib.suppress(OSError):
         state = other.lstat()
         if stat.S_ISREG(state.st_mode):
             path.chmod(state.st_mode & 0o777)
+            if hasattr(os, "chown"):
+                os.chown(path, state.st_uid, state.st_gid)
 
 
 class LocalWriter:

@@ -129,6 +129,17 @@ def test_a_map_keeps_its_permissions(disk, linked, mode):
     assert mode_of(disk / NAMES[0]) == mode
 
 
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+def test_a_map_keeps_its_owner(disk):
+    os.chown(disk / NAMES[1], 12345, 12346)
+    write(disk, "ab", "more")
+    state = (disk / NAMES[1]).stat()
+    assert NAMES[1].startswith("meta")
+    assert (state.st_uid, state.st_gid) == (12345, 12346)
+
+
 def test_what_replaces_nothing_or_a_link_has_the_usual_permissions(tmp_path):
     store = LocalStore(tmp_path)
     store.write_atomically("usual", b"")
