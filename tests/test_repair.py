@@ -13,6 +13,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import FormatError, IngestError, LockedError, StorageError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
+from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
@@ -561,3 +562,55 @@ def test_frames_that_a_whole_map_has_lost_are_a_loss(tmp_path, lost):
     (loss,) = report.lost
     assert "no entry of the map speaks of what is there" in str(loss)
     assert len(GulpDirectory(tmp_path / "target")) == 3 + len(entries)
+
+
+@pytest.mark.parametrize("list_ids", [True, False])
+@pytest.mark.parametrize("damage", ["whole chunk", "both files", "one frame"])
+def test_a_run_that_has_lost_items_is_not_complete_in_the_copy(
+    tmp_path, damage, list_ids
+):
+    source, target = tmp_path / "in", tmp_path / "out"
+    adapter = FrameAdapter(num_items=6, num_frames=2, list_ids=list_ids)
+    GulpIngestor(adapter, source, 3, 1).run()
+    if damage == "one frame":
+        change(source / "data_0.gulp", 300)
+    else:
+        (source / "data_0.gulp").unlink()
+    if damage == "both files":
+        (source / "meta_0.gmeta").unlink()
+    assert not repaired(source, target).ok
+    delete_items(target, ["item5"])  # which says nothing of those that were lost
+    # None: there is nothing to go on with, and it is not complete either.
+    assert GulpIngestor(adapter, target, 3, 1, resume=True).left_to_resume() is None
+    GulpIngestor(adapter, target, 3, 1, resume=True, on_duplicate="skip").run()
+    assert {f"item{n}" for n in range(6)} <= {*items_of(target)}
+    assert GulpIngestor(adapter, target, 3, 1, resume=True).run().items == 0
+
+
+@pytest.mark.parametrize("list_ids", [True, False])
+def test_a_run_of_which_all_is_whole_is_complete_in_the_copy(tmp_path, list_ids):
+    source, target = tmp_path / "in", tmp_path / "out"
+    adapter = FrameAdapter(num_items=6, num_frames=2, list_ids=list_ids)
+    GulpIngestor(adapter, source, 3, 1).run()
+    assert repaired(source, target).ok
+    assert (target / "gulp.json").read_bytes() == (source / "gulp.json").read_bytes()
+    assert GulpIngestor(adapter, target, 3, 1, resume=True).run().items == 0
+
+
+def test_a_share_that_has_lost_items_is_missing_in_the_copy(tmp_path):
+    def ingest(folder, share, **options):
+        shard = Shard(share, 2)
+        adapter = FrameAdapter(num_items=8, num_frames=2, list_ids=False)
+        return GulpIngestor(adapter, folder, 2, 1, shard=shard, **options)
+
+    for share in (1, 2):
+        ingest(tmp_path / f"in{share}", share).run()
+    (tmp_path / "in1" / "data_0.gulp").unlink()
+    assert not repaired(tmp_path / "in1", tmp_path / "out").ok
+    assert ingest(tmp_path / "out", 1, resume=True).left_to_resume() is None
+    merged = tmp_path / "merged"
+    report = merge_directories([tmp_path / "out", tmp_path / "in2"], merged)
+    assert report.missing == ["1/2"]
+    ingest(merged, 1, on_duplicate="skip").run()
+    assert {*items_of(merged)} == {f"item{number}" for number in range(8)}
+    assert check_directory(merged).notes == []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECKED_FILES",
     "FORMAT_VERSION",
+    "LOST_PLAN",
     "Manifest",
     "Run",
     "Shares",
@@ -39,6 +40,8 @@ __all__ = [
 
 FORMAT_NAME = "gulp2"
 FORMAT_VERSION = 1
+LOST_PLAN = ""
+"""`Run.plan` of a run that has lost items: no digest, so that none is the same."""
 # Files that have no check of their own; the manifest has it.
 CHECKED_FILES = (LABELS_NAME, FAILURES_NAME)
 # How a manifest of this version begins: most directories need no further look.
@@ -73,7 +76,7 @@ class Run:
     """Numbers of the chunks that it wrote."""
     plan: str | None = None
     """The same only where the same items go into the same chunks, of all shares
-    together. None in what earlier versions wrote."""
+    together. None in what earlier versions wrote; see also `LOST_PLAN`."""
     shares: Shares | None = None
     """None where the ingest was not divided, or all of its shares are here."""
 

@@ -2,6 +2,7 @@
 
 * `report`: what was found, moved and lost.
 * `survey`: goes through the source and decides about every item and frame.
+* `files`: takes over the small files beside the chunks.
 * `directories`: the whole of it; `repair_directory` is there.
 """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections import OrderedDict
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,27 +20,16 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.journal import Copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
-    LABELS_NAME,
     MANIFEST_NAME,
     REMOVALS_NAME,
     data_name,
     list_chunks,
     meta_name,
 )
-from gulpio2.format.manifest import (
-    CHECKED_FILES,
-    Manifest,
-    dump_manifest,
-    file_check,
-    load_manifest,
-)
-from gulpio2.format.map_checks import (
-    check_failures_file,
-    check_labels,
-    check_manifest,
-)
+from gulpio2.format.map_checks import check_manifest
 from gulpio2.format.records import padded_length
 from gulpio2.removal import read_removals
+from gulpio2.repair.files import take_over_files
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunk
 from gulpio2.staging import ChunkSession
@@ -120,6 +108,8 @@ def repair_directory(
     the last two unchanged, where they are sound: the items that an ingest could not
     store are missing from the target too. What the repair itself could not salvage is
     in its report, and not in ``failures.jsonl``, which is of the ingest.
+    In ``gulp.json`` a run that has lost items is marked, so that nobody who resumes
+    takes it for complete.
 
     Examples
     --------
@@ -145,10 +135,10 @@ def repair_directory(
                     journal = Copying("repair", (str(real_path(source)),)).dump()
                     output.write_atomically(JOURNAL_NAME, journal)
                     _write(store, output, chosen)
-                    _take_over_files(store, output, report)
+                    take_over_files(store, output, report)
                     output.remove(JOURNAL_NAME)
             else:
-                _take_over_files(store, None, report)
+                take_over_files(store, None, report)
     finally:
         store.close()
     return report
@@ -344,49 +334,3 @@ def _write(store: Store, output: Store, chosen: dict[int, list[Candidate]]) -> N
         finally:
             session.close()
         staged.publish(output, data_name(number), meta_name(number), output.names())
-
-
-def _take_over_files(store: Store, output: Store | None, report: RepairReport) -> None:
-    """Copy the small files that are sound, and tell of those that are not."""
-    manifest: Manifest | None = None
-    try:
-        manifest = load_manifest(store.read(MANIFEST_NAME), where=MANIFEST_NAME)
-    except FileNotFoundError:
-        pass
-    except (MetaFileError, OSError) as cause:
-        report.lost.append(Loss(MANIFEST_NAME, str(cause)))
-    checksums = {}
-    for name in CHECKED_FILES:
-        try:
-            data = store.read(name)
-        except FileNotFoundError:
-            if name == LABELS_NAME and manifest and name in manifest.files:
-                report.lost.append(Loss(name, "is missing, and gulp.json tells of it"))
-            continue
-        except OSError as cause:
-            report.lost.append(Loss(name, str(cause)))
-            continue
-        checksum = file_check(data)
-        problems = (
-            check_labels(data) if name == LABELS_NAME else check_failures_file(data)[0]
-        )
-        expected = manifest.files.get(name) if manifest is not None else None
-        if problems or expected not in (None, checksum):
-            reason = problems[0].message if problems else "is not as it was written"
-            report.lost.append(Loss(name, reason))
-            continue
-        checksums[name] = checksum
-        report.files.append(name)
-        if output is not None:
-            output.write_atomically(name, data)
-    if manifest is None:
-        return
-    report.files.append(MANIFEST_NAME)
-    if output is not None:
-        kept = set(report.chunks)
-        runs = [
-            replace(run, chunks=tuple(n for n in run.chunks if n in kept))
-            for run in manifest.runs
-        ]
-        whole = Manifest(tuple(runs), manifest.metainfo, checksums)
-        output.write_atomically(MANIFEST_NAME, dump_manifest(whole))

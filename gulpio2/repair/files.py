@@ -1,0 +1,91 @@
+"""What is taken over of the small files beside the chunks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.layout import LABELS_NAME, MANIFEST_NAME, data_name, meta_name
+from gulpio2.format.manifest import (
+    CHECKED_FILES,
+    LOST_PLAN,
+    Manifest,
+    dump_manifest,
+    file_check,
+    load_manifest,
+)
+from gulpio2.format.map_checks import check_failures_file, check_labels
+from gulpio2.repair.report import Loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gulpio2.format.manifest import Run
+    from gulpio2.repair.report import RepairReport
+    from gulpio2.storage.base import Store
+
+__all__ = ["take_over_files"]
+
+
+def take_over_files(store: Store, output: Store | None, report: RepairReport) -> None:
+    """Copy the small files that are sound, and tell of those that are not."""
+    manifest: Manifest | None = None
+    try:
+        manifest = load_manifest(store.read(MANIFEST_NAME), where=MANIFEST_NAME)
+    except FileNotFoundError:
+        pass
+    except (MetaFileError, OSError) as cause:
+        report.lost.append(Loss(MANIFEST_NAME, str(cause)))
+    checksums = {}
+    for name in CHECKED_FILES:
+        try:
+            data = store.read(name)
+        except FileNotFoundError:
+            if name == LABELS_NAME and manifest and name in manifest.files:
+                report.lost.append(Loss(name, "is missing, and gulp.json tells of it"))
+            continue
+        except OSError as cause:
+            report.lost.append(Loss(name, str(cause)))
+            continue
+        checksum = file_check(data)
+        problems = (
+            check_labels(data) if name == LABELS_NAME else check_failures_file(data)[0]
+        )
+        expected = manifest.files.get(name) if manifest is not None else None
+        if problems or expected not in (None, checksum):
+            reason = problems[0].message if problems else "is not as it was written"
+            report.lost.append(Loss(name, reason))
+            continue
+        checksums[name] = checksum
+        report.files.append(name)
+        if output is not None:
+            output.write_atomically(name, data)
+    if manifest is None:
+        return
+    report.files.append(MANIFEST_NAME)
+    if output is not None:
+        runs = _what_is_left(manifest.runs, report)
+        whole = Manifest(runs, manifest.metainfo, checksums)
+        output.write_atomically(MANIFEST_NAME, dump_manifest(whole))
+
+
+def _what_is_left(runs: Iterable[Run], report: RepairReport) -> tuple[Run, ...]:
+    """Give runs as they are in the target.
+
+    None that has lost anything is to pass for complete: of items that an adapter does
+    not list, nothing else would tell that they are gone.
+    """
+    kept = set(report.chunks)
+    files = {loss.file for loss in report.lost}
+    parts = {part.chunk for part in report.salvaged}
+    left = []
+    for run in runs:
+        here = replace(run, chunks=tuple(n for n in run.chunks if n in kept))
+        if any(n in parts or {data_name(n), meta_name(n)} & files for n in run.chunks):
+            if run.shares is None:
+                here = replace(here, plan=LOST_PLAN)
+            else:  # which of them it was is not known; the others still fit its plan
+                here = replace(here, shares=replace(run.shares, present=()))
+        left.append(here)
+    return tuple(left)
