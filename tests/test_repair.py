@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import FormatError, IngestError, LockedError, StorageError
+from gulpio2.errors import (
+    FormatError,
+    IngestError,
+    LockedError,
+    StorageError,
+    UnknownVersionError,
+)
+from gulpio2.format.checked_json import dump_checked
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
@@ -375,6 +382,43 @@ def test_damaged_small_files_are_left_out_and_sound_ones_kept(tmp_path):
     change(tmp_path / "in" / "gulp.json", 30)
     report = repaired(tmp_path / "in", tmp_path / "two", items=2, files=[])
     assert report.lost[0].file == "gulp.json"
+
+
+def no_permission(path):
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    path.write_bytes(b"{}")
+    path.chmod(0)
+
+
+UNREADABLE = {
+    "folder": lambda path: path.mkdir(),
+    "fifo": os.mkfifo,
+    "circular link": lambda path: path.symlink_to(path),
+    "broken link": lambda path: path.symlink_to("nothing"),
+    "no permission": no_permission,
+}
+
+
+@pytest.mark.parametrize("put", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_manifest_that_cannot_be_read_is_a_loss_and_costs_no_item(tmp_path, put):
+    source = tmp_path / "in"
+    GulpIngestor(FrameAdapter(num_items=4), source, 2, 1).run()
+    (source / "gulp.json").unlink()
+    put(source / "gulp.json")
+    report = repair_directory(source, tmp_path / "out")
+    assert (report.items, report.files) == (4, [])
+    assert [loss.file for loss in report.lost] == ["gulp.json"]
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+
+
+def test_a_directory_of_a_newer_version_is_not_repaired(tmp_path):
+    source = make(tmp_path / "in")
+    manifest = dump_checked({"format": "gulp2", "format_version": 2})
+    (source / "gulp.json").write_bytes(manifest)
+    with pytest.raises(UnknownVersionError, match="format version 2"):
+        repair_directory(source, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_an_ingest_could_not_store_stays_listed_and_losses_are_not_added(tmp_path):

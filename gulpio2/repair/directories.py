@@ -123,7 +123,10 @@ def repair_directory(
     store = open_store(source)
     try:
         _refuse_other_folder(store, Path(source))
-        require_known_version(store)
+        # Nothing of the manifest is needed to read frames; where it is taken over, it
+        # is told that it cannot be read.
+        with contextlib.suppress(OSError):
+            require_known_version(store)
         with store.lock():
             chosen = _survey(store, report, progress or no_progress)
             if not dry_run:

@@ -34,7 +34,8 @@ def take_over_files(store: Store, output: Store | None, report: RepairReport) ->
     try:
         manifest = load_manifest(store.read(MANIFEST_NAME), where=MANIFEST_NAME)
     except FileNotFoundError:
-        pass
+        if MANIFEST_NAME in store.names():
+            report.lost.append(Loss(MANIFEST_NAME, "is a link to what is not there"))
     except (MetaFileError, OSError) as cause:
         report.lost.append(Loss(MANIFEST_NAME, str(cause)))
     checksums = {}
