@@ -99,7 +99,10 @@ def check_deleted(
 def _check_entries(pairs: list[tuple[str, Any]], found: MapFindings, file: str) -> None:
     for id_, count in Counter(id_ for id_, _ in pairs).items():
         if count > 1:
-            text = f"stands in the map {count} times: readers see only the last"
+            text = (
+                f"stands in the map {count} times: this package refuses the map, and "
+                "GulpIO2 0.0.4 sees only the last"
+            )
             found.problems.append(Problem("duplicate-id", text, file, item=id_))
     for id_, entry in pairs:
         found.ids.append(id_)

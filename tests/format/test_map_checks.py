@@ -119,7 +119,10 @@ def test_a_repeated_id_is_named_and_all_its_records_are_known():
         ("duplicate-id", "a"),
         ("entry-check", "a"),
     ]
-    assert found.problems[0].message.startswith("stands in the map 2 times")
+    assert found.problems[0].message == (
+        "stands in the map 2 times: this package refuses the map, and GulpIO2 0.0.4 "
+        "sees only the last"
+    )
     assert found.ids == ["a", "a"]
     assert [record.loc for record in found.records] == [0, 8, 16, 24]
 
