@@ -273,22 +273,27 @@ def _refuse_what_cannot_be_rewritten(
 
 
 def _refuse_frames_of_nobody(store: Store, number: int, removals: Removals) -> None:
-    """Refuse to erase bytes that were not deleted, but lost from the map."""
+    """Refuse to erase bytes that were not deleted, but may be lost from the map."""
     name = data_name(number)
     entries = load_gmeta(store.read(meta_name(number)), where=meta_name(number))
     gone = (entry for _, entry in removals.deleted[number])
     spans = [span for each in (*entries.values(), *gone) for span in entry_spans(each)]
     spans += removals.erased.get(number, ())
-    for start, stop in gaps_between(spans, store.size(name)):
+    size, end = store.size(name), max((stop for _, stop in spans), default=0)
+    for start, stop in gaps_between(spans, size):
         for first in range(start, stop, _BLOCK):
             block = store.read_at(name, first, min(_BLOCK, stop - first))
             if block.count(0) < len(block):
+                # Not told apart: an older map that was put back ends there as well.
+                killed = "or what an append left that was killed, " * (start >= end)
                 raise FormatError(
                     f"{store.path(name)} holds bytes from {first} on that neither its "
                     "map nor the list of deleted items speaks of: they may be frames "
-                    f"of items that {meta_name(number)} has lost, and would be erased. "
-                    "Nothing was changed. Put the whole map back, or have 'gulp2 "
-                    "repair' copy what is left; 'gulp2 check' tells more"
+                    f"of items that {meta_name(number)} has lost, {killed}and would be "
+                    "erased. Nothing was changed. Put the whole map back, if it has "
+                    "lost any; or have 'gulp2 repair' copy what is left to a new "
+                    "directory, without them and without the deleted items; 'gulp2 "
+                    "check' tells more"
                 )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tracemalloc
 
 import numpy as np
@@ -563,6 +564,37 @@ def test_frames_that_a_map_has_lost_are_not_erased(tmp_path, lost, dry_run):
     ):
         compact_directory(tmp_path, dry_run=dry_run)
     assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("appended_again", [True, False])
+def test_what_a_killed_append_left_is_not_erased_but_left_out_of_a_copy(
+    tmp_path, appended_again
+):
+    folder, copy = tmp_path / "in", tmp_path / "out"
+    make_gulp_directory(folder, num_items=3)
+    paths = str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta")
+
+    def append(id_, *, killed):
+        chunk = GulpChunk(*paths)
+        with chunk.open("ab"):
+            chunk.append(id_, {}, make_frames(3, seed=9))
+            if killed:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(lambda: append("killed", killed=True)) == signal.SIGKILL
+    if appended_again:
+        append("more", killed=False)
+    delete_items(folder, ["item0"])
+    before = content(folder)
+    with pytest.raises(FormatError, match="holds bytes") as caught:
+        compact_directory(folder)
+    # Between records it may be anything; at the end of the file it may be this.
+    assert ("an append left that was killed" in str(caught.value)) != appended_again
+    assert "or have 'gulp2 repair' copy what is left" in str(caught.value)
+    assert content(folder) == before
+    repair_directory(folder, copy)
+    assert jpegs(copy) == jpegs(folder)
+    assert check_directory(copy, deep=True).problems == []
 
 
 def test_a_reader_that_was_open_before_says_that_an_item_may_be_gone(tmp_path):
