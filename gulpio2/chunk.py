@@ -16,15 +16,13 @@ import numpy as np
 
 from gulpio2.arguments import optional_number
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
-from gulpio2.errors import ChunkMismatchError, ItemNotFoundError, StorageError
+from gulpio2.errors import ItemNotFoundError, StorageError
 from gulpio2.format.edits import Origins
 from gulpio2.item import StoredItem, record_of
 from gulpio2.serializers import JSONSerializer, json_serializer
-from gulpio2.staging import ChunkSession
+from gulpio2.staging import begin_writing
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import remember, taken_in
-from gulpio2.storage.links import stop_sharing
-from gulpio2.storage.local import LocalStore, follow_link
 from gulpio2.storage.map_file import MapFile
 from gulpio2.verbs import ReadingVerbs
 
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from gulpio2.serializers import AbstractSerializer
+    from gulpio2.staging import ChunkSession
     from gulpio2.storage.base import StoreWriter
     from gulpio2.types import Meta, StrPath
 
@@ -230,8 +229,9 @@ class GulpChunk(ReadingVerbs):
         NotImplementedError
             Another flag.
         ChunkMismatchError
-            "ab", and the data file is missing while the map has items; or the chunk has
-            changed, and no longer has the frames of an item added or edited in memory.
+            "ab", and the data file is missing while the map has items, or shorter than
+            the map says; or the chunk has changed, and no longer has the frames of an
+            item added or edited in memory.
         DuplicateIdError
             "ab", and items of the same id were added in memory and on the disk.
         StorageError
@@ -274,7 +274,12 @@ class GulpChunk(ReadingVerbs):
                 before = self._take_in(undo)
             else:
                 self.meta_dict, self._base = OrderedDict(), b""
-            session = self._begin_session(extend=extend)
+            session = begin_writing(
+                self.data_file_path,
+                self.meta_file_path,
+                self.meta_dict,
+                self._map_file.parse(self._base) if extend else None,
+            )
             session.appender.origins = self._origins(before)
             self._session, self.fp = session, session.writer
             try:
@@ -302,20 +307,6 @@ class GulpChunk(ReadingVerbs):
 
     def _origins(self, before: dict[str, Any]) -> Origins:
         return Origins(partial(self._map_file.parse, self._base), before)
-
-    def _begin_session(self, *, extend: bool) -> ChunkSession:
-        path = follow_link(self.data_file_path)
-        extend = extend and path.exists()
-        if extend:
-            stop_sharing(path)
-        elif self.meta_dict:  # a new map would be all that is left of these items
-            raise ChunkMismatchError(
-                f"{path} is not there, and {self.meta_file_path} lists "
-                f"{len(self.meta_dict)} items of it. Put the data file back before "
-                "you append; to begin anew, remove the map or open with 'wb'"
-            )
-        store = LocalStore(path.parent)
-        return ChunkSession(store, path.name, self.meta_dict, None, extend=extend)
 
     def append(self, id_: Any, meta_data: Meta, frames: Iterable[Any]) -> None:
         """Append an item, or frames to an item that is there; inside of `open`.

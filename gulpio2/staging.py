@@ -6,20 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
-from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.errors import ChunkMismatchError, IngestError, MetaFileError
+from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import REMOVALS_NAME, data_number, partial_name
 from gulpio2.format.removals import dump_removals, load_removals
 from gulpio2.storage.base import read_if_there
-from gulpio2.storage.local import new_token
+from gulpio2.storage.links import stop_sharing
+from gulpio2.storage.local import LocalStore, follow_link, new_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, MutableMapping
+    from collections.abc import Callable, Collection, Mapping, MutableMapping
 
     from gulpio2.codecs.encoding import FrameEncoder
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.storage.base import Store
+    from gulpio2.types import StrPath
 
-__all__ = ["ChunkSession", "StagedChunk", "taken_number"]
+__all__ = ["ChunkSession", "StagedChunk", "begin_writing", "taken_number"]
 
 BLOCK = 1 << 20
 """Bytes that are compared at a time."""
@@ -255,3 +258,47 @@ class ChunkSession:
     def close(self) -> None:
         """Close the data file."""
         self.writer.close()
+
+
+def begin_writing(
+    data_path: StrPath,
+    meta_path: StrPath,
+    meta_dict: MutableMapping[str, Any],
+    stored: Mapping[str, Any] | None,
+) -> ChunkSession:
+    """Begin a chunk anew, or go on at the end of one that is there.
+
+    Parameters
+    ----------
+    data_path, meta_path : str or path
+        The data file, which may be a link, and the map.
+    meta_dict : mutable mapping
+        The map in memory.
+    stored : mapping or None
+        What the map on the disk says, to go on; None to begin anew.
+
+    Raises
+    ------
+    ChunkMismatchError
+        The data file is missing, or ends before the last record of the map does.
+    """
+    path = follow_link(data_path)
+    store = LocalStore(path.parent)
+    extend = stored is not None and path.exists()
+    if extend and stored is not None:
+        # New records would lie where the map looks for those that are lost.
+        refuse_cut_data(
+            str(path),
+            store.size(path.name),
+            end_of(stored),
+            "Nothing was appended. `gulp2 check` lists them, and `gulp2 repair` copies "
+            "a directory without what is lost: append to the copy",
+        )
+        stop_sharing(path)
+    elif meta_dict:  # a new map would be all that is left of these items
+        raise ChunkMismatchError(
+            f"{path} is not there, and {meta_path} lists {len(meta_dict)} items of it. "
+            "Put the data file back before you append; to begin anew, remove the map "
+            "or open with 'wb'"
+        )
+    return ChunkSession(store, path.name, meta_dict, None, extend=extend)

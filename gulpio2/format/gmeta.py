@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
-from gulpio2.errors import MetaFileError, with_article
+from gulpio2.errors import ChunkMismatchError, MetaFileError, with_article
 
 __all__ = [
     "dump_gmeta",
     "dump_text",
+    "end_of",
     "is_no_metadata",
     "join_gmeta",
     "load_gmeta",
     "load_ordered_json",
     "load_pairs",
+    "refuse_cut_data",
     "validate_entry",
 ]
 
@@ -134,6 +136,38 @@ def load_gmeta(data: bytes, *, where: str) -> OrderedDict[str, Any]:
         if fault := validate_entry(entry):
             raise MetaFileError(f"{where}: item {id_!r}: {fault}. {_HINT}")
     return value
+
+
+def end_of(entries: Mapping[str, Any]) -> int:
+    """Give where the last record of a map ends."""
+    infos = (info for entry in entries.values() for info in entry["frame_info"])
+    return max((offset + length for offset, _, length in infos), default=0)
+
+
+def refuse_cut_data(where: str, size: int, end: int, advice: str) -> None:
+    """Refuse a data file that is shorter than its map says.
+
+    Parameters
+    ----------
+    where : str
+        Its path, for the message.
+    size : int
+        Its length in bytes.
+    end : int
+        Where the last record of the map ends; see `end_of`.
+    advice : str
+        What was left undone, and what to do now.
+
+    Raises
+    ------
+    ChunkMismatchError
+        It is.
+    """
+    if size < end:
+        raise ChunkMismatchError(
+            f"{where} ends at byte {size}, and its map speaks of {end}: frames are "
+            f"lost. {advice}"
+        )
 
 
 def is_no_metadata(meta: Any) -> bool:

@@ -13,6 +13,7 @@ from gulpio2.errors import (
     IngestError,
     IngestSettingError,
 )
+from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -36,13 +37,11 @@ from gulpio2.merge.parts import (
     Part,
     begin_merge,
     data_path,
-    end_of,
     is_mended,
     merged_labels,
     open_part,
     present_chunks,
     read_map,
-    refuse_cut_data,
     refuse_other_plans,
     refuse_repeats,
     refuse_taken,
@@ -190,7 +189,13 @@ def merge_directories(
                 content, entries = read_map(part.store, chunk)
                 refuse_taken({*entries}.difference(ids), part, owners)
                 end = end_of(entries)
-                refuse_cut_data(part, chunk, end)
+                refuse_cut_data(
+                    part.store.path(data_name(chunk)),
+                    part.store.size(data_name(chunk)),
+                    end,
+                    "It was not brought. 'gulp2 repair' copies a directory without "
+                    "what is lost: merge the copy",
+                )
                 if not report.chunks:
                     _begin(out, target, brought, labels)
                 free, is_whole = _brought_before(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.labels import merge_labels, read_label_file, refuse_lost_labels
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
-from gulpio2.format.gmeta import load_gmeta
+from gulpio2.format.gmeta import end_of, load_gmeta
 from gulpio2.format.journal import Copying, load_copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
@@ -38,13 +38,11 @@ __all__ = [
     "Part",
     "begin_merge",
     "data_path",
-    "end_of",
     "is_mended",
     "merged_labels",
     "open_part",
     "present_chunks",
     "read_map",
-    "refuse_cut_data",
     "refuse_other_plans",
     "refuse_repeats",
     "refuse_taken",
@@ -233,23 +231,6 @@ def read_map(store: Store, chunk: int) -> tuple[bytes, Mapping[str, Any]]:
     name = meta_name(chunk)
     content = store.read(name)
     return content, load_gmeta(content, where=store.path(name))
-
-
-def end_of(entries: Mapping[str, Any]) -> int:
-    """Give where the last record of a map ends."""
-    infos = (info for entry in entries.values() for info in entry["frame_info"])
-    return max((offset + length for offset, _, length in infos), default=0)
-
-
-def refuse_cut_data(part: Part, chunk: int, end: int) -> None:
-    """Refuse a data file that is shorter than its map says."""
-    size = part.store.size(data_name(chunk))
-    if size < end:
-        raise FormatError(
-            f"{part.store.path(data_name(chunk))} ends at byte {size}, and its map "
-            f"speaks of {end}: frames are lost. It was not brought. 'gulp2 repair' "
-            "copies a directory without what is lost: merge the copy"
-        )
 
 
 def is_mended(line: bytes, stored: Collection[str]) -> bool:
