@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gulpio2.format.records import FrameInfo, record_of
+from gulpio2.format.records import FrameInfo, pad_length, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +40,11 @@ class GatheredRecords:
 
     def take(self, jpeg: bytes) -> FrameInfo:
         """Take a frame; say where it will be."""
-        info, padding = record_of(jpeg, self.position)
-        self._parts += (jpeg, padding)
-        self.position += info.length
+        # None, but for the first one behind what another program left in the file.
+        before = pad_length(self.position)
+        info, padding = record_of(jpeg, self.position + before)
+        self._parts += (bytes(before) + jpeg if before else jpeg, padding)
+        self.position += before + info.length
         if self.position - self._start >= _BLOCK_BYTES:
             self.flush()
         return info
