@@ -20,7 +20,7 @@ from gulpio2.errors import ItemNotFoundError, StorageError
 from gulpio2.format.edits import Origins
 from gulpio2.item import StoredItem, record_of
 from gulpio2.serializers import JSONSerializer, json_serializer
-from gulpio2.staging import begin_writing
+from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import remember, taken_in
 from gulpio2.storage.map_file import MapFile
@@ -231,7 +231,7 @@ class GulpChunk(ReadingVerbs):
         ChunkMismatchError
             "ab", and the data file is missing while the map has items, or shorter than
             the map says; or the chunk has changed, and no longer has the frames of an
-            item added or edited in memory.
+            item added or edited in memory, or was changed inside of the block.
         DuplicateIdError
             "ab", and items of the same id were added in memory and on the disk.
         StorageError
@@ -287,7 +287,7 @@ class GulpChunk(ReadingVerbs):
                 self.flush()
                 undo.pop_all()
             except BaseException:
-                session.abort()
+                session.abort(self._map_file.end_if_changed(self._base))
                 raise
             finally:
                 session.close()
@@ -332,12 +332,22 @@ class GulpChunk(ReadingVerbs):
     def flush(self) -> None:
         """Make what was appended and edited so far durable and visible to readers."""
         session, map_ = self._writing_session(), self._map_file
-        session.commit(put_map=self._put_map, drop_map=map_.drop, has_map=map_.may_be)
+        session.commit(self._put_map, map_.drop, map_.may_be, self._refuse_changes)
         session.appender.origins = None  # the disk has another map now
 
     def _put_map(self, content: bytes) -> None:
-        self._map_file.put(content)
+        try:
+            self._map_file.put(content)
+        except BaseException:
+            if self._map_file.may_be(content):  # only its name may not be durable
+                self._base = content
+            raise
         self._base = content
+
+    def _refuse_changes(self, content: bytes) -> None:
+        writer = self._writing_session().writer
+        maps = () if self._base is None else (self._base, content)
+        refuse_changed(writer, self.data_file_path, self._map_file, maps)
 
     def _writing_session(self) -> ChunkSession:
         if self._session is None:

@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 
     from gulpio2.codecs.encoding import FrameEncoder
     from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.storage.base import Store
+    from gulpio2.storage.base import Store, StoreWriter
+    from gulpio2.storage.map_file import MapFile
     from gulpio2.types import StrPath
 
-__all__ = ["ChunkSession", "StagedChunk", "begin_writing", "taken_number"]
+__all__ = [
+    "ChunkSession",
+    "StagedChunk",
+    "begin_writing",
+    "refuse_changed",
+    "taken_number",
+]
 
 BLOCK = 1 << 20
 """Bytes that are compared at a time."""
@@ -198,6 +205,7 @@ class ChunkSession:
         put_map: Callable[[bytes], None],
         drop_map: Callable[[], None],
         has_map: Callable[[bytes], bool],
+        refuse_changes: Callable[[bytes], None],
     ) -> None:
         """Make what was appended so far durable and visible; more may follow.
 
@@ -210,6 +218,9 @@ class ChunkSession:
         has_map : callable
             Tells, after `put_map` has failed, whether these bytes may be in place all
             the same: the last thing that it does is to sync the folder.
+        refuse_changes : callable
+            Raises where another program has changed the chunk that is extended, in
+            another way than to these bytes; it is left as that program made it.
         """
         self.flush()
         content = self.appender.dump_map()
@@ -220,6 +231,8 @@ class ChunkSession:
             self.store.rename(self.partial, self.data_name)
             self.partial = None
             self.store.sync_names()
+        else:
+            refuse_changes(content)
         try:
             put_map(content)
         except BaseException:
@@ -248,16 +261,58 @@ class ChunkSession:
         self.store.sync_names()
         return staged
 
-    def abort(self) -> None:
-        """Undo everything since the last commit."""
-        if self.partial is None:
-            self.writer.truncate(self._start)
-        else:
+    def abort(self, others_end: int | None = 0) -> None:
+        """Undo everything since the last commit.
+
+        Parameters
+        ----------
+        others_end : int or None, optional
+            Where the records end that other programs have committed meanwhile. What
+            was written here stays before them, and where it is None, not known.
+        """
+        if self.partial is not None:
             self.store.remove(self.partial)
+        elif others_end is not None and others_end <= self._start:
+            self.writer.truncate(self._start)
 
     def close(self) -> None:
         """Close the data file."""
         self.writer.close()
+
+
+def refuse_changed(
+    writer: StoreWriter, data_path: StrPath, map_file: MapFile, maps: Collection[bytes]
+) -> None:
+    """Refuse to commit to a chunk that another program has changed.
+
+    Parameters
+    ----------
+    writer : StoreWriter
+        The data file that is open.
+    data_path : str or path
+        Where it should be.
+    map_file : MapFile
+        The map.
+    maps : collection of bytes
+        What it may be; anything where there are none.
+
+    Raises
+    ------
+    ChunkMismatchError
+        Frames would be lost with a file that has no name any more, or what the other
+        program did to the map would be undone.
+    """
+    if not writer.is_at(data_path):
+        changed = data_path
+    elif maps and map_file.read() not in maps:
+        changed = map_file.path
+    else:
+        return
+    raise ChunkMismatchError(
+        f"{changed} was changed by another program while the chunk was open for "
+        "writing, as by `gulp2 delete` or `gulp2 compact`. The chunk is as that "
+        "program left it, and what was not flushed before is not stored: append again"
+    )
 
 
 def begin_writing(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gulpio2.errors import AdapterContractError, ChunkMismatchError
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.testing import make_frames
 from tests.chunks import JPEGS, content, entry_of, new_chunk, write
@@ -123,3 +124,110 @@ def test_an_item_that_fails_leaves_an_odd_end_as_it_was(tmp_path, num_frames):
             chunk.append("b", {}, [*JPEGS[:1] * num_frames, "no frame"])
         del chunk.meta_dict["empty"]
     assert content(tmp_path) == expected
+
+
+# --- another program in the middle of a block ---------------------------------------
+
+
+def delete(folder: Path) -> None:
+    """Hide "a"."""
+    delete_items(folder, ["a"])
+
+
+def delete_and_compact(folder: Path) -> None:
+    """Erase "a"."""
+    delete_items(folder, ["a"])
+    compact_directory(folder)
+
+
+def compact(folder: Path) -> None:
+    """Erase what was deleted before."""
+    compact_directory(folder)
+
+
+def append(folder: Path) -> None:
+    """Append "d"."""
+    write(folder, ("d", {}, JPEGS[6:8]), flag="ab")
+
+
+def replace_data(folder: Path) -> None:
+    """Put a copy in the place of the data file."""
+    data = (folder / "data_0.gulp").read_bytes()
+    (folder / "copy").write_bytes(data)
+    (folder / "copy").replace(folder / "data_0.gulp")
+
+
+def remove_data(folder: Path) -> None:
+    """Remove the data file."""
+    (folder / "data_0.gulp").unlink()
+
+
+@pytest.mark.parametrize(
+    ("do", "changed"),
+    [
+        (delete, "meta_0.gmeta"),
+        (delete_and_compact, "data_0.gulp"),
+        (compact, "data_0.gulp"),
+        (append, "meta_0.gmeta"),
+        (replace_data, "data_0.gulp"),
+        (remove_data, "data_0.gulp"),
+    ],
+)
+@pytest.mark.parametrize("flushed", [False, True])
+def test_what_another_program_did_inside_of_a_block_is_not_undone(
+    tmp_path, do, changed, flushed
+):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "b", "gone")))
+    delete_items(tmp_path, ["gone"])
+    chunk = new_chunk(tmp_path)
+    ids = list(chunk.meta_dict)
+    expected = {}
+
+    def write_meanwhile() -> None:
+        with chunk.open("ab"):
+            if flushed:
+                chunk.append("c", {}, JPEGS[3:4])
+                chunk.flush()
+            do(tmp_path)
+            expected.update(content(tmp_path))
+            chunk.append("e", {}, JPEGS[4:6] if do is not append else [])
+
+    with pytest.raises(ChunkMismatchError, match=rf"{changed} was changed .* again"):
+        write_meanwhile()
+    assert content(tmp_path) == expected
+    assert list(chunk.meta_dict) == ids
+    if do is not remove_data:
+        with chunk.open("ab"):
+            chunk.append("e", {}, JPEGS[4:6])
+        assert chunk.read_jpegs("e") == JPEGS[4:6]
+        assert ("a" in chunk) == (do not in {delete, delete_and_compact})
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["committing", "failing"])
+def test_records_that_another_program_has_appended_are_not_cut_off(tmp_path, fails):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    chunk = new_chunk(tmp_path)
+
+    def write_meanwhile() -> None:
+        with chunk.open("ab"):
+            chunk.append("b", {}, JPEGS[2:4])
+            append(tmp_path)
+            if fails:
+                raise StopError
+
+    with pytest.raises(StopError if fails else ChunkMismatchError):
+        write_meanwhile()
+    stored = new_chunk(tmp_path, verify=True)
+    assert list(stored.meta_dict) == ["a", "d"]
+    assert stored.read_jpegs("d") == JPEGS[6:8]
+
+
+def test_an_edit_that_is_written_already_is_no_change_of_another(tmp_path):
+    write(tmp_path, ("a", {"label": 1}, JPEGS[:2]))
+    chunk, other = new_chunk(tmp_path), new_chunk(tmp_path)
+    with chunk.open("ab"):
+        for one in (chunk, other):
+            one.meta_dict["a"]["meta_data"][0]["label"] = 2
+        with other.open("ab"):
+            pass
+    assert new_chunk(tmp_path)["a"][1] == {"label": 2}

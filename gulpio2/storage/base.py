@@ -10,6 +10,8 @@ from gulpio2.format.manifest import Manifest, load_manifest, refuse_other_versio
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from gulpio2.types import StrPath
+
 __all__ = [
     "Store",
     "StoreWriter",
@@ -36,6 +38,10 @@ class StoreWriter(Protocol):
 
     def sync(self) -> None:
         """Return once the content is on the disk itself."""
+        ...
+
+    def is_at(self, path: StrPath) -> bool:
+        """Tell whether a path leads to this file; not, where another replaced it."""
         ...
 
     def close(self) -> None:

@@ -214,6 +214,15 @@ class LocalWriter:
         except OSError as cause:
             raise refused(cause, "sync", self.path, writing=True) from cause
 
+    def is_at(self, path: StrPath) -> bool:
+        """Tell whether a path leads to this file; not, where another replaced it."""
+        try:
+            return os.path.samestat(os.stat(path), os.fstat(self._descriptor()))  # noqa: PTH116  # any StrPath
+        except FileNotFoundError:
+            return False
+        except OSError as cause:
+            raise cannot(cause, "look at", path) from cause
+
     def _drop(self) -> None:
         """Close a file that nothing was written to."""
         if self._fd is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.entry import verify_entry
-from gulpio2.format.gmeta import load_ordered_json, validate_entry
+from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import LocalStore, follow_link, new_token
@@ -116,6 +116,15 @@ class MapFile:
             return self.read() == data and self.path.exists()
         except StorageError:
             return True
+
+    def end_if_changed(self, base: bytes | None) -> int | None:
+        """Give where its last record ends; 0 where it is as it was, None if unknown."""
+        try:
+            if self.read() == base:
+                return 0
+            return end_of(self.load_checked(verify=False)[0])
+        except Exception:  # noqa: BLE001  # a client's serializer may raise anything
+            return None
 
     @property
     def _store(self) -> LocalStore:
