@@ -389,6 +389,18 @@ def test_a_damaged_list_of_failures_is_kept_by_a_merge(tmp_path):
     assert (tmp_path / "all" / "failures.jsonl").read_bytes() == lines
 
 
+@pytest.mark.parametrize("cut", ["first", "second", "all"])
+def test_a_list_of_failures_without_a_last_newline_stays_apart(tmp_path, cut):
+    for name in ("first", "second", "all"):
+        GulpIngestor(Named(name, num_items=2, bad=[1]), tmp_path / name, 2, 1).run()
+    path = tmp_path / cut / "failures.jsonl"
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    for _ in range(2):
+        merge_directories([tmp_path / "first", tmp_path / "second"], tmp_path / "all")
+        assert failed(tmp_path / "all") == ["allitem1", "firstitem1", "seconditem1"]
+    assert check_directory(tmp_path / "all", deep=True).problems == []
+
+
 def test_an_id_in_two_parts_is_refused_and_nothing_is_written(tmp_path):
     ingest(tmp_path / "a", num_items=3)
     ingest(tmp_path / "b", num_items=4, per_chunk=4)

@@ -301,11 +301,8 @@ def _bring_data(
 
 def _write_failures(parts: list[Part], out: Store) -> None:
     """Add what failed in the parts, and leave out what they have stored since."""
-    before = (read_if_there(out, FAILURES_NAME) or b"").splitlines(keepends=True)
-    own: list[bytes] = []
-    for part in parts:
-        content = read_if_there(part.store, FAILURES_NAME) or b""
-        own += content.splitlines(keepends=True)
+    before = _lines_of_failures(out)
+    own = [line for part in parts for line in _lines_of_failures(part.store)]
     stored = {id_ for part in parts for ids in part.chunks.values() for id_ in ids}
     told = {*own}
     # Each once: an earlier merge may have brought those of some parts.
@@ -319,6 +316,14 @@ def _write_failures(parts: list[Part], out: Store) -> None:
         out.write_atomically(FAILURES_NAME, b"".join(lines))
     else:
         out.remove(FAILURES_NAME)
+
+
+def _lines_of_failures(store: Store) -> list[bytes]:
+    """Give the lines of `failures.jsonl`, each with its end."""
+    content = read_if_there(store, FAILURES_NAME) or b""
+    if content and not content.endswith(b"\n"):
+        content += b"\n"  # an editor may leave it out, and another line comes behind
+    return content.splitlines(keepends=True)
 
 
 def _write_records(parts: list[Part], out: Store) -> list[str]:
