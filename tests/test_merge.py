@@ -560,3 +560,50 @@ def test_lost_labels_are_not_numbered_afresh(tmp_path):
     assert (content(tmp_path / "a"), content(tmp_path / "b")) == before
     report = repair_directory(tmp_path / "a", tmp_path / "mended")
     assert [loss.file for loss in report.lost] == ["label2idx.json"]
+
+
+class Told(Named):
+    """Two items of a dataset of which something is known."""
+
+    def __init__(self, name, metainfo):
+        super().__init__(name, num_items=2)
+        self.metainfo = metainfo
+
+
+def ingest_told(folder, metainfo):
+    GulpIngestor(Told(folder.name, metainfo), folder, 2, 1).run()
+    return folder
+
+
+@pytest.mark.parametrize("into", [False, True], ids=["parts", "target"])
+@pytest.mark.parametrize(
+    ("one", "other"), [(["run", "jump"], ["jump", "run"]), (1, True), (None, "x")]
+)
+def test_metainfo_that_contradicts_is_refused_before_anything_is_written(
+    tmp_path, one, other, into
+):
+    a = ingest_told(tmp_path / "a", {"licence": "free", "classes": one})
+    b = ingest_told(tmp_path / "b", {"classes": other, "licence": "free"})
+    before = content(a), content(b)
+    parts, target = ([b], a) if into else ([a, b], tmp_path / "out")
+    with pytest.raises(IngestError) as caught:
+        merge_directories(parts, target)
+    assert str(caught.value).startswith(f"{a} and {b} have another 'classes' each")
+    assert "Ingest one of them anew into another folder, with" in str(caught.value)
+    assert (content(a), content(b)) == before
+    assert into or content(target) == {}
+
+
+def test_metainfo_that_agrees_or_that_one_has_alone_is_joined(tmp_path):
+    mean = {"mean": {"r": float("nan"), "g": 0.5}}
+    parts = [
+        ingest_told(tmp_path / "a", {**mean, "classes": ["run"]}),
+        ingest_told(tmp_path / "b", {}),
+        ingest_told(tmp_path / "c", {"mean": dict(reversed(mean["mean"].items()))}),
+        ingest_told(tmp_path / "d", {"licence": None}),
+    ]
+    for _ in range(2):
+        merge_directories(parts, tmp_path / "out")
+        with GulpDirectory(tmp_path / "out") as directory:
+            assert list(directory.metainfo) == ["mean", "classes", "licence"]
+            assert directory.metainfo["classes"] == ["run"]

@@ -66,7 +66,8 @@ def merge(
     merge that was interrupted is finished by the same command.
 
     Labels are joined into one label2idx.json, each with the number that it has; where
-    two directories give a label two numbers, or two labels one, nothing is merged.
+    two directories give a label two numbers, or two labels one, nothing is merged. Nor
+    is it where they have another value each under the same key of metainfo.
 
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.

@@ -39,6 +39,7 @@ from gulpio2.merge.parts import (
     data_path,
     is_mended,
     merged_labels,
+    merged_metainfo,
     open_part,
     present_chunks,
     read_map,
@@ -120,8 +121,8 @@ def merge_directories(
         A part is the target, or is given twice.
     IngestError
         A part or the target is unfinished; or a part holds deleted items, or numbers
-        its labels otherwise, or is a share of other items than the others, or of other
-        chunks.
+        its labels otherwise, or has another value of a key of metainfo, or is a share
+        of other items than the others, or of other chunks.
     DuplicateIdError
         Two items have the same id. Nothing was written.
     LockedError
@@ -174,6 +175,7 @@ def merge_directories(
         present = present_chunks(found, target)
         owners = refuse_repeats(found, target, present)
         labels = merged_labels(found, target)
+        metainfo = merged_metainfo(found, target)
         for text in warnings_of_settings(found, target, present):
             _logger.warning("%s", text)
         listing = list_chunks(out.names())
@@ -216,7 +218,7 @@ def merge_directories(
                     progress(items=len(entries))
         if not report.chunks:
             _begin(out, target, brought, labels)
-        report.missing = _write_records(found, out)
+        report.missing = _write_records(found, out, metainfo)
         refresh_index(target)
         report.left_out = sorted({*brought} - given)
         if report.left_out:
@@ -326,14 +328,14 @@ def _lines_of_failures(store: Store) -> list[bytes]:
     return content.splitlines(keepends=True)
 
 
-def _write_records(parts: list[Part], out: Store) -> list[str]:
+def _write_records(
+    parts: list[Part], out: Store, metainfo: dict[str, Any]
+) -> list[str]:
     """Write the list of failures and the manifest; name the shares that it lacks."""
     _write_failures(parts, out)
     manifest = read_manifest(out)
     runs = list(manifest.runs)
-    metainfo: dict[str, Any] = dict(manifest.metainfo)
     for part in parts:
-        metainfo.update(part.manifest.metainfo)
         for run in part.manifest.runs:
             chunks = (part.numbers[n] for n in run.chunks if n in part.numbers)
             add_run(runs, replace(run, chunks=tuple(sorted(chunks))))

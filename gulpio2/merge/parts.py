@@ -40,6 +40,7 @@ __all__ = [
     "data_path",
     "is_mended",
     "merged_labels",
+    "merged_metainfo",
     "open_part",
     "present_chunks",
     "read_map",
@@ -224,6 +225,28 @@ def merged_labels(parts: list[Part], target: StrPath) -> dict[str, int]:
         )
         before.append(str(part.path))
     return labels
+
+
+def merged_metainfo(parts: list[Part], target: StrPath) -> dict[str, Any]:
+    """Join the metainfo of all, or refuse where they contradict each other."""
+    told = [(Path(target), read_manifest(open_store(target)).metainfo)]
+    told += [(part.path, part.manifest.metainfo) for part in parts]
+    merged: dict[str, Any] = {}
+    owners: dict[str, Path] = {}
+    for path, metainfo in told:
+        for key, value in metainfo.items():
+            # As JSON: there a NaN is what it is elsewhere, and true is not 1.
+            own = json.dumps(value, sort_keys=True)
+            if own != json.dumps(merged.setdefault(key, value), sort_keys=True):
+                raise IngestError(
+                    f"{owners[key]} and {path} have another {key!r} each in their "
+                    "metainfo, which holds for all items of a directory: names of "
+                    "classes may say what stored numbers mean. Nothing was written. "
+                    "Ingest one of them anew into another folder, with the other's "
+                    "value, or keep them apart"
+                )
+            owners.setdefault(key, path)
+    return merged
 
 
 def read_map(store: Store, chunk: int) -> tuple[bytes, Mapping[str, Any]]:
