@@ -27,6 +27,7 @@ from gulpio2.storage.base import read_if_there, require_known_version
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import new_token, open_store, real_path
+from gulpio2.unfinished import refuse_unfinished_merge
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -104,6 +105,8 @@ def delete_items(
         One of them is not there; nothing was changed then.
     ChunkMismatchError
         The data file of one of them is missing; nothing was changed then.
+    IngestError
+        A merge into the directory was interrupted; nothing was changed then.
     LockedError
         Another process writes to the directory.
 
@@ -117,6 +120,7 @@ def delete_items(
     require_known_version(store)
     wanted = {str(id_) for id_ in ids}
     with store.lock():
+        refuse_unfinished_merge(store, "deleting")
         if not dry_run:
             remove_leftovers(store)
         removals = read_removals(store)
@@ -192,6 +196,16 @@ def compact_directory(
     list of Compaction
         One for each chunk that was rewritten.
 
+    Raises
+    ------
+    FormatError
+        A chunk cannot be rewritten: a file is missing or a link, or holds bytes that
+        nothing speaks of. Nothing was changed then.
+    IngestError
+        A merge into the directory was interrupted; nothing was changed then.
+    LockedError
+        Another process writes to the directory.
+
     Notes
     -----
     A chunk's data file is written anew and takes the old one's place in one step. The
@@ -205,6 +219,7 @@ def compact_directory(
     require_known_version(store)
     done: list[Compaction] = []
     with store.lock():
+        refuse_unfinished_merge(store, "compacting")
         if not dry_run:
             remove_leftovers(store)
         removals = read_removals(store)

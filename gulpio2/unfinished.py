@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.format.journal import load_copying
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.format.manifest import missing_shares
+from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import open_store
 
-__all__ = ["say_what_is_missing", "warn_of_what_is_missing"]
+if TYPE_CHECKING:
+    from gulpio2.storage.base import Store
+
+__all__ = [
+    "refuse_unfinished_merge",
+    "say_what_is_missing",
+    "warn_of_what_is_missing",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -53,3 +63,30 @@ def warn_of_what_is_missing(reader: object) -> None:
     if isinstance(reader, GulpDirectory):
         for reason in say_what_is_missing(reader):
             _logger.warning("%s", reason)
+
+
+def refuse_unfinished_merge(store: Store, action: str) -> None:
+    """Refuse to change maps that a merge has brought before it is finished.
+
+    It knows by them what it need not bring again: with others it would bring back what
+    was deleted, or be refused itself.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    action : str
+        What is refused, as in "before deleting".
+
+    Raises
+    ------
+    IngestError
+        A merge was interrupted, and has left its journal.
+    """
+    copying = load_copying(read_if_there(store, JOURNAL_NAME) or b"")
+    if copying is not None and copying.verb == "merge":
+        raise IngestError(
+            f"a merge into this folder was not finished ({store.path(JOURNAL_NAME)}). "
+            f"{copying.advice} before {action}: nothing was changed. To leave it "
+            "unfinished, remove that file"
+        )

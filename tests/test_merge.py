@@ -21,7 +21,7 @@ from gulpio2.errors import (
 )
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
-from gulpio2.removal import delete_items
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
@@ -305,6 +305,25 @@ def test_nothing_is_ingested_before_a_merge_is_finished(stopped, tmp_path, optio
     with pytest.raises(IngestError, match="a merge into this folder was not finished"):
         GulpIngestor(adapter, tmp_path / "out", 2, 1, **options).run()
     assert content(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_nothing_is_deleted_before_a_merge_is_finished(stopped, tmp_path, dry_run):
+    out = tmp_path / "out"
+    (out / ".data_9.gulp.0.partial").write_bytes(b"of the merge")
+    before = content(out)
+    message = (
+        r"a merge into this folder .*out/ingest\.journal\)\. Finish it \(gulp2 merge"
+    )
+    with pytest.raises(IngestError, match=f"{message}.* before deleting: nothing was"):
+        delete_items(out, ["item0"], dry_run=dry_run)
+    with pytest.raises(IngestError, match=f"{message}.* before compacting: nothing"):
+        compact_directory(out, dry_run=dry_run)
+    assert content(out) == before
+    assert merge_directories(stopped, out).items == 4
+    delete_items(out, ["item0"])
+    assert len(compact_directory(out)) == 1
+    assert check_directory(out, deep=True).problems == []
 
 
 @pytest.mark.parametrize("alone", [True, False])

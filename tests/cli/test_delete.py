@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gulpio2 import GulpDirectory
+from gulpio2.format.journal import Copying
 
 
 def test_what_is_deleted_is_said_and_hidden(gulp2, gulped):
@@ -55,3 +56,14 @@ def test_compacting_says_what_it_erased(gulp2, gulped):
     assert "of 1 deleted item in data_0.gulp" in result.stdout
     assert json.loads(gulp2("compact", gulped, "--json").stdout) == []
     gulp2("check", "--deep", gulped)
+
+
+def test_an_unfinished_merge_is_told_in_a_line(gulp2, gulped):
+    journal = gulped / "ingest.journal"
+    journal.write_bytes(Copying("merge", ("part",)).dump())
+    for words in (["compact", gulped], ["delete", gulped, "item0"]):
+        said = gulp2(*words, status=1).stderr
+        assert said.startswith("gulp2: error: a merge into this folder was not fin")
+        assert "Finish it (gulp2 merge with the same parts) before" in said
+    journal.unlink()
+    gulp2("delete", gulped, "item0")

@@ -90,11 +90,16 @@ class Directory(RuleBasedStateMachine):
             return set(directory.chunk_lookup)
 
     def leave_merge_unfinished(self):
-        """Do as an ingest advises that is refused since a merge was interrupted."""
+        """Do as all advise that are refused since a merge was interrupted."""
         journal = self.folder / "ingest.journal"
         if journal.exists() and b'"merge"' in journal.read_bytes():
-            with pytest.raises(IngestError, match="a merge into this folder was not"):
+            message = "a merge into this folder was not"
+            with pytest.raises(IngestError, match=message):
                 GulpIngestor(self.new_items(1), self.folder, 1, 1).run()
+            with pytest.raises(IngestError, match=message):
+                delete_items(self.folder, self.items)
+            with pytest.raises(IngestError, match=message):
+                compact_directory(self.folder)
             journal.unlink()
 
     @rule(count=st.integers(1, 5), per_chunk=st.integers(1, 3))
@@ -227,6 +232,7 @@ class Directory(RuleBasedStateMachine):
     @rule(data=st.data(), killed_at=st.none() | st.integers(1, 12))
     def delete(self, data, killed_at):
         ids = data.draw(st.sets(st.sampled_from(sorted(self.items)), min_size=1))
+        self.leave_merge_unfinished()
         self.change(lambda: delete_items(self.folder, ids), killed_at)
         present = self.present()
         assert self.items - ids <= present <= self.items
@@ -237,6 +243,7 @@ class Directory(RuleBasedStateMachine):
     @precondition(lambda self: self.folder.exists())
     @rule(killed_at=st.none() | st.integers(1, 12))
     def compact(self, killed_at):
+        self.leave_merge_unfinished()
         self.change(lambda: compact_directory(self.folder), killed_at)
 
     def change(self, work, killed_at, may_refuse=lambda error: False):
