@@ -9,7 +9,7 @@ from gulpio2.appending import ChunkAppender
 from gulpio2.errors import ChunkMismatchError, IngestError, MetaFileError
 from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import REMOVALS_NAME, data_number, partial_name
-from gulpio2.format.removals import dump_removals, load_removals
+from gulpio2.format.removals import Removals, dump_removals, load_removals
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
@@ -28,6 +28,7 @@ __all__ = [
     "StagedChunk",
     "begin_writing",
     "refuse_changed",
+    "removed_numbers",
     "taken_number",
 ]
 
@@ -116,12 +117,27 @@ def taken_number(
     )
 
 
+def removed_numbers(store: Store, names: Collection[str]) -> set[int]:
+    """Give the numbers of chunks of which ``deleted.json``, if among `names`, tells.
+
+    The files of one may be gone, and put back. What is noted of it stays until then,
+    and would be taken for damage of another chunk of that number.
+    """
+    removals = _noted(store) if REMOVALS_NAME in names else Removals()
+    return {*removals.deleted, *removals.erased}
+
+
+def _noted(store: Store) -> Removals:
+    """Read ``deleted.json``; empty where there is none that can be read."""
+    try:
+        return load_removals(store.read(REMOVALS_NAME), where=REMOVALS_NAME)
+    except (FileNotFoundError, MetaFileError):  # a damaged one is for a check to tell
+        return Removals()
+
+
 def _forget_deleted(store: Store, name: str) -> None:
     """Let no note of deleted items speak of the file that takes a data file's place."""
-    try:
-        removals = load_removals(store.read(REMOVALS_NAME), where=REMOVALS_NAME)
-    except (FileNotFoundError, MetaFileError):  # a damaged one is for a check to tell
-        return
+    removals = _noted(store)
     number = data_number(name)
     if number in removals.deleted or number in removals.erased:
         removals.deleted.pop(number, None)

@@ -18,6 +18,7 @@ from gulpio2.errors import (
     LockedError,
 )
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
+from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items, read_removals
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
@@ -605,3 +606,55 @@ def test_a_reader_that_was_open_before_says_that_an_item_may_be_gone(tmp_path):
     with pytest.raises(CorruptFrameError, match="deleted and compacted since the dir"):
         directory.read_clip("item1", [0, 1])
     assert directory.read_clip("item0").shape[0] == 6
+
+
+@pytest.fixture
+def emptied(tmp_path):
+    """Make a directory whose last chunk was emptied, and its files removed."""
+    path = tmp_path / "emptied"
+    make_gulp_directory(path, num_items=4)
+    delete_items(path, ["item2", "item3"])
+    compact_directory(path)
+    (path / "data_1.gulp").unlink()
+    (path / "meta_1.gmeta").unlink()
+    return path
+
+
+@pytest.mark.parametrize("way", ["merge", "ingest", "new chunk"])
+def test_what_was_erased_is_not_told_of_a_chunk_that_comes_later(
+    emptied, tmp_path, way
+):
+    adapter = FrameAdapter(num_items=6)
+    if way == "merge":
+        part = tmp_path / "part"
+        GulpIngestor(adapter, part, 2, 1).run()
+        delete_items(part, ["item0", "item1"])
+        repair_directory(part, tmp_path / "whole")
+        merge_directories([tmp_path / "whole"], emptied)
+    elif way == "ingest":
+        GulpIngestor(adapter, emptied, 2, 1, on_duplicate="skip").run()
+    else:
+        (chunk,) = GulpDirectory(emptied).new_chunks(1)
+        with chunk.open("wb"):
+            for number in range(2, 6):
+                chunk.append(f"item{number}", {}, make_frames(3))
+    assert len(jpegs(emptied)) == 6
+    assert check_directory(emptied, deep=True).problems == []
+    delete_items(emptied, ["item4"])
+    assert len(compact_directory(emptied)) == 1
+    assert check_directory(emptied, deep=True).problems == []
+
+
+def test_a_chunk_that_is_put_back_is_still_known_to_be_erased(tmp_path):
+    make_gulp_directory(tmp_path, num_items=4)
+    delete_items(tmp_path, ["item2", "item3"])
+    compact_directory(tmp_path)
+    away = content(tmp_path)
+    for name in ("data_1.gulp", "meta_1.gmeta"):
+        (tmp_path / name).unlink()
+    adapter = FrameAdapter(num_items=4)
+    GulpIngestor(adapter, tmp_path, 2, 1, on_duplicate="skip").run()
+    assert {"data_2.gulp", "meta_2.gmeta"} <= content(tmp_path).keys()
+    for name in ("data_1.gulp", "meta_1.gmeta"):
+        (tmp_path / name).write_bytes(away[name])
+    assert check_directory(tmp_path, deep=True).problems == []

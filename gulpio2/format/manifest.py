@@ -330,7 +330,9 @@ def without_chunks(runs: Iterable[Run], numbers: Collection[int]) -> tuple[Run, 
     return tuple(found)
 
 
-def free_number(listing: Listing, runs: Iterable[Run]) -> int:
+def free_number(
+    listing: Listing, runs: Iterable[Run], removed: Iterable[int] = ()
+) -> int:
     """Give the first number for a new chunk.
 
     Parameters
@@ -340,9 +342,11 @@ def free_number(listing: Listing, runs: Iterable[Run]) -> int:
     runs : iterable of Run
         Those that its manifest tells of. The number of a chunk that is lost is not
         free: another chunk under it would cover up the loss.
+    removed : iterable of int, optional
+        Those that ``deleted.json`` tells of: it would speak of the other chunk.
     """
-    told = (number + 1 for run in runs for number in run.chunks)
-    return max(listing.next_number, max(told, default=0))
+    told = {number for run in runs for number in run.chunks}.union(removed)
+    return max(listing.next_number, max(told, default=-1) + 1)
 
 
 def without_lost_chunks(

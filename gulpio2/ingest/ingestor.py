@@ -50,6 +50,7 @@ from gulpio2.ingest.resuming import (
     refuse_unfinished_copying,
 )
 from gulpio2.ingest.shard import Shard
+from gulpio2.staging import removed_numbers
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
 from gulpio2.storage.local import open_store
@@ -367,7 +368,9 @@ class GulpIngestor:
             self._refuse_what_cannot_fit(store, plan.tasks)
             journal.tell_of_other()
             self._abandon(store, journal)
-            number = free_number(list_chunks(store.names()), runs)
+            names = store.names()
+            removed = removed_numbers(store, names)
+            number = free_number(list_chunks(names), runs, removed)
             # Others' executors have no number of workers that is known.
             cut_for = self.num_workers if self.executor is None else 1
             journal.begin(number, plan.digest(), cut_for)

@@ -9,7 +9,7 @@ from gulpio2.errors import DuplicateIdError, IngestError
 from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.report import ItemFailure
-from gulpio2.staging import StagedChunk, taken_number
+from gulpio2.staging import StagedChunk, removed_numbers, taken_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -168,6 +168,7 @@ class Publisher:
         place, that task is done again; another's chunk may have its number then.
         """
         lost: list[str] = []
+        removed = removed_numbers(self.store, names)  # so a map of them was in place
         for line in self.journal.finished[-1:]:
             for part in line["parts"]:
                 name = meta_name(part["number"])
@@ -187,7 +188,10 @@ class Publisher:
                 missing += [
                     name for staged, name in pairs if not {staged, name} & names
                 ]
-            is_begun = any(meta_name(part["number"]) in names for part in line["parts"])
+            is_begun = any(
+                meta_name(part["number"]) in names or part["number"] in removed
+                for part in line["parts"]
+            )
             if missing and not is_begun and line is self.journal.finished[-1]:
                 self.journal.drop_last()
             else:

@@ -49,6 +49,7 @@ from gulpio2.merge.parts import (
     unfinished_copying,
     warnings_of_settings,
 )
+from gulpio2.staging import removed_numbers
 from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_partials
@@ -178,8 +179,9 @@ def merge_directories(
         metainfo = merged_metainfo(found, target)
         for text in warnings_of_settings(found, target, present):
             _logger.warning("%s", text)
-        listing = list_chunks(out.names())
-        number = free_number(listing, read_manifest(out).runs)
+        names = out.names()
+        listing, removed = list_chunks(names), removed_numbers(out, names)
+        number = free_number(listing, read_manifest(out).runs, removed)
         for part in found:
             for chunk, ids in part.chunks.items():
                 if (part.path, chunk) in present:

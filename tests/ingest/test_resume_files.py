@@ -5,10 +5,11 @@ import shutil
 
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import IngestError
 from gulpio2.merge import merge_directories
-from gulpio2.removal import delete_items
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 
@@ -232,3 +233,20 @@ def test_a_chunk_of_the_run_that_is_gone_is_told(interrupted):
     missing = r"data_0\.gulp \(and 1 more\) is missing, which the interrupted run had"
     with pytest.raises(IngestError, match=missing):
         ingest(interrupted, resume=True).run()
+
+
+def test_a_chunk_of_the_run_that_was_emptied_and_removed_is_not_made_again(tmp_path):
+    folder = tmp_path / "interrupted"
+    assert kill(folder, 64, ingest)
+    names = ("data_1.gulp", "meta_1.gmeta")  # of the last line of the journal
+    delete_items(folder, list(GulpChunk(*(folder / name for name in names)).meta_dict))
+    compact_directory(folder)
+    for name in names:
+        (folder / name).unlink()
+    before = content(folder)
+    with pytest.raises(IngestError, match=r"data_1\.gulp .*is missing, which the int"):
+        ingest(folder, resume=True).run()
+    assert content(folder) == before
+    ingest(folder, on_duplicate="skip").run()
+    assert len(GulpDirectory(folder)) == 6
+    assert check_directory(folder, deep=True).problems == []
