@@ -21,7 +21,6 @@ from gulpio2.errors import (
     FrameTimeError,
 )
 from gulpio2.format.entry import EntryExtras, load_extras, stored_crc32
-from gulpio2.format.metadata import first_metadata
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
 from gulpio2.reading import (
@@ -104,8 +103,9 @@ class EntryRecord:
 
     @property
     def meta(self) -> Meta:
-        """A copy of the metadata; {} where there is none."""
-        return first_metadata(self.entry["meta_data"])
+        """A copy of the metadata, not of what is nested; {} where there is none."""
+        metas = self.entry["meta_data"]
+        return dict(metas[0] or {}) if metas else {}
 
     def extras(self, where: str) -> EntryExtras:
         """Give checksums, times and source facts, where it has them."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2 import GulpChunk
 from gulpio2.errors import CorruptFrameError, FrameTimeError, MetaFileError
 from gulpio2.testing import make_frames
 from tests.chunks import JPEGS, Timed, make_chunk
@@ -47,19 +47,6 @@ def indices_of(chunk: GulpChunk, frames: list[np.ndarray]) -> list[int]:
 
 
 # --- what is known ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("indexed", [False, True])
-def test_metadata_is_a_copy_with_all_that_is_nested_in_it(
-    tmp_path: Path, indexed: bool
-) -> None:
-    make_chunk(tmp_path, {"a": ({"box": [1, {"b": 2}], "n": 3}, JPEGS[:1])})
-    directory = GulpDirectory(tmp_path, indexed=indexed)
-    entry = directory.merged_meta_dict["a"]
-    meta = directory.item("a").meta
-    meta["box"][1]["b"] = meta["n"] = 5
-    assert entry["meta_data"] == [{"box": [1, {"b": 2}], "n": 3}]
-    assert directory.item("a").meta == {"box": [1, {"b": 2}], "n": 3}
 
 
 def test_an_item_knows_its_frames_bytes_and_metadata(chunk):

@@ -154,7 +154,7 @@ class GulpSource:
         """Describe an item of a reader of this package, by its index if it has one."""
         reader: Any = self.readers[number]
         item = reader.item(id_)
-        return self._named(item.meta, number, id_, item.num_frames)
+        return self._named(first_metadata([item.meta]), number, id_, item.num_frames)
 
     def _describe(self, number: int, id_: str) -> dict[str, Any]:
         entry = _look_at(self.readers[number], id_)

@@ -81,9 +81,13 @@ def test_the_options_of_the_base_dataset_hold(make_directory):
     assert dataset.metainfo == {"task": "toy"}
 
 
-def test_changing_an_info_reaches_neither_dataset_nor_directory(make_directory):
+@pytest.mark.parametrize("indexed", [False, True])
+def test_changing_an_info_reaches_neither_dataset_nor_directory(
+    make_directory, indexed
+):
     folder = make_directory(counts=[1], metas=[{"tags": ["x"]}])
-    directory = GulpDirectory(folder)
+    directory = GulpDirectory(folder, indexed=indexed)
+    assert list(directory.merged_meta_dict.items())  # an index keeps what was looked at
     for serialize in (True, False):
         dataset = GulpDataset(directory, serialize_data=serialize)
         dataset.get_data_info(0)["tags"].append("y")
