@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
@@ -82,8 +83,9 @@ class RecyclingCollate:
         self._lease: Lease | None = None
         self.has_lent = False
         """Whether the last batch has memory that is used again."""
-        # Memory of whole samples, and the address where each begins.
-        self._reserved: tuple[Any, list[int]] | None = None
+        # By the address of its first sample: memory of whole samples, and the address
+        # where each begins. A batch has several where it has clips of several datasets.
+        self._reserved: dict[int, tuple[Any, list[int]]] = {}
         # Elsewhere such memory would be a file, and its pages be written to the disk.
         if hasattr(os, "memfd_create"):
             from gulpio2.torch.shared import SharedSlots
@@ -106,31 +108,36 @@ class RecyclingCollate:
         finally:
             if self._lease is not None and not self.has_lent:
                 self._slots.give_back(self._lease)
-            self._lease = self._reserved = None
+            self._lease = None
+            self._reserved.clear()
 
     def reserve(
         self, count: int, shape: tuple[int, ...]
     ) -> npt.NDArray[np.uint8] | None:
-        """Give memory for samples of a batch that is begun; None if there is none."""
+        """Give memory for samples of a batch that is begun; None if there is none.
+
+        It is other memory each time: a dataset may take its samples from several of
+        ours, and all of them go into one batch.
+        """
         if self._slots is None:
-            return None
-        if self._lease is None:  # else of a batch that was begun and came to nothing
-            self._lease = self._slots.claim()
-        elif self._reserved is not None:
-            memory = self._reserved[0]
-            return memory if memory.shape == (count, *shape) else None
-        if self._lease is None:
             return None
         lead = lead_of(shape)
         size = count * math.prod(shape)
-        block = self._lease.take((lead + size,), "u1")
-        if block is None and lead:  # one that just fits
-            lead, block = 0, self._lease.take((size,), "u1")
-        memory = None
-        if block is not None:
-            memory = block[lead:].reshape(count, *shape)
-            starts = [row.__array_interface__["data"][0] for row in memory]
-            self._reserved = memory, starts
+        with _taking:
+            if (
+                self._lease is None
+            ):  # else of this batch, or of one that came to nothing
+                self._lease = self._slots.claim()
+            if self._lease is None:
+                return None
+            block = self._lease.take((lead + size,), "u1")
+            if block is None and lead:  # one that just fits
+                lead, block = 0, self._lease.take((size,), "u1")
+        if block is None:
+            return None
+        memory = block[lead:].reshape(count, *shape)
+        starts = [row.__array_interface__["data"][0] for row in memory]
+        self._reserved[starts[0]] = memory, starts
         return memory
 
     def _leaf(self, leaves: list[Any]) -> Any:
@@ -167,12 +174,11 @@ class RecyclingCollate:
 
     def _where_they_are(self, leaves: list[Any]) -> npt.NDArray[np.uint8] | None:
         """Give the memory that was reserved, if these are all that was put there."""
-        if self._reserved is None:
+        starts = [leaf.data_ptr() for leaf in leaves]
+        memory, wanted = self._reserved.get(starts[0], (None, []))
+        if memory is None or leaves[0].shape != memory.shape[1:]:
             return None
-        memory, starts = self._reserved
-        if leaves[0].shape != memory.shape[1:]:
-            return None
-        return memory if [leaf.data_ptr() for leaf in leaves] == starts else None
+        return memory if starts == wanted else None
 
 
 def _are_plain(torch: Any, leaves: list[Any]) -> bool:
@@ -232,6 +238,8 @@ def _arrived(*arguments: Any) -> Any:
 
 # That of this worker's loader, once it has made a batch.
 _in_worker: RecyclingCollate | None = None
+# A dataset may read from several of ours at once, in threads.
+_taking = threading.Lock()
 
 
 def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
@@ -250,7 +258,7 @@ def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
         What ``dataset[index]`` gives for each.
     """
     found = None if _in_worker is None else _found(dataset, indices)
-    if _in_worker is None or found is None:
+    if _in_worker is None or not found:
         return [dataset[index] for index in indices]
     shape = getattr(found[0][0], "shape_of_clips", None)
     memory = None if shape is None else _in_worker.reserve(len(found), shape)

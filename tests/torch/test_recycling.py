@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gulpio2.sampling import sample_window, spaced_windows
+from gulpio2.sampling import ClipIndices, sample_window, spaced_windows
+from gulpio2.testing import make_frames, make_gulp_directory
 from gulpio2.torch import (
     ConcatDataset,
     GulpClipDataset,
@@ -207,8 +209,6 @@ def test_workers_that_are_started_anew_have_the_memory_too(make_directory, start
 @pytest.fixture
 def large(tmp_path):
     """Make a dataset whose batches are large enough to be sent in slots."""
-    from gulpio2.testing import make_gulp_directory
-
     make_gulp_directory(
         tmp_path / "large", num_items=10, num_frames=9, height=64, width=96
     ).close()
@@ -289,7 +289,6 @@ def test_what_a_subclass_does_to_a_sample_is_done(large):
 
 def test_items_of_several_sizes_are_refused_as_without(tmp_path):
     from gulpio2.chunk import GulpChunk
-    from gulpio2.testing import make_frames
 
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
     with chunk.open("wb"):
@@ -303,6 +302,82 @@ def test_items_of_several_sizes_are_refused_as_without(tmp_path):
         assert len(next(batches)) == len(next(batches)) == 2
         with pytest.raises(RuntimeError, match=r"of shapes .* needs one"):
             next(batches)
+
+
+class Split:
+    """A dataset that takes a part of each batch from another one."""
+
+    def __init__(self, first, second, is_first):
+        self.first, self.second, self.is_first = first, second, is_first
+
+    def __len__(self):
+        return len(self.first)
+
+    def __getitems__(self, indices):
+        firsts = [index for index in indices if self.is_first(index)]
+        seconds = [index for index in indices if not self.is_first(index)]
+        return self.first.__getitems__(firsts) + self.second.__getitems__(seconds)
+
+
+class Threaded:
+    """A dataset that has several others make their samples at once."""
+
+    def __init__(self, *datasets):
+        self.datasets = datasets
+
+    def __len__(self):
+        return len(self.datasets[0])
+
+    def __getitems__(self, indices):
+        with ThreadPoolExecutor(len(self.datasets)) as pool:
+            parts = pool.map(lambda each: each.__getitems__(indices), self.datasets)
+            return list(zip(*parts, strict=True))
+
+
+def last_backwards(num_frames, *, rng):
+    indices = np.arange(num_frames - 1, num_frames - 7, -1)
+    return ClipIndices(indices, np.ones(6, np.bool_))
+
+
+def stacked(first, second):
+    return torch.utils.data.StackDataset(first, second)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    "combine",
+    [
+        stacked,
+        lambda first, second: torch.utils.data.StackDataset(rgb=first, flow=second),
+        lambda first, second: stacked(first, stacked(second, first)),
+        lambda first, second: stacked(ConcatDataset([first]), second),
+        lambda first, second: Split(first, second, lambda index: index % 2 == 0),
+        lambda first, second: Split(first, second, lambda index: index < 2),
+        Threaded,
+    ],
+    ids=["tuple", "dict", "nested", "wrapped", "split", "one", "threads"],
+)
+def test_clips_of_several_datasets_are_those_of_each(large, combine, workers):
+    path = large.source.readers[0].output_dir
+    other = GulpClipDataset(path, last_backwards, target="number")
+
+    def run(collate):
+        dataset = combine(large, other)
+        sampler = ResumableSampler(dataset, seed=5, shuffle=False)
+        options = {"num_workers": workers, "batch_size": 2, "sampler": sampler}
+        return list(loader_of(dataset, collate, **options))
+
+    mine, plain = run(RecyclingCollate()), run(default_collate)
+    assert len(mine) == 5
+    assert_same(mine, plain)
+
+
+def test_two_leaves_of_a_batch_do_not_share_memory(large):
+    dataset = torch.utils.data.StackDataset(large, large)
+    for (one, _), (other, _) in loader_of(dataset, RecyclingCollate(), num_workers=1):
+        wanted = other.clone()
+        one.zero_()
+        assert torch.equal(other, wanted)
 
 
 # --- the slots -----------------------------------------------------------------------
