@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gulpio2._optional import require
-from gulpio2.torch.collate import array_collate, default_collate
+from gulpio2.torch.collate import collate_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +33,8 @@ class Batch:
         clips an item. It is the loader's memory: valid for as long as `GulpLoader`
         says.
     targets
-        Stacked, or a list where they cannot be, as in a batch without samples; None
-        without targets.
+        Stacked, also lists of ``n`` numbers as ``(B, n)``; or a list of each sample's
+        where they cannot be, as in a batch without samples; None without targets.
     epoch : int
         From 0.
     num_skipped : int
@@ -141,7 +140,5 @@ def make_batch(job: Job, *, channels_first: bool, has_targets: bool) -> Batch:
         clips = clips.movedim(-1, -3) if tensors else np.moveaxis(clips, -1, -3)
     targets: Any = [sample.target for _, sample in made] if has_targets else None
     if targets:
-        # Those of different lengths stay as they are.
-        with suppress(RuntimeError):
-            targets = (default_collate if tensors else array_collate)(targets)
+        targets = collate_targets(targets, tensors=tensors)
     return Batch(clips, targets, made, job)

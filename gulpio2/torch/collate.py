@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gulpio2._optional import require
 __all__ = [
     "array_collate",
     "collate_leaves",
+    "collate_targets",
     "default_collate",
     "pseudo_collate",
     "stack_leaves",
@@ -21,6 +23,7 @@ __all__ = [
 
 # What becomes an array, or a tensor.
 _NUMBERS = (int, float, complex, np.generic, np.ndarray)
+_SINGLE_NUMBERS = (int, float, complex, np.number, np.bool_)
 # What is a sequence, and one leaf.
 _BYTES_AND_TEXT = (str, bytes, bytearray, memoryview)
 # What a tensor of whole numbers holds.
@@ -117,6 +120,45 @@ def _as_array(leaves: list[Any]) -> Any:
     # Whole numbers that no type of 64 bits holds would become floats, or objects.
     whole = all(isinstance(leaf, int) for leaf in leaves)
     return leaves if whole and made.dtype.kind not in "biu" else made
+
+
+def collate_targets(targets: list[Any], *, tensors: bool) -> Any:
+    """Stack the targets of a batch, or leave them a list where they cannot be.
+
+    Parameters
+    ----------
+    targets : list
+        One of each sample.
+    tensors : bool
+        Whether tensors are made, or else arrays.
+
+    Returns
+    -------
+    object
+        As of `default_collate`, or of `array_collate`; but lists and tuples of ``n``
+        numbers become ``(B, n)``, and others a list of the targets.
+
+    Examples
+    --------
+    >>> collate_targets([[1, 2], [3, 4], [5, 6]], tensors=False).shape
+    (3, 2)
+    >>> collate_targets([[1, 2], [3]], tensors=False)
+    [[1, 2], [3]]
+    """
+    collate = default_collate if tensors else array_collate
+    if not all(_is_sequence(row) and not hasattr(row, "_fields") for row in targets):
+        with suppress(RuntimeError):  # of several kinds, or shapes
+            return collate(targets)
+        return targets
+    # Else lists would come one way where all happen to be of one length, and another
+    # where they are not.
+    numbers = [number for row in targets for number in row]
+    if len({len(row) for row in targets}) > 1 or not numbers:
+        return targets
+    if not all(isinstance(number, _SINGLE_NUMBERS) for number in numbers):
+        return targets
+    made = collate(numbers)
+    return targets if isinstance(made, list) else made.reshape(len(targets), -1)
 
 
 def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:

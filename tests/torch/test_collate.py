@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gulpio2.torch import default_collate, pseudo_collate
-from gulpio2.torch.collate import array_collate
+from gulpio2.torch.collate import array_collate, collate_targets
 
 
 class Pair(NamedTuple):
@@ -186,3 +186,55 @@ def test_tensors_of_different_shapes_are_refused():
 
     with pytest.raises(RuntimeError):
         default_collate([torch.ones(2), torch.ones(3)])
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("tensors", [False, True], ids=["arrays", "tensors"])
+@pytest.mark.parametrize(
+    ("targets", "kind"),
+    [
+        ([[1, 2], [3, 4], [5, 6]], "int64"),
+        ([[1], [2], [3]], "int64"),
+        ([(1, 2), (3, 4)], "int64"),
+        ([(1, 2), [3, 4]], "int64"),
+        ([[1, 2.5], [3, 4]], "float64"),
+        ([[True, False]], "bool"),
+        ([[np.float32(1.5)], [np.float32(2)]], "float32"),
+    ],
+    ids=str,
+)
+def test_targets_of_as_many_numbers_are_stacked(targets, kind, tensors):
+    stacked = collate_targets(targets, tensors=tensors)
+    assert stacked.tolist() == [list(target) for target in targets]
+    assert stacked.shape == (len(targets), len(targets[0]))
+    assert str(stacked.dtype).removeprefix("torch.") == kind
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("tensors", [False, True], ids=["arrays", "tensors"])
+@pytest.mark.parametrize(
+    "targets",
+    [
+        [[1, 2], [3]],
+        [[], []],
+        [[1, 2], None],
+        [(1, "a"), (2, "b")],
+        [["a", "b"], ["c", "d"]],
+        [[np.str_("a")], [np.str_("b")]],
+        [[[1, 2], [3, 4]], [[5, 6], [7, 8]]],
+        [[2**70, 1], [2, 3]],
+    ],
+    ids=str,
+)
+def test_other_targets_that_are_sequences_are_a_list(targets, tensors):
+    assert collate_targets(targets, tensors=tensors) == targets
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("tensors", [False, True], ids=["arrays", "tensors"])
+def test_targets_with_names_are_stacked_by_name(tensors):
+    assert collate_targets(["a", "b"], tensors=tensors) == ["a", "b"]
+    left, right = collate_targets([Pair(1, "x"), Pair(2, "y")], tensors=tensors)
+    assert (left.tolist(), right) == ([1, 2], ["x", "y"])
+    found = collate_targets([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], tensors=tensors)
+    assert (found["a"].tolist(), found["b"]) == ([1, 2], ["x", "y"])

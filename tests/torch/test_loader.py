@@ -268,6 +268,18 @@ def test_targets_that_cannot_be_stacked_are_a_list(make_directory, key):
         assert next(iter(loader)).targets == [meta[key] for meta in metas]
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("output", ["torch", "numpy"])
+def test_targets_that_are_lists_lie_by_samples_in_every_batch(make_directory, output):
+    rows = [[1, 2], [3, 4], [5, 6], [7]]
+    path = make_directory("other", counts=(8,) * 4, metas=[{"of": row} for row in rows])
+    dataset = GulpClipDataset(path, window, target="of")
+    loader = GulpLoader(dataset, batch_size=2, shuffle=False, output=output)
+    first, second = [batch.targets for batch in loader]
+    assert (first.tolist(), second) == (rows[:2], rows[2:])
+    assert type(first).__name__ == ("Tensor" if output == "torch" else "ndarray")
+
+
 def test_a_sampler_must_choose_as_many_frames_of_each(make_directory):
     path = make_directory(counts=(8, 3))
     dataset = GulpClipDataset(path, lambda count, rng: sample_window(count, count))
