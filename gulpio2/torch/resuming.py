@@ -95,6 +95,31 @@ class Resumable:
         if len(self.cursor) < least_left:
             self._over_at = self.cursor.epoch, self.cursor.position
 
+    def _end_epoch(self, num_open: int, least_left: int) -> None:
+        """Go to the next epoch, where a loader has come to its end.
+
+        Parameters
+        ----------
+        num_open : int
+            Samples that it took, and that were in no batch.
+        least_left : int
+            Samples that there have to be for another batch.
+
+        Raises
+        ------
+        RuntimeError
+            There was to be another batch.
+        """
+        if num_open >= least_left:
+            missing = len(self.cursor) - len(self.cursor) % least_left
+            raise RuntimeError(
+                f"the loader has ended, and {missing} samples of epoch {self.epoch} "
+                "never came. See whether the dataset, a transform or the collate_fn "
+                "raises StopIteration, as next() does: a loader takes that for its "
+                "own end"
+            )
+        self.cursor.next_epoch()
+
     def _leave_what_is_over(self) -> None:
         """Go to the next epoch, where an iteration is left with its last batch.
 

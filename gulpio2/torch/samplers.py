@@ -220,6 +220,7 @@ class ResumableSampler(Resumable):
         # Where all of an epoch's samples were given from, to nobody who tracks them.
         self._given: tuple[int, int] | None = None
         self._is_tracked = False
+        self._num_given = 0
         self._workers = WorkersClock()
         self._consumer = ConsumerClock()
 
@@ -237,7 +238,9 @@ class ResumableSampler(Resumable):
                 "by track() alone, as in `for batch in sampler.track(loader)`",
                 stacklevel=2,
             )
-        yield from places_of(self.cursor, used_here=False)
+        for index in places_of(self.cursor, used_here=False):
+            self._num_given += 1
+            yield index
         self._given = place
 
     def __len__(self) -> int:
@@ -266,7 +269,8 @@ class ResumableSampler(Resumable):
             draws from, or of fewer, batches of a size that nobody says, or workers
             whose batches come in any order.
         RuntimeError
-            Another iteration was begun meanwhile, or the state or the epoch was set.
+            Another iteration was begun meanwhile, or the state or the epoch was set; or
+            the loader ended, and samples that it had taken never came.
         CorruptFrameError
             More than `max_corrupt` samples are damaged.
         """
@@ -291,6 +295,7 @@ class ResumableSampler(Resumable):
         self._leave_what_is_over()
         place = cursor.epoch, cursor.position
         self._is_tracked = True
+        at_first = len(cursor) + self._num_given
         num_workers = getattr(inner, "num_workers", 0)
         are_ended = not getattr(inner, "persistent_workers", False)
         self._workers.begin(
@@ -326,7 +331,9 @@ class ResumableSampler(Resumable):
             del batch  # whose memory the next one may have
             self._consumer.working += perf_counter() - start
         self._require_place(place)
-        cursor.next_epoch()
+        # One that does not say so may drop the last batch, too.
+        may_drop = batch_size if getattr(batch_sampler, "drop_last", True) else 1
+        self._end_epoch(len(cursor) + self._num_given - at_first, may_drop)
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.

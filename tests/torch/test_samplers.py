@@ -332,6 +332,65 @@ def test_a_batch_that_the_loader_drops_is_not_consumed():
     assert sampler.state_dict()["epoch"] == 1
 
 
+class Exhausted(Places):
+    """Samples, one of which is made of something that has come to its end."""
+
+    def __getitem__(self, index):
+        return next(iter(())) if index == 5 else super().__getitem__(index)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("options", "num_seen", "missing"),
+    [
+        ({"batch_size": 2}, 4, 7),
+        ({"batch_size": 2, "drop_last": True}, 4, 6),
+        ({"batch_size": 8}, 0, 11),
+        ({"batch_size": None}, 5, 6),
+    ],
+    ids=str,
+)
+def test_a_loader_that_ends_too_early_is_told(workers, options, num_seen, missing):
+    from torch.utils.data import DataLoader
+
+    sampler = ResumableSampler(PlainOrder(11, shuffle=False))
+    own = {"sampler": sampler, "num_workers": workers, "collate_fn": list}
+    options = {**options, **own}
+    seen: list[Any] = []
+    with pytest.raises(RuntimeError, match=rf"{missing} samples of epoch 0 .* StopIt"):
+        seen.extend(sampler.track(DataLoader(Exhausted(11), **options)))
+    assert len(seen) * (options["batch_size"] or 1) == num_seen
+    # The run stands before what is missing, and goes on there.
+    assert sampler.state_dict()["position"] == num_seen
+    for _ in sampler.track(DataLoader(Places(11), **options)):
+        pass
+    assert (sampler.epoch, sampler.state_dict()["position"]) == (1, 0)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_epoch_that_a_batch_sampler_cuts_short_is_over(workers):
+    from torch.utils.data import BatchSampler, DataLoader
+
+    class Fewer(BatchSampler):
+        """Gives three batches of an epoch."""
+
+        def __iter__(self):
+            return itertools.islice(super().__iter__(), 3)
+
+    sampler = ResumableSampler(PlainOrder(11))
+    loader = DataLoader(
+        Places(11),
+        batch_sampler=Fewer(sampler, 2, drop_last=False),
+        num_workers=workers,
+        collate_fn=list,
+    )
+    for epoch in (1, 2):
+        assert len(list(sampler.track(loader))) == 3
+        assert sampler.epoch == epoch
+
+
 @pytest.mark.torch
 def test_a_loader_without_batches_counts_samples():
     from torch.utils.data import DataLoader
