@@ -31,6 +31,13 @@ def repeat_factors(
     list of float
         ``max(1, sqrt(threshold / frequency))`` of the rarest category, 1 without one.
 
+    Raises
+    ------
+    TypeError
+        An item has a text for its categories, which would be one for each letter.
+    ValueError
+        The threshold is no number, or less than 0.
+
     Notes
     -----
     The rule of Gupta, Dollár and Girshick, "LVIS", CVPR 2019, section 5.
@@ -42,15 +49,24 @@ def repeat_factors(
     """
     if not as_number(threshold) >= 0:
         raise ValueError(f"threshold is {threshold!r}, expected at least 0")
-    counted = Counter(category for item in categories for category in set(item))
+    items = [_categories_of(item) for item in categories]
+    counted = Counter(category for item in items for category in item)
     factors = {
-        category: max(1.0, math.sqrt(threshold / (count / len(categories))))
+        category: max(1.0, math.sqrt(threshold / (count / len(items))))
         for category, count in counted.items()
     }
     return [
-        max((factors[category] for category in item), default=1.0)
-        for item in categories
+        max((factors[category] for category in item), default=1.0) for item in items
     ]
+
+
+def _categories_of(item: Collection[Hashable]) -> set[Hashable]:
+    if isinstance(item, (str, bytes)):
+        raise TypeError(
+            f"the categories of an item are {item!r}, expected a collection for each "
+            f"item, such as [{item!r}]"
+        )
+    return set(item)
 
 
 def repeat_counts(
@@ -67,6 +83,11 @@ def repeat_counts(
     -------
     list of int
         At least 1 each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `repeat_factors`.
 
     Notes
     -----

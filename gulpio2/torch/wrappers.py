@@ -362,8 +362,7 @@ class ClassBalancedDataset(DatasetWrapper):
 
     def _prepare(self) -> None:
         categories = [
-            set(self.dataset.get_cat_ids(position))
-            for position in range(len(self.dataset))
+            self.dataset.get_cat_ids(position) for position in range(len(self.dataset))
         ]
         counts = repeat_counts(categories, self.oversample_thr)
         self.repeat_indices = np.repeat(np.arange(len(counts)), counts).tolist()

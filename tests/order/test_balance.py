@@ -47,3 +47,11 @@ def test_a_threshold_below_zero_is_refused(threshold):
 
 def test_a_threshold_of_zero_repeats_nothing():
     assert repeat_factors([[0], [0], [1]], 0) == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("items", [["walk", "run"], [["walk"], b"run"], [""]], ids=str)
+@pytest.mark.parametrize("function", [repeat_factors, repeat_counts])
+def test_a_text_is_no_collection_of_categories(function, items):
+    with pytest.raises(TypeError, match=r"expected a collection for each item, such"):
+        function(items, 0.5)
+    assert function([["walk"], ["run"]], 0.5) == [1, 1]

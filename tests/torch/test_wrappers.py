@@ -291,6 +291,11 @@ def test_an_empty_dataset_balanced_is_empty(make):
     assert len(ClassBalancedDataset(make(cats=[]), 0.5)) == 0
 
 
+def test_a_text_for_the_categories_of_a_sample_is_refused(make):
+    with pytest.raises(TypeError, match="categories of an item are 'walk', expected a"):
+        ClassBalancedDataset(make(cats=["walk", "run"]), 0.5)
+
+
 # ---------------------------------------------------------------- mixture
 def test_a_mixture_has_its_shares_and_goes_through_each_dataset(make):
     few, many = make("f", [[0]] * 5), make("m", [[0]] * 300)
