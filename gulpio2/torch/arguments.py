@@ -11,6 +11,8 @@ from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.wrappers import DatasetWrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gulpio2.order import Order
 
 __all__ = [
@@ -134,13 +136,9 @@ _LOSES_PLACES = {
 
 def warn_of_lost_places(dataset: Any) -> None:
     """Warn where a wrapper of others stands before a dataset of ours."""
-    kind = type(dataset)
-    names = (
-        names
-        for module, names in _LOSES_PLACES.items()
-        if kind.__module__.startswith(module)
-    )
-    if kind.__name__ in next(names, ()) and _is_random_inside(dataset):
+    kinds = (type(each) for each in _all_inside(dataset) if _loses_places(each))
+    kind = next(kinds, None)
+    if kind is not None:
         warnings.warn(
             f"{kind.__module__}.{kind.__name__} hands plain numbers on to the dataset "
             "inside, without their places in the run: a resumed run has the same "
@@ -150,12 +148,33 @@ def warn_of_lost_places(dataset: Any) -> None:
         )
 
 
-def _is_random_inside(dataset: Any) -> bool:
-    """Tell whether there is a dataset of ours in it that chooses at random."""
-    if isinstance(dataset, BaseDataset):
-        return not dataset.test_mode
-    inside = [getattr(dataset, "dataset", None)]
-    several = getattr(dataset, "datasets", None)
-    if isinstance(several, (list, tuple)):
-        inside += several
-    return any(_is_random_inside(each) for each in inside if each is not None)
+def _loses_places(dataset: Any) -> bool:
+    """Tell whether it is such a wrapper before a dataset of ours that minds."""
+    kind = type(dataset)
+    names = (
+        names
+        for module, names in _LOSES_PLACES.items()
+        if kind.__module__.startswith(module)
+    )
+    return kind.__name__ in next(names, ()) and any(
+        isinstance(each, BaseDataset) and not each.test_mode
+        for each in _all_inside(dataset)
+    )
+
+
+def _all_inside(dataset: Any) -> Iterator[Any]:
+    """Give a dataset and those in it, down to ours, of whomever the wrappers are."""
+    waiting, seen = [dataset], set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:  # the names may mean something else there
+            continue
+        seen.add(id(each))
+        yield each
+        if isinstance(each, BaseDataset):
+            continue
+        one, several = (getattr(each, name, None) for name in ("dataset", "datasets"))
+        if isinstance(several, dict):  # a StackDataset may name them
+            several = list(several.values())
+        inside = [one, *(several if isinstance(several, (list, tuple)) else ())]
+        waiting += [each for each in inside if each is not None]

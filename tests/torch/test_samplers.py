@@ -689,7 +689,7 @@ def test_what_is_neither_order_nor_dataset_is_refused():
 
 @pytest.mark.torch
 def test_a_wrapper_that_loses_the_places_of_samples_is_told(make_directory):
-    from torch.utils.data import DataLoader, Dataset, Subset
+    from torch.utils.data import DataLoader, Dataset, StackDataset, Subset
 
     path = make_directory(counts=(8,) * 4)
     dataset = whole = GulpClipDataset(path, partial(sample_window, clip_length=2))
@@ -703,6 +703,9 @@ def test_a_wrapper_that_loses_the_places_of_samples_is_told(make_directory):
         Subset(dataset, [0, 1, 2]),
         Subset(Subset(dataset, [0, 1, 2]), [0, 1]),
         torch_concat([dataset, dataset]),
+        StackDataset(Subset(dataset, [0, 1])),
+        StackDataset(clip=StackDataset(dataset, torch_concat([dataset]))),
+        StackDataset(torch_concat([Subset(dataset, [0, 1])])),
     ):
         with pytest.warns(UserWarning, match=r"torch\..* hands plain numbers on"):
             batches_of(wrapped)
@@ -720,7 +723,10 @@ def test_a_wrapper_that_loses_the_places_of_samples_is_told(make_directory):
 
     in_test = GulpClipDataset(path, dataset.sampler, test_mode=True)
     fine = (dataset, RepeatDataset(dataset, 2), dataset.get_subset([1, 2]), Wrapper())
-    for wrapped in (*fine, Subset(in_test, [0, 1])):
+    stacked = StackDataset(dataset, Subset(in_test, range(4)))
+    circle: Any = Wrapper()
+    circle.datasets = [circle]
+    for wrapped in (*fine, Subset(in_test, [0, 1]), stacked, circle):
         assert batches_of(wrapped)  # a warning would be an error
 
 
