@@ -285,16 +285,18 @@ def _stack_others(torch: Any, leaves: list[Any]) -> Any:
         # Torch goes by the first, and takes 32 bits for floats that come later.
         leaves = [float(leaves[0]), *leaves[1:]]
     try:
-        return torch.utils.data.default_collate([*map(_in_own_order, leaves)])
+        return torch.utils.data.default_collate([*map(_as_torch_takes_it, leaves)])
     except TypeError:  # an array of texts, of objects
         return leaves
 
 
-def _in_own_order(leaf: Any) -> Any:
-    """Bring an array to the byte order of this machine, the only one of torch."""
-    if isinstance(leaf, np.ndarray) and not leaf.dtype.isnative:
-        return leaf.astype(leaf.dtype.newbyteorder("="))
-    return leaf
+def _as_torch_takes_it(leaf: Any) -> Any:
+    """Bring an array to this machine's byte order, and to steps forward in memory."""
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    if not leaf.dtype.isnative:
+        return leaf.astype(leaf.dtype.newbyteorder("="), order="C")
+    return leaf.copy() if min(leaf.strides, default=0) < 0 else leaf
 
 
 def _stack(leaves: list[Any]) -> Any:

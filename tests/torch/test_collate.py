@@ -159,6 +159,16 @@ def test_arrays_of_any_byte_order_are_stacked(kind):
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("kind", ["<i8", ">i8"])
+def test_arrays_that_are_read_backwards_are_stacked(kind):
+    lines = [np.array([1, 2], kind)[::-1], np.array([3, 4], kind)]
+    assert default_collate(lines).tolist() == [[2, 1], [3, 4]]
+    table = np.array([[1, 2], [3, 4]], kind)
+    assert default_collate([table[:, ::-1]]).tolist() == [[[2, 1], [4, 3]]]
+    assert default_collate([np.array(1, kind)]).tolist() == [1]
+
+
+@pytest.mark.torch
 def test_tensors_among_others_stay_a_list():
     import torch
 

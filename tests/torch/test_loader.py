@@ -280,6 +280,14 @@ def test_targets_that_are_lists_lie_by_samples_in_every_batch(make_directory, ou
     assert type(first).__name__ == ("Tensor" if output == "torch" else "ndarray")
 
 
+@pytest.mark.torch
+def test_a_target_that_is_read_backwards_is_stacked(make_directory):
+    path = make_directory("other", counts=(8, 8))
+    dataset = GulpClipDataset(path, window, target=lambda _: np.array([1, 2])[::-1])
+    loader = GulpLoader(dataset, batch_size=2, shuffle=False)
+    assert next(iter(loader)).targets.tolist() == [[2, 1], [2, 1]]
+
+
 def test_a_sampler_must_choose_as_many_frames_of_each(make_directory):
     path = make_directory(counts=(8, 3))
     dataset = GulpClipDataset(path, lambda count, rng: sample_window(count, count))
