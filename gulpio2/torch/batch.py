@@ -92,7 +92,8 @@ class Batch:
         return np.array([draw.seed for draw, _ in self._made], np.uint64)
 
     def _stacked(self, parts: list[npt.NDArray[Any]], kind: type) -> Any:
-        stacked = np.stack(parts) if parts else np.empty((0, *self._sample_shape), kind)
+        stacked = np.stack(parts) if parts else np.empty((0, *self._sample_shape))
+        stacked = stacked.astype(kind, copy=False)  # a sampler may have another one
         if self._as_tensors:
             return require("torch", extra="torch").from_numpy(stacked)
         return stacked

@@ -16,6 +16,7 @@ from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import EmptySampleError, FormatError, FrameIndexError
 from gulpio2.order import PlainOrder, RepeatedOrder
 from gulpio2.sampling import (
+    ClipIndices,
     apply_border,
     dense_windows,
     sample_segments,
@@ -240,6 +241,20 @@ def test_a_sampler_may_change_what_a_sampler_of_the_package_chose(
     assert batch.frame_indices.tolist() == [[7, 6, 4, 5]] * 2
     assert batch.valid.tolist() == [[True, True, True, False]] * 2
     assert frame_numbers(np.moveaxis(pixels, -1, -3)) == [[7, 6, 4, 5]] * 2
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("output", ["torch", "numpy"])
+@pytest.mark.parametrize("kind", ["u1", "u8", "i4", ">i8"])
+def test_frame_indices_are_of_one_kind(make_directory, kind, output):
+    def last(num_frames, *, rng):
+        return ClipIndices(np.array([num_frames - 1], kind), np.ones(1, np.bool_))
+
+    dataset = GulpClipDataset(make_directory("other", counts=(8, 5)), last)
+    loader = GulpLoader(dataset, batch_size=2, shuffle=False, output=output)
+    found = next(iter(loader)).frame_indices
+    assert str(found.dtype).removeprefix("torch.") == "int64"
+    assert found.tolist() == [[7], [4]]
 
 
 def test_several_clips_of_an_item_and_single_images(clips, make_directory):
