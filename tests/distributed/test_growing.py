@@ -125,10 +125,11 @@ def test_the_loss_of_all_workers_is_told_of_once_and_their_return(
     def then(processes):
         processes.append(start_worker(dask))
 
-    adapter = SlowAdapter(notes)
+    # So many that the run does not end before it has looked for workers again.
+    adapter = SlowAdapter(notes, num_items=40)
     with without_workers(dask, notes, caplog, monkeypatch, then) as executor:
         report = GulpIngestor(adapter, tmp_path / "out", 3, 1, executor=executor).run()
-    assert report.items == 12
+    assert report.items == 40
     lost, back = [
         record.getMessage()
         for record in caplog.records
