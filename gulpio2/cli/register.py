@@ -38,7 +38,7 @@ _PROGRAM = '''\
 """
 
 import argparse
-
+{imports}
 from {module} import {name}
 
 from gulpio2 import GulpIngestor
@@ -158,6 +158,7 @@ def program_text(cls: type, module: str) -> str:
     """
     parameters = [p for p in constructor_parameters(cls) if _can_be_given(p)]
     names = {parameter.name for parameter in parameters}
+    takes_path = any(parameter.kinds == {Path} for parameter in parameters)
     lines = [_add_argument(parameter) for parameter in parameters]
     if OUTPUT not in names:
         lines.append(_call_add(_quoted(OUTPUT), 'help="the gulp directory"'))
@@ -174,6 +175,7 @@ def program_text(cls: type, module: str) -> str:
     return _PROGRAM.format(
         title=f"Gulp what {cls.__name__} yields.",
         mark=_MARK,
+        imports="from pathlib import Path\n" if takes_path else "",
         module=module,
         name=cls.__name__,
         summary=_literal(summary_of(cls), 8),
@@ -194,8 +196,8 @@ def _add_argument(parameter: Parameter) -> str:
     name, default = parameter.name, parameter.default
     positional = parameter.required or _is_variadic(parameter)
     parts = [_quoted(name if positional else f"--{name}")]
-    if parameter.is_flag and default:
-        parts += ["action=argparse.BooleanOptionalAction", "default=True"]
+    if parameter.is_flag and default is not False:  # None is neither
+        parts += ["action=argparse.BooleanOptionalAction", f"default={default}"]
     elif parameter.is_flag:
         parts.append('action="store_true"')
     else:
@@ -232,11 +234,13 @@ def _type(parameter: Parameter) -> str:
         kind = 'lambda text: ["false", "true"].index(text.lower()) == 1'
     elif kinds and kinds <= {int, float}:
         kind = "float"
+    elif kinds == {Path}:
+        kind = "Path"
     else:
         kind = ""
     if not parameter.is_sequence or _is_variadic(parameter):
         return kind
-    if kind in ("int", "float"):
+    if kind in ("int", "float", "Path"):
         return f'lambda text: [{kind}(part) for part in text.split(",")]'
     return 'lambda text: text.split(",")'
 

@@ -124,9 +124,8 @@ class RecyclingCollate:
         lead = lead_of(shape)
         size = count * math.prod(shape)
         with _taking:
-            if (
-                self._lease is None
-            ):  # else of this batch, or of one that came to nothing
+            # It may be there: of this batch, or of one that came to nothing.
+            if self._lease is None:
                 self._lease = self._slots.claim()
             if self._lease is None:
                 return None

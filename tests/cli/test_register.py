@@ -119,6 +119,8 @@ def test_the_program_is_named_after_the_class(name, expected):
              "more": None},
         ),
         ("first: int, flag: bool", ["3", "True", "out"], {"first": 3, "flag": True}),
+        ("either: 'bool | None' = None", ["out"], {"either": None}),
+        ("either: 'bool | None' = None", ["out", "--no-either"], {"either": False}),
         (
             "first='it\\'s \"so\"', ends=('.a', '.b'), numbers: 'list[int]' = None",
             ["--numbers", "1,2", "out"],
@@ -242,3 +244,13 @@ def test_what_it_wrote_is_json_that_others_read(register):
     path = register("first")
     seen_by(path, "1", "out")
     assert json.loads((path.parent / "out" / "meta_0.gmeta").read_text())["x"]
+
+
+def test_a_parameter_that_is_a_path_gets_one(register, monkeypatch):
+    path = register("folder: \"__import__('pathlib').Path\", *more")
+    monkeypatch.syspath_prepend(path.parent)
+    program: dict[str, object] = {"__name__": "program"}
+    exec(compile(path.read_text(), path, "exec"), program)  # noqa: S102  # our own
+    monkeypatch.setattr(sys, "argv", [str(path), "some/folder", "out"])
+    arguments = program["parse_arguments"]()  # type: ignore[operator]  # a function
+    assert arguments.folder == Path("some/folder")
