@@ -125,7 +125,11 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
             )
         try:
             entries = os.scandir(self.folder)
-            names = sorted(entry.name for entry in entries if not entry.is_dir())
+            names = sorted(
+                entry.name
+                for entry in entries
+                if not (entry.name.endswith("part") or entry.is_dir())
+            )
         except OSError as cause:
             raise unreadable(
                 cause,
@@ -135,14 +139,12 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         self.vid_storage = [
             name
             for name in names
-            if not name.endswith("part")
-            and self.json_storage.get(_id_of(name), {}).get("subset") == phase
+            if self.json_storage.get(_id_of(name), {}).get("subset") == phase
         ]
         self._tell_of_others(names, phase)
 
     def _tell_of_others(self, names: Sequence[str], phase: str) -> None:
         """Tell of files without a record, and of records of the phase without one."""
-        names = [name for name in names if not name.endswith("part")]
         ids = {_id_of(name) for name in names}
         unknown = [name for name in names if _id_of(name) not in self.json_storage]
         missing = [
