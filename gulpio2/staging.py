@@ -355,8 +355,9 @@ def begin_writing(
     """
     path = follow_link(data_path)
     store = LocalStore(path.parent)
-    extend = stored is not None and path.exists()
-    if extend and stored is not None:
+    extend = False
+    if stored is not None and path.exists():
+        extend = True
         # New records would lie where the map looks for those that are lost.
         refuse_cut_data(
             str(path),
