@@ -63,7 +63,7 @@ def _is_image(frames: Any) -> bool:
 
 
 def stored_frames(
-    frames: Iterable[Any], *, deferred: bool = False
+    frames: Iterable[Any], *, is_deferred: Callable[[], bool] | None = None
 ) -> Iterator[StoredFrame]:
     """Give frames one at a time in the form in which they are stored.
 
@@ -71,8 +71,9 @@ def stored_frames(
     ----------
     frames : iterable
         As `ChunkAppender.append` takes them.
-    deferred : bool, optional
-        A `DeferredImage` will do, where the source can give it.
+    is_deferred : callable, optional
+        Says, frame by frame, whether a `DeferredImage` is wanted, where the source can
+        give it. Default: it is not.
 
     Raises
     ------
@@ -82,8 +83,11 @@ def stored_frames(
     """
     try:
         if _is_source(frames):
-            later = getattr(type(frames), "deferred", None) if deferred else None
-            yield from frames.stored() if later is None else later(frames)
+            later = getattr(type(frames), "deferred", None)
+            if later is None or is_deferred is None:
+                yield from frames.stored()
+            else:
+                yield from later(frames, is_deferred)
             return
         if isinstance(frames, bytes) or _is_image(frames):
             raise AdapterContractError(
@@ -291,7 +295,7 @@ class ChunkAppender:
         # Only a source promises that a frame stays as it is after the next one came.
         encoder = self.frame_encoder if _is_source(frames) else _IN_THIS_THREAD
         encoded = encoder.encode(
-            stored_frames(frames, deferred=encoder.has_helpers), self._settings
+            stored_frames(frames, is_deferred=encoder.is_helped), self._settings
         )
         crc32: list[int] = [] if growth is None else growth.crc32
         try:

@@ -58,11 +58,8 @@ class YuvFrame:
     def __post_init__(self) -> None:
         """Check the shapes; the bad one is in the message."""
         (height, width), shape = self.y.shape, self.u.shape
-        allowed = (
-            ((height + 1) // 2, (width + 1) // 2),
-            (height, (width + 1) // 2),
-            (height, width),
-        )
+        half = (width + 1) // 2
+        allowed = ((height + 1) // 2, half), (height, half), (height, width)
         if shape not in allowed or shape != self.v.shape:
             raise ValueError(
                 f"planes of shapes {self.y.shape}, {self.u.shape}, {self.v.shape} "

@@ -102,9 +102,12 @@ class FrameEncoder:
         self._threads: list[threading.Thread] = []
 
     @property
-    def has_helpers(self) -> bool:
-        """Whether other threads may ever help."""
-        return self._helpers is not None
+    def is_helped(self) -> Callable[[], bool] | None:
+        """Says whether other threads would help now; None where none ever do."""
+        return None if self._helpers is None else self._has_help
+
+    def _has_help(self) -> bool:
+        return self._helpers is not None and self._helpers() > 0
 
     def encode(
         self, frames: Iterable[StoredFrame], settings: Callable[[], EncoderSettings]
@@ -133,7 +136,7 @@ class FrameEncoder:
         for number, frame in enumerate(source):
             # Not for the first: of an item of one frame, such as an image, nothing is
             # left to do by others, and starting a thread takes longer than storing it.
-            if number and self._helpers is not None and self._helpers() > 0:
+            if number and self._has_help():
                 feeder = _Feeder(chain((frame,), source), settings, self._jobs)
                 if feeder.start():
                     yield from self._encode_fed(feeder)

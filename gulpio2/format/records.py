@@ -57,5 +57,6 @@ def record_of(jpeg: bytes | memoryview, loc: int) -> tuple[FrameInfo, bytes]:
     padding : bytes
         The zeros to write after the JPEG.
     """
-    pad = pad_length(len(jpeg))
-    return FrameInfo(loc, pad, len(jpeg) + pad), b"\0" * pad
+    length = len(jpeg)
+    pad = -length % ALIGNMENT
+    return FrameInfo(loc, pad, length + pad), b"\0" * pad

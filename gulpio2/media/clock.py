@@ -81,7 +81,8 @@ class Clock:
             time = last + self._estimate
         step = 0 if last is None else time - last
         self._last_time = time
-        self._estimate = self._estimated(duration, step)
+        # Asked for every frame: most say how long they last.
+        self._estimate = duration if duration > 1 else self._estimated(duration, step)
         return Shown(time, duration or self._by_rate)
 
     def _best_effort(self, pts: int | None, dts: int | None) -> int | None:

@@ -41,11 +41,14 @@ class DeferredFrames(FramesByIndex):
         """Yield each frame in the form in which it is best stored."""
         return self.found().stored()
 
-    def deferred(self) -> Iterator[StoredFrame]:
+    def deferred(
+        self, is_wanted: Callable[[], bool] | None = None
+    ) -> Iterator[StoredFrame]:
         """Yield what `stored` does, but for what another thread can do as well."""
         source = self.found()
-        deferred = getattr(source, "deferred", source.stored)
-        frames: Iterator[StoredFrame] = deferred()
+        if not hasattr(source, "deferred"):
+            return source.stored()
+        frames: Iterator[StoredFrame] = source.deferred(is_wanted)
         return frames
 
     @property

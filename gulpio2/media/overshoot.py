@@ -67,10 +67,10 @@ class Overshoot:
     ) -> None:
         black, luma, middle, chroma = self._levels = levels
         self._deep = depth > 8
-        whole = np.uint16 if self._deep else np.uint8
         slack = _SLACK << (depth - 8)
-        self._lowest = whole(black - slack)
-        self._room = whole(luma + 2 * slack)
+        lowest, room = round(black) - slack, round(luma) + 2 * slack
+        self._lowest, self._room = np.uint16(lowest), np.uint16(room)
+        self._inside = b"" if self._deep else bytes(range(lowest, lowest + room + 1))
         gains = np.array([255 / luma, 255 / chroma, 255 / chroma])
         scaled, zeros = to_rgb * gains, np.array([black, middle, middle])
         self._to_rgb = np.column_stack([scaled, -scaled @ zeros])
@@ -86,11 +86,12 @@ class Overshoot:
             uint8, or uint16 for a depth above 8; 4:4:4, 4:2:2 or 4:2:0.
         """
         rows = y[::_ROWS]
-        # What is below the lowest becomes one of the highest values.
-        outside = np.count_nonzero(rows - self._lowest > self._room)
-        if outside <= _FEW * rows.size:
-            return False
-        return self._error(y, u, v) > _MOST_ERROR
+        if self._deep:
+            # What is below the lowest becomes one of the highest values.
+            outside = int(np.count_nonzero(rows - self._lowest > self._room))
+        else:  # as for numpy, in a third of the time behind a decode
+            outside = len(rows.tobytes().translate(None, self._inside))
+        return outside > _FEW * rows.size and self._error(y, u, v) > _MOST_ERROR
 
     def _error(self, y: Plane, u: Plane, v: Plane) -> float:
         """Give the mean square of what would be missing, of levels of 255."""

@@ -19,7 +19,7 @@ from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.types import StoredFrame, YuvFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from fractions import Fraction
 
     import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gulpio2.format.rates import FrameRate
     from gulpio2.media.convert import FrameConverter
     from gulpio2.media.decode import OpenVideo
-    from gulpio2.types import DeferredImage, JsonValue, StrPath
+    from gulpio2.types import JsonValue, StrPath
 
 __all__ = ["VideoFrames"]
 
@@ -194,7 +194,8 @@ class VideoFrames(FramesByIndex):
             with self._open() as video:
                 converter = FrameConverter(self.frame_size, name=str(self.path))
                 for frame, _ in video.frames():
-                    self._convert(converter, frame, video)
+                    converter.convert(frame)
+                    self._info = _describe(converter, video)
                     break
         return dict(self._info or {})
 
@@ -214,25 +215,33 @@ class VideoFrames(FramesByIndex):
             The file is missing, no video, damaged or cut off, or its frames are above
             `max_pixels`; the message gives the file, the frame reached and the cause.
         """
-        return self._stored(later=False)
+        return self._stored()
 
-    def deferred(self) -> Iterator[StoredFrame]:
+    def deferred(
+        self, is_wanted: Callable[[], bool] | None = None
+    ) -> Iterator[StoredFrame]:
         """Yield what `stored` does, but for what another thread can do as well.
+
+        Parameters
+        ----------
+        is_wanted : callable, optional
+            Asked at every frame whether another thread could do it. Default: yes.
 
         Yields
         ------
         StoredFrame
-            With a `DeferredImage`; with the image itself where the decoder does not
-            notice damage, and so must not go on before it is looked at.
+            With a `DeferredImage`; with the image itself where that is not wanted, or
+            where the decoder does not notice damage, and so must not go on before it
+            is looked at.
 
         Raises
         ------
         SourceReadError
             As `stored`.
         """
-        return self._stored(later=True)
+        return self._stored(is_wanted or (lambda: True))
 
-    def _stored(self, *, later: bool) -> Iterator[StoredFrame]:
+    def _stored(self, later: Callable[[], bool] | None = None) -> Iterator[StoredFrame]:
         from gulpio2.media.convert import FrameConverter
         from gulpio2.media.threaded import notices_damage
 
@@ -243,10 +252,15 @@ class VideoFrames(FramesByIndex):
         for video, frame, pts in self._decoded():
             if frame is not last:
                 last = frame
-                may_keep = later and notices_damage(video)
-                image = self._convert(converter, frame, video, later=may_keep)
-                if later and not may_keep:
-                    image = _of_its_own(image)
+                if later is None:
+                    image = converter.convert(frame)
+                elif not notices_damage(video):
+                    image = _of_its_own(converter.convert(frame))
+                else:  # where nobody helps, what is done at once costs less
+                    convert = converter.convert_later if later() else converter.convert
+                    image = convert(frame)
+                if self._info is None:
+                    self._info = _describe(converter, video)
             count += 1
             yield StoredFrame(image, pts)
         self._num_frames = count
@@ -287,21 +301,6 @@ class VideoFrames(FramesByIndex):
         ) as video:
             self._time_base = video.time_base
             yield video
-
-    def _convert(
-        self,
-        converter: FrameConverter,
-        frame: Any,
-        video: OpenVideo,
-        *,
-        later: bool = False,
-    ) -> DeferredImage | YuvFrame | npt.NDArray[np.uint8]:
-        """Convert a decoded frame, and note what the first one says."""
-        convert = converter.convert_later if later else converter.convert
-        image = convert(frame)
-        if self._info is None:
-            self._info = _describe(converter, video)
-        return image
 
     def _timed(self, video: OpenVideo) -> Iterator[tuple[Any, int]]:
         """Give decoded frames and their times, repeated and dropped as asked.
@@ -361,10 +360,13 @@ class VideoFrames(FramesByIndex):
 def _of_its_own(
     image: YuvFrame | npt.NDArray[np.uint8],
 ) -> YuvFrame | npt.NDArray[np.uint8]:
-    """Copy what is in the memory of the decoder."""
-    if isinstance(image, YuvFrame):
-        return YuvFrame(*(plane.copy() for plane in (image.y, image.u, image.v)))
-    return image.copy()
+    """Copy what is in the memory of the decoder: planes there are read-only."""
+    if not isinstance(image, YuvFrame):
+        return image.copy()
+    planes = (image.y, image.u, image.v)
+    if all(plane.flags.writeable for plane in planes):
+        return image
+    return YuvFrame(*(plane.copy() for plane in planes))
 
 
 def _describe(converter: FrameConverter, video: OpenVideo) -> dict[str, JsonValue]:

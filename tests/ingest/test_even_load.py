@@ -139,9 +139,9 @@ class Watched(VideoFrames):
 
     threads_used: ClassVar[list[int]] = []
 
-    def deferred(self):
+    def deferred(self, is_wanted=None):
         self.threads_used.append(self.threads)
-        return super().deferred()
+        return super().deferred(is_wanted)
 
 
 @pytest.mark.parametrize("deferred", [False, True])

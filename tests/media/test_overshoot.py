@@ -101,6 +101,21 @@ def test_it_matters_where_luma_alone_would_be_cut():
     assert np.abs((without - wanted).mean((0, 1))).max() > 3
 
 
+@pytest.mark.parametrize("depth", [8, 10])
+@pytest.mark.parametrize(
+    ("level", "matters"), [(13, True), (14, False), (237, False), (238, True)]
+)
+def test_two_levels_outside_of_the_range_are_passed_over(depth, level, matters):
+    shift = depth - 8
+    dtype = np.uint16 if shift else np.uint8
+    # Rows are padded, as a decoder's are.
+    luma = np.full((64, 128), level << shift, dtype)[:, :96]
+    chroma = np.full((32, 48), 200 << shift, dtype)
+    overshoot = PlaneConversion(PlaneColour(depth=depth))._overshoot
+    assert overshoot is not None
+    assert overshoot.matters(luma, chroma, chroma) is matters
+
+
 @pytest.mark.parametrize("matrix", MATRICES, ids=lambda matrix: matrix.name)
 @pytest.mark.parametrize("depth", [8, 10])
 def test_frames_inside_of_the_range_and_grey_ones_are_converted_plane_by_plane(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import pickle
 import sys
@@ -322,6 +323,24 @@ def test_deferred_frames_are_the_stored_ones(shared_videos, options):
     assert len(deferred) == len(stored) > 0
     for now, later in zip(stored, deferred, strict=True):
         image = later.image.make()
+        assert now.pts == later.pts
+        for plane in "yuv":
+            np.testing.assert_array_equal(
+                getattr(now.image, plane), getattr(image, plane)
+            )
+
+
+@pytest.mark.parametrize("options", [{}, {"frame_size": 64}, {"frame_rate": 40}])
+def test_only_frames_that_are_wanted_so_are_deferred(shared_videos, options):
+    path = shared_videos / "h264_6fps.mp4"
+    asked = itertools.cycle([False, True, True])
+    mixed = list(VideoFrames(path, **options).deferred(lambda: next(asked)))
+    assert {type(frame.image) for frame in mixed} == {YuvFrame, DeferredImage}
+    stored = VideoFrames(path, **options).stored()
+    for now, later in zip(stored, mixed, strict=True):
+        image = later.image
+        if isinstance(image, DeferredImage):
+            image = image.make()
         assert now.pts == later.pts
         for plane in "yuv":
             np.testing.assert_array_equal(
