@@ -21,7 +21,8 @@ The run
     * `task`: the work of one process: a slice of items into staged chunks.
     * `pieces`: chunks that several processes store together.
     * `journal`, `task_journal`: what was done, so that another run can go on;
-      `resuming`: whether the items are still the same.
+      `resuming`: whether the items are still the same; `given_files`: whether the
+      tables are that they come from.
     * `publishing`: staged chunks get their numbers and names.
     * `records`: what is written beside the chunks.
     * `report`: what a run did, and the items that failed; `noted`: those meanwhile.

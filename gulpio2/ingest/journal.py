@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.format.layout import JOURNAL_NAME
+from gulpio2.ingest.given_files import given_files
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.storage.base import read_if_there
 
@@ -71,6 +72,7 @@ class RunJournal:
             "first_number": first_number,
             "plan": plan,
             "cut_for": cut_for,
+            "files": given_files(self.arguments.get("options")),
         }
         self.store.write_atomically(JOURNAL_NAME, dump_line(line))
         self._writer = self.store.extend(JOURNAL_NAME)
@@ -130,7 +132,23 @@ class RunJournal:
         self._plan = lines[0]["plan"]
         self.cut_for = lines[0].get("cut_for", 1)
         self.finished, self._ends = lines[1:], ends
+        self._tell_of_changes(lines[0].get("files"))
         return True
+
+    def _tell_of_changes(self, before: object) -> None:
+        """Warn of files that are not as the interrupted run has found them."""
+        if not isinstance(before, dict):  # of an older version
+            return
+        now = given_files(self.arguments.get("options"))
+        for path, content in before.items():
+            if now.get(path) != content:
+                _logger.warning(
+                    "%s %s since the run began that is resumed. What it has stored "
+                    "already stays as it is, with the labels and paths that the file "
+                    "gave then. To have others, ingest into an empty folder",
+                    path,
+                    "has changed" if path in now else "has gone",
+                )
 
     def tell_of_other(self) -> None:
         """Warn where an interrupted run is given up for one of something else."""

@@ -6,7 +6,10 @@ import shutil
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.adapters import ImageListAdapter
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import IngestError
+from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
@@ -250,3 +253,55 @@ def test_a_chunk_of_the_run_that_was_emptied_and_removed_is_not_made_again(tmp_p
     ingest(folder, on_duplicate="skip").run()
     assert len(GulpDirectory(folder)) == 6
     assert check_directory(folder, deep=True).problems == []
+
+
+def of_table(root, **options):
+    table, output = root / "images.txt", root / "out"
+    adapter = ImageListAdapter(table, output, root, id_rule="path")
+    return GulpIngestor(adapter, output, 2, 1, **options)
+
+
+@pytest.fixture
+def of_images(tmp_path):
+    """Make a table of images of which some were stored when the run was killed."""
+    settings = EncoderSettings()
+    (frame,) = make_frames(1)
+    names = [f"{number}.jpg" for number in range(6)]
+    for name in names:
+        (tmp_path / name).write_bytes(encode_frame(frame, settings))
+    (tmp_path / "images.txt").write_text("".join(f"{name},cat\n" for name in names))
+    assert kill(tmp_path, 60, lambda root: of_table(root))
+    assert 0 < len(GulpDirectory(tmp_path / "out")) < 6
+    return tmp_path
+
+
+def test_a_table_that_was_mended_meanwhile_is_told_of(of_images, caplog):
+    table = of_images / "images.txt"
+    # As many bytes as before, and the same time.
+    state = table.stat()
+    table.write_text(table.read_text().replace("cat", "cow"))
+    os.utime(table, ns=(state.st_atime_ns, state.st_mtime_ns))
+    of_table(of_images, resume=True).run()
+    (record,) = caplog.records
+    assert f"{table} has changed since the run began" in record.getMessage()
+    directory = GulpDirectory(of_images / "out")
+    assert {
+        entry["meta_data"][0]["label"] for entry in directory.merged_meta_dict.values()
+    } == {"cat", "cow"}
+
+
+def test_a_table_that_is_as_it_was_is_not_told_of(of_images, caplog):
+    os.utime(of_images / "images.txt")
+    of_table(of_images, resume=True).run()
+    assert not caplog.records
+    assert len(GulpDirectory(of_images / "out")) == 6
+
+
+def test_a_journal_that_says_nothing_of_tables_is_gone_on_with(of_images, caplog):
+    journal = of_images / "out" / "ingest.journal"
+    head, *rest = load_lines(journal.read_bytes())[0]
+    assert list(head.pop("files")) == [str(of_images / "images.txt")]
+    journal.write_bytes(b"".join(map(dump_line, [head, *rest])))
+    of_table(of_images, resume=True).run()
+    assert not caplog.records
+    assert len(GulpDirectory(of_images / "out")) == 6
