@@ -1,6 +1,7 @@
 """Compute the tables of docs/scale.md from what ``bin/bench ingest`` measured.
 
     bin/bench ingest long overhead --json docs/performance/ingest.json
+    bin/bench open
     bin/bench scale
     bin/bench scale --check      change nothing; status 1 if it would
 
@@ -21,6 +22,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 CLIPS, CLIP_FRAMES, PER_CHUNK = 1_000_000, 250, 100
 WORKERS = (1, 2, 8, 32, 100, 300, 1000)
+# Of the directories that are opened.
+_LARGEST = "100 M"
 # Bytes per second of what is written to: a disk, a network file system.
 STORAGES = {
     "A disk of 1 GB/s is busy": 1e9,
@@ -43,12 +46,17 @@ class Facts:
     """Milliseconds that pass for a chunk on Dask, with two workers."""
     parent: float
     """Core milliseconds of a chunk in the process with client and scheduler."""
+    index: float
+    """Core milliseconds of a chunk's map in that process, while workers are busy."""
+    index_at_end: float
+    """Seconds at the end of the run, for what is left of the index."""
     date: str
     machine: str
 
     @classmethod
-    def read(cls, path: Path) -> Facts:
-        """Read the figures of a run."""
+    def read(cls, folder: Path) -> Facts:
+        """Read the figures of runs."""
+        path = folder / "ingest.json"
         kept = json.loads(path.read_text("utf-8"))
 
         def median(name: str) -> float:
@@ -59,6 +67,7 @@ class Facts:
 
         chunk = "a chunk of one tiny frame"
         machine = kept["machine"]
+        whole, at_end = _index_of_a_million(folder / "open.json")
         return cls(
             rate=median("one video of 10 minutes: 1 core"),
             frame_bytes=median("one video of 10 minutes: bytes per frame"),
@@ -66,9 +75,26 @@ class Facts:
             processes=median(f"{chunk}: 2 processes"),
             dask=median(f"{chunk}: Dask, 2 workers, passed"),
             parent=median(f"{chunk}: Dask, 2 workers, in the parent"),
+            index=(whole - at_end) * PER_CHUNK * CLIP_FRAMES / 1e3,
+            index_at_end=at_end * CLIPS * CLIP_FRAMES / 1e6,
             date=kept["date"],
             machine=f"{machine['cores']} cores, {machine['processor']}",
         )
+
+
+def _index_of_a_million(path: Path) -> tuple[float, float]:
+    """Give the seconds for a million frames of the largest index: all, at the end."""
+    cases = json.loads(path.read_text("utf-8"))["cases"]
+    found = []
+    for part in (
+        "building the index, per million frames",
+        "of that, at the end of an ingest",
+    ):
+        name = f"{_LARGEST} frames: {part}"
+        if name not in cases:
+            sys.exit(f"{path} has no {name!r}: bin/bench open")
+        found.append(float(cases[name]["median"]))
+    return found[0], found[1]
 
 
 def span(seconds: float) -> str:
@@ -101,6 +127,14 @@ def measured(facts: Facts) -> list[str]:
             "core time of one in the process with client and scheduler",
             f"{facts.parent:.1f} ms",
         ),
+        (
+            "time of the same to read the map of a chunk, for the index",
+            f"{facts.index:.1f} ms",
+        ),
+        (
+            "what is left of the index at the end, for all clips",
+            span(facts.index_at_end),
+        ),
     ]
     return [
         f"Measured on {facts.date} ({facts.machine}). A clip has {CLIP_FRAMES} frames.",
@@ -115,18 +149,25 @@ def follows(facts: Facts) -> list[str]:
     """Give the table of what follows for more workers."""
     work = CLIPS * CLIP_FRAMES / facts.rate
     tail = PER_CHUNK * CLIP_FRAMES / facts.rate
-    parent = CLIPS / PER_CHUNK * facts.parent / 1e3
+    chunks = CLIPS / PER_CHUNK
+    parent = chunks * facts.parent / 1e3
+    maps = chunks * facts.index / 1e3
     lines = [
-        "| workers | work | tail at most | core hours | written | parent, of it |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| workers | work | tail at most | core hours | written | parent, of it "
+        "| index at the end |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for workers in WORKERS:
         seconds = work / workers
         written = workers * facts.rate * facts.frame_bytes / 1e9
         share = 100 * parent / seconds
+        # One worker is the parent itself, which reads no map before the end.
+        leisure = seconds - parent if workers > 1 else 0.0
+        index = facts.index_at_end + max(0.0, maps - leisure)
         lines.append(
             f"| {workers:,} | {span(seconds)} | {span(tail) if workers > 1 else ''} "
-            f"| {work / 3600:.0f} | {written:.2f} GB/s | {share:.2g} % |"
+            f"| {work / 3600:.0f} | {written:.2f} GB/s | {share:.2g} % "
+            f"| {span(index)} |"
         )
     return lines
 
@@ -142,6 +183,7 @@ def limits(facts: Facts) -> list[str]:
     )
     at_most = many * chunk
     tail = PER_CHUNK * chunk
+    maps = CLIPS / PER_CHUNK * facts.index / 1e3
     points = (
         f"* **Storage first.** The result has {total:.1f} TB. {full}. More workers "
         "than that wait.",
@@ -154,6 +196,10 @@ def limits(facts: Facts) -> list[str]:
         f"and {at_most:,.0f} with chunks of a single clip. Larger chunks, or "
         "`--shard`, take that limit away: shares have no parent in common, and "
         "`gulp2 merge` links chunks without reading their frames.",
+        f"* **And the index.** To read the maps of all clips takes one core "
+        f"{span(maps)}, mostly while workers are busy, and {span(facts.index_at_end)} "
+        f"are left at the end; `gulp2 merge` takes both. A directory without an index "
+        "is whole, and `gulp2 index` makes one later.",
     )
     return [
         line
@@ -181,7 +227,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    facts = Facts.read(ROOT / "docs" / "performance" / "ingest.json")
+    facts = Facts.read(ROOT / "docs" / "performance")
     page = ROOT / "docs" / "scale.md"
     before = page.read_text("utf-8")
     after = filled(before, facts)

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,7 +169,12 @@ def expand_runs(runs: Sequence[Sequence[int]], num_frames: int) -> tuple[int, ..
     total = sum(run[2] for run in runs)
     if total != num_frames or any(run[2] < 1 for run in runs):
         raise MetaFileError(f"pts holds {total} times for {num_frames} frames")
-    return tuple(start + step * k for start, step, count in runs for k in range(count))
+    return tuple(
+        chain.from_iterable(
+            range(start, start + step * count, step) if step else repeat(start, count)
+            for start, step, count in runs
+        )
+    )
 
 
 def dump_extras(

@@ -189,6 +189,9 @@ class Dispatcher:
             while waiting and len(running) < num_tasks:
                 task = waiting.pop()
                 running[submit(task)] = task
+            while not any(future.done() for future in running):
+                if not publisher.maps.read_next():  # for the index, meanwhile
+                    break
             done, _ = wait(running, capacity.seconds, FIRST_COMPLETED)
             for future in done:
                 result = future.result()

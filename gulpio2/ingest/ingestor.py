@@ -434,7 +434,7 @@ class GulpIngestor:
             )
         write_records(store, self._described(facts, plan), facts, report)
         self._finish(store, journal)
-        refresh_index(self.output_folder)
+        refresh_index(self.output_folder, publisher.maps.parts)
 
     def _make_dispatcher(self, failures: NotedFailures) -> Dispatcher:
         """Give what has the tasks done."""

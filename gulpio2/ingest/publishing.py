@@ -10,6 +10,7 @@ from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.staging import StagedChunk, removed_numbers, taken_number
+from gulpio2.storage.index.ahead import MapsAhead
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -65,6 +66,7 @@ class Publisher:
         self._next_task = 0
         self._next_number = journal.first_number
         self.ids: set[str] | None = set() if watch_ids else None
+        self.maps = MapsAhead(store.path(""))
         self._waiting: dict[int, TaskResult] = {}
 
     def take(self, result: TaskResult) -> list[Task]:
@@ -227,6 +229,7 @@ class Publisher:
             number, ids = part["number"], part["ids"]
             staged = StagedChunk(part["data"], part["meta"])
             staged.publish(self.store, data_name(number), meta_name(number), names)
+            self.maps.add(number)
             self.report.chunks.append(number)
             self.report.items += ids if isinstance(ids, int) else len(ids)
             self.report.frames += part["frames"]

@@ -144,7 +144,9 @@ def _split_extras(entry: ScannedEntry, where: str) -> tuple[bytes, bytes]:
     MetaFileError
         The extras are damaged, or not written as this package writes them.
     """
-    if match := _ONLY_CHECKSUMS.fullmatch(entry.extras_text):
+    # Not tried on what has times too: it would fail behind all of the checksums.
+    is_short = isinstance(entry.extras, dict) and len(entry.extras) == 2
+    if is_short and (match := _ONLY_CHECKSUMS.fullmatch(entry.extras_text)):
         packed = binascii.a2b_base64(match[1])
         if len(packed) == 4 * entry.num_frames > 0:
             return packed, f'{{"crc32": true{match[2]}'.encode("ascii")

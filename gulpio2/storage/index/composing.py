@@ -32,13 +32,13 @@ from gulpio2.storage.index.table import make_table
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
     from gulpio2.types import Progress
 
-__all__ = ["compose", "load_index", "map_states", "read_map", "state_in"]
+__all__ = ["compose", "is_settled", "load_index", "map_states", "read_map", "state_in"]
 
 _logger = logging.getLogger(__name__)
 
@@ -142,6 +142,7 @@ def compose(
     progress: Progress | None = None,
     *,
     thorough: bool = False,
+    ahead: Mapping[int, tuple[Columns, list[int]]] | None = None,
 ) -> tuple[IndexContent, int]:
     """Put together what the maps say, with as much as possible of an old index.
 
@@ -157,6 +158,8 @@ def compose(
         Called for each chunk, with the bytes of its map.
     thorough : bool, optional
         Trust no map's size and time, but its CRC-32 only.
+    ahead : mapping, optional
+        Columns of maps that were read before, see `MapsAhead.parts`.
 
     Returns
     -------
@@ -173,7 +176,7 @@ def compose(
     chunks = np.zeros_like(states)
     parsed = 0
     for at, state in enumerate(states.tolist()):
-        part, known = earlier.chunk(state[0])
+        part, known = (ahead or {}).get(state[0]) or earlier.chunk(state[0])
         if part is None or thorough or known[:3] != state[:3]:
             data, state = read_map(folder, state[0])
             if part is None or known[3] != state[3]:
@@ -261,9 +264,17 @@ def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
     return data, [number, state.st_size, state.st_mtime_ns, crc32_of(data)]
 
 
+def is_settled(changed_ns: int) -> bool:
+    """Tell whether what is written from now on has another time than this one."""
+    return not _left_of_tick(changed_ns)
+
+
 def _wait_for_the_clock(changed_ns: int) -> None:
-    """Wait until what is written from now on has another time than this one."""
+    time.sleep(_left_of_tick(changed_ns) / _SECOND)
+
+
+def _left_of_tick(changed_ns: int) -> int:
+    """Count the nanoseconds for which the clock stays as it was at a time."""
     tick = _TICK if changed_ns % _SECOND else _SECOND
-    ahead = changed_ns + tick - time.time_ns()
-    if 0 < ahead <= tick:
-        time.sleep(ahead / _SECOND)
+    left = changed_ns + tick - time.time_ns()
+    return left if 0 < left <= tick else 0

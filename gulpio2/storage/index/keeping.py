@@ -25,6 +25,8 @@ from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gulpio2.types import Progress, StrPath
 
 __all__ = [
@@ -111,6 +113,7 @@ def build_index(
     even_if_small: bool = True,
     thorough: bool = False,
     progress: Progress | None = None,
+    ahead: Mapping[int, tuple[Columns, list[int]]] | None = None,
 ) -> IndexSummary | None:
     """Write the index of a directory, or bring it up to date.
 
@@ -126,6 +129,8 @@ def build_index(
         size and time; parse those that differ.
     progress : Progress, optional
         Called for each chunk, with the bytes of its map.
+    ahead : mapping, optional
+        Columns of maps that were read before, see `MapsAhead.parts`.
 
     Returns
     -------
@@ -156,7 +161,9 @@ def build_index(
         return None
     _sweep(store)
     old, _ = load_index(folder)
-    content, parsed = compose(folder, states, old, progress, thorough=thorough)
+    content, parsed = compose(
+        folder, states, old, progress, thorough=thorough, ahead=ahead
+    )
     if not len(content.columns):
         store.remove(INDEX_NAME)  # of items that are deleted
         return None
@@ -173,14 +180,23 @@ def build_index(
     )
 
 
-def refresh_index(path: StrPath) -> None:
+def refresh_index(
+    path: StrPath, ahead: Mapping[int, tuple[Columns, list[int]]] | None = None
+) -> None:
     """Write the index at the end of a change, where the directory is large enough.
 
     For whoever holds the directory's lock. What goes wrong is told and no more: the
     directory can be read without.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    ahead : mapping, optional
+        Columns of maps that were read before, see `MapsAhead.parts`.
     """
     try:
-        summary = build_index(path, even_if_small=False)
+        summary = build_index(path, even_if_small=False, ahead=ahead)
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
         _logger.warning(
             "%s has no index that is up to date: %s. `gulp2 index` makes one",
