@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
 from gulpio2.format.layout import REMOVALS_NAME
+from gulpio2.format.wording import counted
+from gulpio2.ingest.duplicates import name_places
 from gulpio2.ingest.records import failed_positions
 from gulpio2.ingest.resuming import refuse_lost_chunks
 from gulpio2.storage.local import open_store
@@ -13,9 +16,12 @@ from gulpio2.storage.local import open_store
 if TYPE_CHECKING:
     from gulpio2.format.manifest import Run
     from gulpio2.ingest.planning import RunPlan
-    from gulpio2.types import StrPath
+    from gulpio2.ingest.report import IngestReport
+    from gulpio2.types import Adapter, StrPath
 
-__all__ = ["is_complete"]
+__all__ = ["is_complete", "settle_not_given"]
+
+_logger = logging.getLogger(__name__)
 
 
 def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
@@ -50,6 +56,49 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
             return runs[-1].plan in (None, run.plan)
         same_ids = runs[-1].plan == run.plan
         return not _lacks_any(directory, plan, same_ids=same_ids)
+
+
+def settle_not_given(
+    adapter: Adapter, folder: StrPath, plan: RunPlan, report: IngestReport
+) -> None:
+    """Warn of items that an adapter lists and did not give, and count them anew.
+
+    Tasks do not know of an item that was given to another one, and failed there.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        What was ingested.
+    folder : str or path
+        Where.
+    plan : RunPlan
+        What the run was to store.
+    report : IngestReport
+        What became of it.
+    """
+    if plan.ids is None or not report.not_given:
+        return
+    failed = {failure.id for failure in report.failures}
+    positions = {each.position for each in report.failures if each.id is None}
+    with GulpDirectory(folder) as directory:
+        missing = [
+            position
+            for task in plan.tasks
+            for position in task.positions()
+            if position not in positions
+            and plan.ids[position] not in failed
+            and plan.ids[position] not in directory
+        ]
+    report.not_given = len(missing)
+    if missing:
+        _logger.warning(
+            "the adapter %s lists %s that it did not give: %s; what it gave is "
+            "stored. Its item_ids() and its iter_data() should agree, and iter_data "
+            "give the items of its slice_element alone",
+            type(adapter).__name__,
+            counted(len(missing), "item"),
+            name_places(adapter, plan.ids, missing),
+        )
 
 
 def _is_alike(old: Run, new: Run) -> bool:

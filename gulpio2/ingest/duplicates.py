@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.types import Adapter
 
-__all__ = ["Sifted", "sift_ids", "warn_of_repeats"]
+__all__ = ["Sifted", "name_places", "sift_ids", "warn_of_repeats"]
 
 _logger = logging.getLogger(__name__)
 
@@ -135,6 +135,16 @@ def _all_stored(ids: Sequence[str], positions: Sequence[int]) -> str:
         f"{more}. Nothing was written. To store the others alone, choose to skip these "
         "(on_duplicate='skip', on the command line --on-duplicate skip)"
     )
+
+
+def name_places(adapter: Adapter, ids: Sequence[str], positions: Sequence[int]) -> str:
+    """Name some items with their places, and count the rest."""
+    named = "; ".join(
+        f"{ids[position]!r}, {_place(adapter, position)}"
+        for position in positions[:_NAMED]
+    )
+    more = f" (and {len(positions) - _NAMED} more)" if len(positions) > _NAMED else ""
+    return named + more
 
 
 def _place(adapter: Adapter, position: int) -> str:

@@ -24,7 +24,7 @@ from gulpio2.format.manifest import free_number
 from gulpio2.format.other_settings import changed_settings, warning_of
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.chunk_bar import chunk_bar
-from gulpio2.ingest.completeness import is_complete
+from gulpio2.ingest.completeness import is_complete, settle_not_given
 from gulpio2.ingest.dispatch import Dispatcher
 from gulpio2.ingest.duplicates import warn_of_repeats
 from gulpio2.ingest.estimate import bytes_of_partials, refuse_what_cannot_fit
@@ -423,7 +423,9 @@ class GulpIngestor:
         dispatcher.settle(report)
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
-        if report.not_given:
+        if plan.ids is not None:
+            settle_not_given(self.adapter, self.output_folder, plan, report)
+        elif report.not_given:
             _logger.warning(
                 "the adapter %s counts %d items and gave %d; what it gave is stored. "
                 "Its len() and its iter_data() should agree, and iter_data give the "

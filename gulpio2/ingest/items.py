@@ -13,7 +13,7 @@ from gulpio2.errors import AdapterContractError, IngestError
 from gulpio2.ingest.report import ItemFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from gulpio2.types import Adapter
 
@@ -28,6 +28,7 @@ __all__ = [
     "portable_error",
     "source_of",
     "source_path",
+    "unlisted",
 ]
 
 # What `TableAdapter` says behind the path.
@@ -109,41 +110,61 @@ def check_item(item: Any, position: int) -> PlacedItem:
     return PlacedItem(position, str(id_), item["meta"], item["frames"])
 
 
-def place_items(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
+def place_items(
+    adapter: Adapter, start: int, stop: int, listed: Sequence[str] = ()
+) -> Iterator[PlacedItem]:
     """Yield the items of a slice; where one cannot be had, its error instead.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        What has the items.
+    start, stop : int
+        The slice.
+    listed : sequence of str
+        What the adapter lists for each of its positions, if it does.
 
     Notes
     -----
     The adapter is asked for the whole slice at once. A generator that raised is at
-    its end, so what follows is asked for one position at a time.
+    its end, so what follows is asked for one position at a time. So it is where an item
+    comes before its turn: others were passed over, and positions cannot be counted.
     """
+    begin = start
     for position in sorted(n for n in _in_place if start <= n < stop):
-        yield from _place(adapter, start, position)
+        yield from _place(adapter, begin, position, listed[begin - start :])
         yield _in_place[position]
-        start = position + 1
-    yield from _place(adapter, start, stop)
+        begin = position + 1
+    yield from _place(adapter, begin, stop, listed[begin - start :])
 
 
-def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
+def _place(
+    adapter: Adapter, start: int, stop: int, listed: Sequence[str]
+) -> Iterator[PlacedItem]:
     if start >= stop:
         return
     given: set[str] = set()
+    listed = listed[: stop - start]
+    is_early = _early_ones(listed)
     position = start
     try:
         _begin(position)
         for item in _fresh(adapter).iter_data(slice(start, stop)):
             placed = _checked(item, position)
             if placed.id_ is not None:
+                if listed and is_early(position - start, placed.id_):
+                    _logger.debug("position %d: %r; one by one", position, placed.id_)
+                    break
                 given.add(placed.id_)
             _begin(position, placed.id_)
             yield placed
             position += 1
             _begin(position if position < stop else NOTHING)
+        else:
+            return
     except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
-    else:
-        return
     for single in range(position, stop):
         _begin(single)
         try:
@@ -153,8 +174,33 @@ def _place(adapter: Adapter, start: int, stop: int) -> Iterator[PlacedItem]:
                 # An adapter that skips positions gives fewer items than it counts.
                 if placed.id_ is None or placed.id_ not in given:
                     yield placed
+                    if listed and placed.id_ is not None:
+                        given.add(placed.id_)  # it has its place, however often given
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
             yield PlacedItem(single, error=as_failure(error))
+
+
+def _early_ones(listed: Sequence[str]) -> Callable[[int, str], bool]:
+    """Give what tells whether an id that comes at a place is listed further on."""
+    last: dict[str, int] = {}
+
+    def is_early(place: int, id_: str) -> bool:
+        if place >= len(listed) or listed[place] == id_:
+            return False
+        if not last:
+            last.update((id_, place) for place, id_ in enumerate(listed))
+        return last.get(id_, -1) > place
+
+    return is_early
+
+
+def unlisted(id_: str, start: int, stop: int) -> AdapterContractError:
+    """Make the error of an id that is not listed for the slice it was given in."""
+    return AdapterContractError(
+        f"the adapter gives the id {id_!r}, which its item_ids() does not list for "
+        f"positions {start} to {stop - 1}. Both must give the same ids; or item_ids() "
+        "gives None"
+    )
 
 
 def _fresh(adapter: Adapter) -> Adapter:

@@ -52,11 +52,11 @@ class Task:
     taken: frozenset[str] = frozenset()
     """Further ids that are taken: known once a chunk before this one is there."""
     ids: frozenset[str] | None = None
-    """What the adapter lists for these positions; None where it lists no ids."""
+    """What it is to store; None where the adapter lists no ids."""
+    listed: tuple[str, ...] = ()
+    """What the adapter lists for each position from `start` on, if it does."""
     piece: Literal["", "first", "later"] = ""
     """Which part of a task it is that was cut, if any: see `gulpio2.ingest.pieces`."""
-    listed: tuple[str, ...] = ()
-    """Of a piece: what the adapter lists for each position from `start` on."""
     later_spans: tuple[range, ...] | None = None
     """Of a task that was cut, and now closes its chunk: the later pieces' positions."""
 
@@ -69,6 +69,30 @@ class Task:
     def positions(self) -> list[int]:
         """List the positions that are to be stored."""
         return [n for n in range(self.start, self.stop) if n not in self.left_out]
+
+    def listed_in(self, start: int, stop: int) -> tuple[str, ...]:
+        """Give what the adapter lists from one position to another."""
+        return self.listed[start - self.start : stop - self.start]
+
+    def leaves_out(self, position: int, id_: str | None) -> bool:
+        """Tell whether what the adapter gave is not to be stored.
+
+        Parameters
+        ----------
+        position : int
+            That it was asked for. The adapter may list something else there.
+        id_ : str or None
+            Of the item; None where there is an error in its place.
+        """
+        if self.ids is None or id_ is None or (id_,) == self.listed_in(*_at(position)):
+            return position in self.left_out
+        return id_ in self.listed and id_ not in self.ids
+
+    def place_of(self, position: int, id_: str | None) -> int:
+        """Give where the adapter lists an id; else the position it was given for."""
+        if (id_,) == self.listed_in(*_at(position)) or id_ not in self.listed:
+            return position
+        return self.start + self.listed.index(id_)
 
 
 @dataclass(slots=True)
@@ -89,3 +113,23 @@ class TaskResult:
     """The first failure's exception, to be raised in the caller."""
     is_unfit: bool = False
     """Of a piece: the adapter did not give what it lists for each position."""
+
+    @property
+    def not_given(self) -> int:
+        """Items that the adapter counts and did not give, as far as the task knows.
+
+        Of an adapter that lists ids they are known by these: one more of others does
+        not stand for one that is missing.
+        """
+        task = self.task
+        if task.ids is None:
+            return max(0, task.stop - task.start - self.given)
+        known = {id_ for part in self.parts for id_ in part.ids}
+        for failure in self.failures:
+            place = task.listed_in(*_at(failure.position))
+            known.update(place if failure.id is None else (failure.id,))
+        return len(task.ids - known)
+
+
+def _at(position: int) -> tuple[int, int]:
+    return position, position + 1

@@ -255,7 +255,7 @@ class Piece:
         failed = {each.position: each for each in self.failures_from(done)}
         for position, id_ in sorted([*items, *((n, "") for n in failed)]):
             if position in failed:
-                journal.add_failure(failed[position])
+                journal.add_failure(failed[position], position)
             else:
                 journal.add_item(position, id_, texts[id_])
         journal.write_items()

@@ -100,7 +100,11 @@ def plan_run(
     tasks = _tasks(share, sifted.left_out, items_per_chunk)
     if ids is not None:
         tasks = [
-            replace(task, ids=frozenset(ids[n] for n in task.positions()))
+            replace(
+                task,
+                ids=frozenset(ids[n] for n in task.positions()),
+                listed=tuple(ids[task.start : task.stop]),
+            )
             for task in tasks
         ]
     left_out = sifted.left_out.intersection(share)

@@ -123,7 +123,7 @@ class Publisher:
             ],
             "skipped": result.skipped,
             # More than were counted here do not make up for fewer elsewhere.
-            "not_given": max(0, result.task.stop - result.task.start - result.given),
+            "not_given": result.not_given,
             "failures": [asdict(failure) for failure in result.failures],
         }
         self.journal.finish_task(line)

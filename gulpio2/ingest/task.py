@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
 from gulpio2.errors import (
-    AdapterContractError,
     DuplicateIdError,
     IngestError,
     SourceReadError,
@@ -23,6 +22,7 @@ from gulpio2.ingest.items import (
     describe_failure,
     place_items,
     portable_error,
+    unlisted,
 )
 from gulpio2.ingest.jobs import TaskResult
 from gulpio2.ingest.pieces import Piece
@@ -86,12 +86,13 @@ def run_task(
     try:
         run.take_up()
         for start, stop in run.missing():
-            for item in place_items(job.adapter, start, stop):
+            listed = task.listed_in(start, stop)
+            for item in place_items(job.adapter, start, stop, listed):
                 run.check_sign()
                 run.result.given += 1
                 if run.is_unfit(item):
                     return run.result
-                if item.position not in task.left_out:
+                if not task.leaves_out(item.position, item.id_):
                     run.store(item)
         run.finish()
     finally:
@@ -228,12 +229,7 @@ class _TaskRun:
         self._known = frozenset()
         if self.task.ids is not None and item.id_ not in self.task.ids:
             # Nobody has compared it with the ids of other tasks, and of the directory.
-            error = AdapterContractError(
-                f"the adapter gives the id {item.id_!r}, which its item_ids() does not "
-                f"list for positions {self.task.start} to {self.task.stop - 1}. Both "
-                "must give the same ids; or item_ids() gives None"
-            )
-            self.fail(item, error)
+            self.fail(item, unlisted(item.id_, self.task.start, self.task.stop))
             return
         if self._is_taken(item.id_):
             self._leave_out(item, item.id_)
@@ -298,12 +294,13 @@ class _TaskRun:
     def fail(self, item: PlacedItem, error: Exception) -> None:
         """Record an item that was not stored."""
         _logger.debug("position %d failed", item.position, exc_info=error)
-        failure = describe_failure(self.job.adapter, item.position, item.id_, error)
+        place = self.task.place_of(item.position, item.id_)
+        failure = describe_failure(self.job.adapter, place, item.id_, error)
         self.result.failures.append(failure)
         if self.result.first_error is None:
             self.result.first_error = portable_error(error)
         self._write_entries()
-        self.journal.add_failure(failure)
+        self.journal.add_failure(failure, item.position)
         self.progress(failures=1)
 
     def stage(self) -> None:

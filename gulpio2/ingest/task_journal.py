@@ -125,10 +125,18 @@ class TaskJournal:
             f'{{"at": {position}, "id": {dump_text(id_)}, "entry": {entry}}}'
         )
 
-    def add_failure(self, failure: ItemFailure) -> None:
-        """Append the line of an item that was not stored, after those before it."""
+    def add_failure(self, failure: ItemFailure, position: int) -> None:
+        """Append the line of an item that was not stored, after those before it.
+
+        Parameters
+        ----------
+        failure : ItemFailure
+            Why. It may have another position: where the adapter lists the id.
+        position : int
+            That was asked for.
+        """
         self.write_items()
-        self.write({"at": failure.position, "failed": asdict(failure)})
+        self.write({"at": position, "failed": asdict(failure)})
 
     def write_items(self) -> None:
         """Append one line for the items that were added, if there are any.
