@@ -85,12 +85,13 @@ class OpenVideo:
         self.stream = stream
         self.threads = threads
         self.time_base: Fraction = stream.time_base
+        # Whether the file has no other stream, of whatever kind.
+        self.is_alone = len(container.streams) == 1
         self._path = path
         self._container = container
         self._damage = damage
         self._max_pixels = max_pixels
-        self._num_frames = 0
-        self._num_packets = 0
+        self._num_frames = self._num_packets = 0
         self._lost = LostBeginning()
         self._due = threaded.DueFrames()
         self._promised = promised_packets(
@@ -103,8 +104,7 @@ class OpenVideo:
 
     @property
     def _rate(self) -> Fraction | None:
-        rate: Fraction | None = self.stream.guessed_rate
-        return rate
+        return self.stream.guessed_rate or None
 
     @property
     def start(self) -> int:

@@ -6,6 +6,10 @@ repeats one, so that the first frames of a clip come out closer together than th
 140 frames at 30/s become 39 at 8/s, where the filter gives 38. GulpIO2 0.0.4 called
 ``ffmpeg -r``, so its rule is kept here, as ``video_sync_process`` in FFmpeg's
 ``fftools/ffmpeg_filter.c`` (versions 7 to 9) has it.
+
+A first frame that comes late is shown from the start of the file on, unless its stream
+is the only one there (``vscfr`` in FFmpeg): then nothing has to keep in step with it.
+In AVI each video with B-frames begins late, by the frames that its decoder holds back.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ __all__ = ["ConstantRate", "Placement", "rescale"]
 
 # Ticks by which the grid may be off before a frame is dropped or repeated (FFmpeg).
 _DRIFT = 1.1
+# Output ticks by which a first frame is late (FFmpeg).
+_LATE = 0.5
 # Frames. One source frame that would be shown for longer than an hour at 30/s has a
 # wrong time, and repeating it would fill the disk. FFmpeg's own bound is higher.
 _MAX_REPEATS = 108_000
@@ -65,6 +71,9 @@ class ConstantRate:
         Seconds per tick of the source's times.
     start : int
         Start of the source in its ticks, where output frame 0 is.
+    is_alone : bool
+        Whether the file has no other stream: then the first frame is not repeated for
+        being late.
 
     Examples
     --------
@@ -73,7 +82,14 @@ class ConstantRate:
     [1, 1, 1, 1, 0, 1, 0, 1]
     """
 
-    def __init__(self, rate: Fraction, *, time_base: Fraction, start: int = 0) -> None:
+    def __init__(
+        self,
+        rate: Fraction,
+        *,
+        time_base: Fraction,
+        start: int = 0,
+        is_alone: bool = False,
+    ) -> None:
         self._tick = 1 / rate
         self._time_base = time_base
         # FFmpeg compares at a finer tick, so that rounding does not add up.
@@ -81,6 +97,7 @@ class ConstantRate:
         self._scale = 1 << extra
         self._fine = self._tick / self._scale
         self._start = start
+        self._is_alone = is_alone
         self._next = 0
         self._repeats = [0, 0, 0]
 
@@ -102,7 +119,10 @@ class ConstantRate:
         ValueError
             The frame's time is so late that an hour of repeats would fill the gap.
         """
-        drift = self._position(pts) - self._next
+        position = self._position(pts)
+        if self._is_alone and self._next == 0 and position >= _LATE:
+            self._next, position = round(position), float(round(position))
+        drift = position - self._next
         # In FFmpeg's order of operations: the bounds below are met exactly at times.
         end = drift + duration * float(self._time_base) / float(self._tick)
         if drift < 0 < end:

@@ -56,6 +56,8 @@ class PlacedFrames:
         Seconds per tick of the source.
     start : int
         Start of the source, in its ticks.
+    is_alone : bool
+        Whether the file has no other stream.
 
     Raises
     ------
@@ -79,8 +81,9 @@ class PlacedFrames:
         *,
         time_base: Fraction,
         start: int,
+        is_alone: bool = False,
     ) -> None:
-        grid = ConstantRate(rate, time_base=time_base, start=start)
+        grid = ConstantRate(rate, time_base=time_base, start=start, is_alone=is_alone)
         placements = [grid.place(shown.pts, shown.duration) for shown in times]
         self._at_end = grid.finish()
         shown_later = [placement.previous > 0 for placement in placements[1:]]
@@ -115,7 +118,13 @@ class PlacedFrames:
         if not times:
             return None
         try:
-            return cls(times, rate, time_base=video.time_base, start=video.start)
+            return cls(
+                times,
+                rate,
+                time_base=video.time_base,
+                start=video.start,
+                is_alone=video.is_alone,
+            )
         except ValueError:
             return None
 

@@ -339,7 +339,12 @@ class VideoFrames(FramesByIndex):
     def _placed_one_by_one(
         self, video: OpenVideo, rate: Fraction
     ) -> Iterator[tuple[Any, int]]:
-        grid = ConstantRate(rate, time_base=video.time_base, start=video.start)
+        grid = ConstantRate(
+            rate,
+            time_base=video.time_base,
+            start=video.start,
+            is_alone=video.is_alone,
+        )
         previous: tuple[Any, int] | None = None
         for frame, shown in video.frames():
             try:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gulpio2.format.rates import parse_frame_rate
 from gulpio2.media.frame_rate import ConstantRate, rescale
+from gulpio2.media.video import VideoFrames
 
 
 @pytest.mark.parametrize(
@@ -63,9 +64,11 @@ def test_ticks_are_rescaled_with_halves_away_from_zero(ticks, source, target, ex
     assert rescale(ticks, source, target) == expected
 
 
-def place_all(rate, times, durations, time_base, start=0):
+def place_all(rate, times, durations, time_base, start=0, *, is_alone=False):
     """Give the indices of the source frames that are shown, one per output frame."""
-    grid = ConstantRate(Fraction(rate), time_base=time_base, start=start)
+    grid = ConstantRate(
+        Fraction(rate), time_base=time_base, start=start, is_alone=is_alone
+    )
     shown: list[int] = []
     for index, (pts, duration) in enumerate(zip(times, durations, strict=True)):
         placement = grid.place(pts, duration)
@@ -119,6 +122,40 @@ def test_frames_are_those_that_ffmpeg_shows(
     rate, times, durations, time_base, expected
 ):
     assert place_all(rate, times, durations, time_base) == expected
+
+
+# What ``ffmpeg -r`` (7.0 and 9.0) did with AVI files of one stream: 12 frames at 24 a
+# second, the first of them late by as many.
+@pytest.mark.parametrize(
+    ("rate", "late", "expected"),
+    [
+        (24, 1, range(12)),
+        (24, 2, range(12)),
+        (48, 1, [n // 2 for n in range(24)]),
+        (12, 1, [0, 1, 2, 4, 6, 8, 10]),
+        (12, 2, [0, 1, 2, 3, 5, 7, 9, 11]),
+        (8, 1, [0, 1, 2, 4, 7, 10]),
+        (8, 2, [0, 1, 3, 6, 9]),
+    ],
+)
+def test_a_late_first_frame_of_the_only_stream_is_shown_once(rate, late, expected):
+    times = range(late, 12 + late)
+    shown = place_all(rate, times, [1] * 12, Fraction(1, 24), is_alone=True)
+    assert shown == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("rate", "times", "durations", "time_base", "expected"), FFMPEG
+)
+def test_a_first_frame_in_time_is_placed_the_same_where_its_stream_is_alone(
+    rate, times, durations, time_base, expected
+):
+    del expected  # one of them begins late
+    alone, beside = (
+        place_all(rate, times, durations, time_base, times[0], is_alone=is_alone)
+        for is_alone in (True, False)
+    )
+    assert alone == beside
 
 
 def test_140_frames_of_a_webm_at_30_are_39_at_8():
@@ -211,7 +248,54 @@ def test_the_ffmpeg_program_shows_the_same_frames(
     assert [source[index] for index in indices] == expected
 
 
-def frames_by_ffmpeg(program, path, rate):
+WITH_B_FRAMES = {
+    "mpeg4": {"bf": "1"},
+    "libx264": {"preset": "fast", "bf": "2"},
+    "mpeg2video": {"bf": "0"},  # late nevertheless
+}
+
+
+@pytest.mark.parametrize("codec", WITH_B_FRAMES)
+def test_an_avi_with_b_frames_shows_what_an_mp4_of_them_shows(
+    tmp_path, write_video, pictures, codec
+):
+    shown = {}
+    for name in ("a.avi", "a.mp4"):
+        images = pictures(16, 48, 64)
+        options = WITH_B_FRAMES[codec]
+        path = write_video(tmp_path / name, images, codec=codec, options=options)
+        times = [frame.pts for frame in VideoFrames(path).stored()]
+        assert len(times) == 16
+        shown[name] = [
+            [times.index(frame.pts) for frame in frames.stored()]
+            for frames in (VideoFrames(path, frame_rate=rate) for rate in (25, 50))
+        ]
+    # Its first frame was shown twice, and at 50 a second four times.
+    assert shown["a.avi"] == shown["a.mp4"]
+    assert shown["a.avi"] == [[*range(16)], [n // 2 for n in range(32)]]
+
+
+@pytest.mark.parametrize("with_audio", [False, True])
+@pytest.mark.parametrize("ending", ["avi", "mp4"])
+@pytest.mark.parametrize("codec", WITH_B_FRAMES)
+def test_the_ffmpeg_program_shows_the_same_frames_of_a_late_stream(
+    ffmpeg_program, tmp_path, write_video, pictures, codec, ending, with_audio
+):
+    path = write_video(
+        tmp_path / f"a.{ending}",
+        pictures(24, 48, 64),
+        codec=codec,
+        options=WITH_B_FRAMES[codec],
+        with_audio=with_audio,
+    )
+    times = [frame.pts for frame in VideoFrames(path).stored()]
+    for rate in ("25", "12.5", "50", "8", "7.3", "30"):
+        source, expected = frames_by_ffmpeg(ffmpeg_program, path, rate, ())
+        frames = VideoFrames(path, frame_rate=rate).stored()
+        assert [source[times.index(frame.pts)] for frame in frames] == expected, rate
+
+
+def frames_by_ffmpeg(program, path, rate, options=("-fps_mode", "cfr")):
     """Ask the program for the hashes of all frames, and of those that -r shows."""
 
     def hashes(*options):
@@ -226,7 +310,7 @@ def frames_by_ffmpeg(program, path, rate):
         return [line.split(",")[-1].strip() for line in lines if line[0] != "#"]
 
     source = hashes("-fps_mode", "passthrough")
-    return source, hashes("-fps_mode", "cfr", "-r", rate)
+    return source, hashes(*options, "-r", rate)
 
 
 @pytest.mark.parametrize("rate", ["1e99999999", "1e-99999999", "3/1E+99999999"])

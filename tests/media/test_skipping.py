@@ -12,6 +12,7 @@ from gulpio2.media import skipping
 from gulpio2.media.clock import Shown
 from gulpio2.media.convert import FrameConverter
 from gulpio2.media.decode import OpenVideo
+from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.skipping import NotAsPlacedError, PlacedFrames
 from gulpio2.media.video import VideoFrames
 
@@ -140,3 +141,20 @@ def test_a_file_without_times_is_decoded_in_full(tmp_path, decoded):
     path = write(tmp_path / "a", "mpeg4", {}, ending=".avi")
     assert len(stored(path, frame_rate=5)) in {15, 16, 17}
     assert len(decoded) == 75
+
+
+@pytest.mark.parametrize(
+    ("is_alone", "dropped"), [(False, {8, 10}), (True, {6, 8, 10})]
+)
+def test_a_late_first_frame_is_placed_as_where_all_are_decoded(is_alone, dropped):
+    times = [Shown(tick, 1) for tick in range(3, 12)]
+    quarter = Fraction(1, 4)
+    placed = PlacedFrames(
+        times, Fraction(2), time_base=quarter, start=0, is_alone=is_alone
+    )
+    grid = ConstantRate(Fraction(2), time_base=quarter, is_alone=is_alone)
+    shown = [grid.place(*time) for time in times]
+    assert {t.pts for t, n in zip(times, shown, strict=True) if n.current == 0} == (
+        placed.dropped
+    )
+    assert placed.dropped == dropped
