@@ -250,9 +250,9 @@ for number in range(chunks):
 while maps.read_next():
     pass
 read = time.perf_counter()
-summary = build_index(folder, ahead=maps.parts)
 if len(maps.parts) != chunks:
     sys.exit(f"{len(maps.parts)} of {chunks} maps were read")
+summary = build_index(folder, ahead=maps.parts)
 ended = time.perf_counter()
 result = {
     "seconds": ended - began,

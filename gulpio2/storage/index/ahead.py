@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import mmap
 import os
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gulpio2.errors import GulpError
 from gulpio2.format.layout import meta_name
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index import opening
 from gulpio2.storage.index.building import columns_of_map
+from gulpio2.storage.index.columns import DTYPES, Columns
 from gulpio2.storage.index.composing import is_settled, read_map
 
 if TYPE_CHECKING:
-    from gulpio2.storage.index.columns import Columns
+    import numpy.typing as npt
 
 __all__ = ["MapsAhead"]
 
 _logger = logging.getLogger(__name__)
+
+# Bytes of columns that get memory of their own.
+_LARGE = 1 << 17
 
 
 class MapsAhead:
@@ -77,9 +84,37 @@ class MapsAhead:
         except (GulpError, OSError, UnusualMapError) as cause:
             _logger.debug("%s is left for the end: %s", path, cause)
         else:
-            self.parts[number] = part, known
+            self.parts[number] = _in_own_memory(part), known
         self._waiting.popleft()
         return True
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, meta_name(number))  # noqa: PTH118  # as everywhere here
+
+
+def _in_own_memory(part: Columns) -> Columns:
+    """Copy columns to where their memory is the system's again once they are dropped.
+
+    They are many, and all there before the first of them is put into the index: freed
+    memory of the heap would be kept beside that, as much once more.
+    """
+    arrays: dict[str, npt.NDArray[Any]] = {name: getattr(part, name) for name in DTYPES}
+    # Each begins at a multiple of eight bytes.
+    starts, size = {}, 0
+    for name, array in arrays.items():
+        starts[name] = size
+        size += -(-array.nbytes // 8) * 8
+    if size < _LARGE:
+        return part
+    try:
+        memory = mmap.mmap(-1, size)
+    except OSError:  # too many of them
+        return part
+    own = {
+        name: np.frombuffer(memory, array.dtype, array.size, starts[name])
+        for name, array in arrays.items()
+        if array.size
+    }
+    for name, array in own.items():
+        array[:] = arrays[name]
+    return Columns(**{**arrays, **own})

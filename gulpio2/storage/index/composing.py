@@ -32,7 +32,7 @@ from gulpio2.storage.index.table import make_table
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import MutableMapping, Sequence
 
     import numpy.typing as npt
 
@@ -142,7 +142,7 @@ def compose(
     progress: Progress | None = None,
     *,
     thorough: bool = False,
-    ahead: Mapping[int, tuple[Columns, list[int]]] | None = None,
+    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
 ) -> tuple[IndexContent, int]:
     """Put together what the maps say, with as much as possible of an old index.
 
@@ -158,8 +158,9 @@ def compose(
         Called for each chunk, with the bytes of its map.
     thorough : bool, optional
         Trust no map's size and time, but its CRC-32 only.
-    ahead : mapping, optional
-        Columns of maps that were read before, see `MapsAhead.parts`.
+    ahead : mutable mapping, optional
+        Columns of maps that were read before, see `MapsAhead.parts`. What is used is
+        taken out of it: it would need as much memory as the index.
 
     Returns
     -------
@@ -176,7 +177,7 @@ def compose(
     chunks = np.zeros_like(states)
     parsed = 0
     for at, state in enumerate(states.tolist()):
-        part, known = (ahead or {}).get(state[0]) or earlier.chunk(state[0])
+        part, known = _pop(ahead, state[0]) or earlier.chunk(state[0])
         if part is None or thorough or known[:3] != state[:3]:
             data, state = read_map(folder, state[0])
             if part is None or known[3] != state[3]:
@@ -197,6 +198,12 @@ def compose(
     if old is not None and fresh and not parsed and _is_whole(old, made):
         return old, 0
     return made, parsed
+
+
+def _pop(
+    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None, number: int
+) -> tuple[Columns, list[int]] | None:
+    return None if ahead is None else ahead.pop(number, None)
 
 
 def _is_whole(old: IndexContent, made: IndexContent) -> bool:

@@ -25,7 +25,7 @@ from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import MutableMapping
 
     from gulpio2.types import Progress, StrPath
 
@@ -113,7 +113,7 @@ def build_index(
     even_if_small: bool = True,
     thorough: bool = False,
     progress: Progress | None = None,
-    ahead: Mapping[int, tuple[Columns, list[int]]] | None = None,
+    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
 ) -> IndexSummary | None:
     """Write the index of a directory, or bring it up to date.
 
@@ -129,8 +129,8 @@ def build_index(
         size and time; parse those that differ.
     progress : Progress, optional
         Called for each chunk, with the bytes of its map.
-    ahead : mapping, optional
-        Columns of maps that were read before, see `MapsAhead.parts`.
+    ahead : mutable mapping, optional
+        Columns of maps that were read before, see `MapsAhead.parts`; taken out of it.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def build_index(
 
 
 def refresh_index(
-    path: StrPath, ahead: Mapping[int, tuple[Columns, list[int]]] | None = None
+    path: StrPath, ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None
 ) -> None:
     """Write the index at the end of a change, where the directory is large enough.
 
@@ -192,8 +192,8 @@ def refresh_index(
     ----------
     path : str or path
         The directory.
-    ahead : mapping, optional
-        Columns of maps that were read before, see `MapsAhead.parts`.
+    ahead : mutable mapping, optional
+        Columns of maps that were read before, see `MapsAhead.parts`; taken out of it.
     """
     try:
         summary = build_index(path, even_if_small=False, ahead=ahead)

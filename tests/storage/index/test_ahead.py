@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gulpio2 import GulpChunk, GulpIngestor
-from gulpio2.storage.index import composing, keeping, opening
+from gulpio2.storage.index import ahead, composing, keeping, opening
 from gulpio2.storage.index.ahead import MapsAhead
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.testing import FrameAdapter, make_frames
@@ -48,7 +48,9 @@ def read_all(folder: Path) -> MapsAhead:
     return maps
 
 
-def test_maps_that_were_read_are_not_read_again(folder, monkeypatch):
+@pytest.mark.parametrize("large", [0, 1 << 20])
+def test_maps_that_were_read_are_not_read_again(folder, monkeypatch, large):
+    monkeypatch.setattr(ahead, "_LARGE", large)
     build_index(folder)
     wanted = (folder / "index.arrow").read_bytes()
     (folder / "index.arrow").unlink()
@@ -60,6 +62,7 @@ def test_maps_that_were_read_are_not_read_again(folder, monkeypatch):
 
     monkeypatch.setattr(composing, "read_map", refuse)
     build_index(folder, ahead=maps.parts)
+    assert maps.parts == {}  # their memory is free again
     assert (folder / "index.arrow").read_bytes() == wanted
     monkeypatch.undo()
     assert check_index(folder) == []
