@@ -195,6 +195,18 @@ def test_a_file_that_is_a_folder_is_a_finding_and_the_rest_is_checked(folder, na
     assert ("data-too-short", "data_1.gulp") in codes
 
 
+@pytest.mark.parametrize("name", ["data_0.gulp", "meta_0.gmeta", "gulp.json"])
+def test_a_link_that_leads_to_nothing_is_a_finding_that_says_so(folder, name):
+    (folder / name).unlink()
+    (folder / name).symlink_to("moved/away")
+    found = [p for p in check_directory(folder).problems if p.file == name]
+    assert [problem.code for problem in found] == ["unreadable-file"]
+    assert str(found[0]).startswith(
+        f"{name}: cannot be read: cannot read {folder / name}: it is a link to "
+        "moved/away, which is not there. Bring back what it leads to"
+    )
+
+
 def test_a_map_that_cannot_be_read_says_nothing_about_its_data(folder, monkeypatch):
     read = LocalStore.read
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.cli.summary import spread
+from gulpio2.cli.summary import refusal, spread
 from gulpio2.errors import GulpError
 from gulpio2.format.wording import counted
 from gulpio2.tolerant import is_damage
@@ -37,6 +38,7 @@ def draw_contact_sheet(
     num_frames: int = 6,
     frame_height: int = 120,
     frame_width: int = 160,
+    refused: dict[str, str] | None = None,
 ) -> Image:
     """Draw a row for each item: its id, and frames evenly spread over it.
 
@@ -48,6 +50,9 @@ def draw_contact_sheet(
         Frames to a row.
     frame_height, frame_width : int, optional
         Box in pixels that each frame is shrunk or enlarged into, its shape kept.
+    refused : dict, optional
+        Takes the name of each data file that cannot be opened, and why, and the boxes
+        of its frames are crossed. Without it such a file raises.
 
     Returns
     -------
@@ -67,7 +72,7 @@ def draw_contact_sheet(
                 top + _CAPTION : top + _CAPTION + frame_height,
                 left : left + frame_width,
             ]
-            _draw_frame(box, item, index)
+            _draw_frame(box, item, index, refused)
     return sheet
 
 
@@ -96,14 +101,18 @@ def _write(sheet: Image, text: str, origin: tuple[int, int], room: int) -> None:
     cv2.putText(sheet, text, origin, font, scale, _TEXT, 1, cv2.LINE_AA)
 
 
-def _draw_frame(box: Image, item: StoredItem, index: int) -> None:
+def _draw_frame(
+    box: Image, item: StoredItem, index: int, refused: dict[str, str] | None
+) -> None:
     import cv2
 
     height, width = box.shape[:2]
     try:
         frame = item.read_frames([index])[0]
     except GulpError as error:
-        if not is_damage(error):
+        if refused is not None and (why := refusal(item, error)):
+            refused[Path(item.data_path).name] = why
+        elif not is_damage(error):
             raise
         cv2.rectangle(box, (0, 0), (width - 1, height - 1), _DAMAGED, 1)
         cv2.line(box, (0, 0), (width - 1, height - 1), _DAMAGED, 1)

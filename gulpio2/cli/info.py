@@ -60,11 +60,15 @@ _WITHOUT_EFFECT = {"shm_dir_path"}
 )
 @json_option("it as one JSON object")
 @verbosity_options
-def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
+@click.pass_context
+def info(
+    ctx: click.Context, directory: Path, label_key: str, sample: int, as_json: bool
+) -> None:
     """Say what is in a gulp directory, and how it was made.
 
     Reads the maps and the first frame of some items, so it is quick and no check:
-    that is gulp2 check.
+    that is gulp2 check. A data file that cannot be opened, and a link that leads to
+    nothing, are named beside what the rest holds, and the exit status is 1.
     """
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError
@@ -74,6 +78,7 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
     index = index_state(directory)  # before opening, which may write one
     with open_gulp_directory(directory) as opened:
         summary = summarize(opened, label_key=label_key, sample=sample)
+        summary.refused |= _broken_links(directory)
         try:
             manifest = opened.manifest
         except MetaFileError as error:
@@ -83,7 +88,9 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
             metainfo: dict[str, Any] = {}
         else:
             unknown = "there is no gulp.json; GulpIO2 0.0.4 writes none"
-            if (directory / MANIFEST_NAME).exists():
+            if MANIFEST_NAME in summary.refused:
+                unknown = "gulp.json is a link to what is not there"
+            elif (directory / MANIFEST_NAME).exists():
                 unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
     if as_json:
@@ -95,6 +102,32 @@ def info(directory: Path, label_key: str, sample: int, as_json: bool) -> None:
             )
         lines = _to_lines(directory, summary, metainfo, label_key, index)
         write_lines((*lines, *_made_by(runs, unknown)))
+    if summary.refused:
+        ctx.exit(1)
+
+
+def _broken_links(directory: Path) -> dict[str, str]:
+    """Find files of the directory that are links leading to nothing, and say where."""
+    from gulpio2.format.layout import (
+        MANIFEST_NAME,
+        REMOVALS_NAME,
+        data_name,
+        list_chunks,
+    )
+    from gulpio2.format.manifest import CHECKED_FILES
+    from gulpio2.storage.local import open_store
+    from gulpio2.storage.refusals import broken_link
+
+    names = open_store(directory).names()
+    listing = list_chunks(names)
+    files = [data_name(number) for number in (*listing.chunks, *listing.data_only)]
+    small = (MANIFEST_NAME, *CHECKED_FILES, REMOVALS_NAME)
+    files += [name for name in small if name in names]
+    return {
+        name: f"is a link to {target}, which is not there"
+        for name in files
+        if (target := broken_link(directory / name))
+    }
 
 
 def _to_json(
@@ -118,6 +151,7 @@ def _to_json(
         "frame_sizes": dict(summary.frame_sizes.most_common()),
         "sampled_items": summary.sampled_items,
         "unreadable": summary.unreadable,
+        "refused": summary.refused,
         "labels": dict(summary.labels.most_common()),
         "metadata_keys": dict(summary.metadata_keys),
         "runs": [
@@ -170,6 +204,10 @@ def _to_lines(
             f"  damaged    {count(len(summary.unreadable), 'first frame')}: "
             f"{escape(', '.join(summary.unreadable[:_NAMED]))}; see gulp2 check"
         )
+    for name, why in list(summary.refused.items())[:_NAMED]:
+        yield f"  unreadable {escape(name)}: {escape(why)}"
+    if (more := len(summary.refused) - _NAMED) > 0:
+        yield f"  unreadable {count(more, 'file')} more; see gulp2 check"
     if summary.labels:
         kinds = len(summary.labels)
         yield f"  labels     {kinds:,} by {label_key!r}: {_histogram(summary.labels)}"

@@ -16,7 +16,7 @@ from gulpio2.cli.options import (
     pattern_argument,
     verbosity_options,
 )
-from gulpio2.cli.terminal import count, escape, is_quiet
+from gulpio2.cli.terminal import count, escape, is_quiet, note
 from gulpio2.errors import GulpLookupError, StorageError
 
 __all__ = ["sheet"]
@@ -60,7 +60,9 @@ __all__ = ["sheet"]
 @overwrite_option
 @dry_run_option
 @verbosity_options
+@click.pass_context
 def sheet(
+    ctx: click.Context,
     directory: Path,
     pattern: str | None,
     num_items: int,
@@ -72,6 +74,8 @@ def sheet(
     """Draw frames of some items: a contact sheet, as a PNG.
 
     Each item is a row, below its id. A frame that cannot be decoded is a crossed box.
+    So are those of a data file that cannot be opened: it is named, and the exit status
+    is 1. Where none of those that are asked for can be opened, no picture is written.
     """
     from gulpio2.cli.contact_sheet import draw_contact_sheet
     from gulpio2.cli.export import encode_image, write_file
@@ -91,12 +95,18 @@ def sheet(
         if not overwrite and is_there(out):
             raise StorageError(None, f"{out} is there already; --overwrite replaces it")
         chosen = spread(ids, num_items)
+        refused: dict[str, str] = {}
         if not dry_run:
-            picture = draw_contact_sheet(
-                [opened.item(id_) for id_ in chosen], num_frames=num_frames
-            )
+            items = [opened.item(id_) for id_ in chosen]
+            picture = draw_contact_sheet(items, num_frames=num_frames, refused=refused)
+            if refused.keys() >= {Path(item.data_path).name for item in items}:
+                raise StorageError(None, "; ".join(refused.values()))
             write_file(out, encode_image(picture, ".png"), overwrite=overwrite)
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
         of_all = f" of {len(ids):,}" if len(ids) > len(chosen) else ""
         click.echo(f"{would}{escape(out)}: {count(len(chosen), 'item')}{of_all}")
+    for why in refused.values():
+        note(f"gulp2: error: {escape(why)}")
+    if refused:
+        ctx.exit(1)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import read_header
-from gulpio2.errors import GulpError
+from gulpio2.errors import GulpError, StorageError
 from gulpio2.tolerant import is_damage
 
 if TYPE_CHECKING:
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
     from gulpio2.format.entry import EntryExtras
     from gulpio2.item import StoredItem
 
-__all__ = ["Summary", "spread", "summarize"]
+__all__ = ["Summary", "refusal", "spread", "summarize"]
 
 # Frame rates have three decimals: 29.97 and 30 differ, rounding of ticks does not.
 _RATE_DIGITS = 3
+# What says nothing of the file: the next one would be refused as well.
+_OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 @dataclass(slots=True)
@@ -53,6 +57,8 @@ class Summary:
     """Key of the metadata to items that have it."""
     unreadable: list[str] = field(default_factory=list)
     """Ids of items whose first frame is no JPEG or missing, of those looked at."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Name of each file that cannot be opened, of those looked at, to why."""
 
 
 def summarize(
@@ -119,6 +125,30 @@ def spread(values: Sequence[Any], number: int) -> list[Any]:
     return [values[k * len(values) // number] for k in range(number)]
 
 
+def refusal(item: StoredItem, error: GulpError) -> str:
+    """Say why the data file of an item cannot be opened, after a read that failed.
+
+    Parameters
+    ----------
+    item : StoredItem
+        The item.
+    error : GulpError
+        What reading it raised.
+
+    Returns
+    -------
+    str
+        Empty where the file can be opened, and where this process can open no file.
+    """
+    if not isinstance(error, StorageError) or error.errno in _OF_THE_PROCESS:
+        return ""
+    try:
+        item.read_at(0, 0)
+    except StorageError as cause:
+        return str(cause.strerror)
+    return ""
+
+
 def _add_times(summary: Summary, item: StoredItem) -> None:
     extras = item.extras
     if extras.time_base is None or len(extras.pts) < 2:
@@ -161,9 +191,12 @@ def _add_frame_size(summary: Summary, item: StoredItem) -> None:
     try:
         header = read_header(item.read_jpegs([0])[0])
     except GulpError as error:
-        if not is_damage(error):
+        if refused := refusal(item, error):
+            summary.refused[Path(item.data_path).name] = refused
+        elif is_damage(error):
+            summary.unreadable.append(item.id_)
+        else:
             raise
-        summary.unreadable.append(item.id_)
         return
     colour = "grey" if header.colorspace == "Gray" else _chroma(header.subsampling)
     summary.frame_sizes[f"{header.width}x{header.height} {colour}"] += 1

@@ -38,6 +38,7 @@ from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
+from gulpio2.storage.refusals import broken_link
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
@@ -259,10 +260,10 @@ class _DirectoryCheck:
         """Read a small file; None where it is not there, or cannot be read."""
         try:
             return self.store.read(name)
-        except FileNotFoundError:
-            return None
         except OSError as cause:
-            self.findings.add([unreadable(name, cause)])
+            is_gone = isinstance(cause, FileNotFoundError)
+            if not is_gone or broken_link(self.store.path(name)):
+                self.findings.add([unreadable(name, cause)])
             return None
 
     def _check_map(self, name: str) -> MapFindings:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
-from gulpio2.storage.refusals import refused
+from gulpio2.storage.refusals import broken_link, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -336,6 +336,8 @@ def _open(path: str) -> _Handle:
     try:
         return _Handle(path)
     except FileNotFoundError as cause:
+        if broken_link(path):
+            raise refused(cause, "open", path) from cause
         raise StorageError(
             cause.errno,
             f"cannot open {path}: {cause.strerror}. Put the file back, or open its "

@@ -11,7 +11,7 @@ from gulpio2.errors import StorageError
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["cannot", "refused"]
+__all__ = ["broken_link", "cannot", "refused"]
 
 # Error number -> what to do; the first where nothing is written.
 _READING = {
@@ -88,5 +88,35 @@ def cannot(
     """As `refused`, where nothing is committed: for files beside a directory."""
     known = _EXTENDING if extending else _WRITING if writing else _READING
     advice = known.get(cause.errno or 0)
-    said = [f"cannot {what} {os.fspath(path)}: {cause.strerror or cause}"]
+    why = cause.strerror or cause
+    if isinstance(cause, FileNotFoundError) and (target := broken_link(path)):
+        why = f"it is a link to {target}, which is not there"
+        advice = "Bring back what it leads to"
+    said = [f"cannot {what} {os.fspath(path)}: {why}"]
     return StorageError(cause.errno, ". ".join(said + ([advice] if advice else [])))
+
+
+def broken_link(path: StrPath) -> str | None:
+    """Say where a symbolic link leads that leads to nothing.
+
+    Parameters
+    ----------
+    path : str or path
+        Of anything.
+
+    Returns
+    -------
+    str or None
+        What the link says; None where the path is no link, or something is there.
+    """
+    try:
+        target = os.readlink(path)  # noqa: PTH115  # any StrPath
+    except OSError:
+        return None
+    try:
+        os.stat(path)  # noqa: PTH116  # any StrPath
+    except FileNotFoundError:
+        return target
+    except OSError:  # nobody may know, or it leads in a circle: told by who opens it
+        return None
+    return None

@@ -274,3 +274,36 @@ def images(tmp_path: Path) -> Path:
             picture = Image.new("RGB", (20, 16), (10 * number, 90, 30))
             picture.save(tmp_path / "images" / label / f"{label}{number}.png")
     return tmp_path / "images"
+
+
+def _without_rights(path: Path) -> None:
+    path.write_bytes(b"x")
+    path.chmod(0)
+
+
+_UNOPENABLE = {
+    "folder": (Path.mkdir, "not a regular file"),
+    "fifo": (os.mkfifo, "not a regular file"),
+    "circular link": (lambda path: path.symlink_to(path), "symbolic links"),
+    "broken link": (
+        lambda path: path.symlink_to("nothing"),
+        "is a link to nothing, which is not there",
+    ),
+    "no permission": (_without_rights, "Permission denied"),
+}
+
+
+@pytest.fixture(params=_UNOPENABLE.values(), ids=list(_UNOPENABLE))
+def unopenable(
+    request: pytest.FixtureRequest, permissions: None
+) -> Callable[[Path], str]:
+    """Put what cannot be opened in the place of a file, and give what is said of it."""
+    del permissions  # hold
+    put, text = request.param
+
+    def replace(path: Path) -> str:
+        path.unlink()
+        put(path)
+        return str(text)
+
+    return replace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import Counter
 from fractions import Fraction
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.cli.summary import spread, summarize
-from gulpio2.testing import make_frames
+from gulpio2.cli.summary import refusal, spread, summarize
+from gulpio2.errors import StorageError
+from gulpio2.testing import make_frames, make_gulp_directory
 from gulpio2.types import StoredFrame
 
 
@@ -224,3 +226,51 @@ def test_labels_that_are_written_alike_are_counted_apart(tmp_path):
     with GulpDirectory(tmp_path) as directory:
         found = summarize(directory).labels
     assert found == Counter(["1", '"1"', "true", '"true"', "null", '"null"', "x"])
+
+
+def test_a_data_file_that_cannot_be_opened_is_named_beside_the_rest(
+    gulp2, gulped, unopenable
+):
+    text = unopenable(gulped / "data_1.gulp")
+    result = gulp2("info", gulped, status=1)
+    assert "items      4 in 2 chunks" in result.stdout
+    assert "sizes      32x24 4:4:4: 2" in result.stdout
+    (line,) = [line for line in result.stdout.split("\n") if "unreadable" in line]
+    assert line.startswith("  unreadable data_1.gulp: ")
+    assert text in line
+    assert "damaged" not in result.stdout
+    info = json.loads(gulp2("info", "--json", gulped, status=1).stdout)
+    assert list(info["refused"]) == ["data_1.gulp"]
+    assert (info["unreadable"], info["frames"]) == ([], 24)
+
+
+def test_links_that_lead_to_nothing_are_named_though_nobody_reads_them(gulp2, gulped):
+    for name in ("gulp.json", "deleted.json", "data_7.gulp"):
+        (gulped / name).symlink_to("gone")
+    (gulped / "notes.txt").symlink_to("gone")  # none of the directory
+    result = gulp2("info", gulped, "--sample", 0, status=1)
+    assert [line for line in result.stdout.split("\n") if "unreadable" in line] == [
+        f"  unreadable {name}: is a link to gone, which is not there"
+        for name in ("data_7.gulp", "gulp.json", "deleted.json")
+    ]
+    assert "unknown: gulp.json is a link to what is not there" in result.stdout
+
+
+def test_of_many_unreadable_files_some_are_named_and_the_rest_counted(gulp2, tmp_path):
+    make_gulp_directory(
+        tmp_path / "in", num_items=12, num_frames=1, items_per_chunk=1
+    ).close()
+    for number in range(1, 12):
+        (tmp_path / "in" / f"data_{number}.gulp").unlink()
+        (tmp_path / "in" / f"data_{number}.gulp").mkdir()
+    text = gulp2("info", "in", status=1).stdout
+    assert text.count("  unreadable data_") == 8
+    assert "  unreadable 3 files more; see gulp2 check" in text
+
+
+def test_a_process_that_may_open_no_more_files_does_not_blame_them(gulped):
+    with GulpDirectory(gulped) as directory:
+        item = directory.item("item0")
+        many = StorageError(errno.EMFILE, "Too many open files")
+        assert refusal(item, many) == ""
+        assert refusal(item, StorageError(errno.EIO, "cannot read")) == ""

@@ -123,3 +123,29 @@ def test_a_dry_run_writes_nothing(gulp2, gulped):
 @pytest.mark.parametrize("name", ["x.jpg", "x"])
 def test_the_picture_is_a_png(gulp2, gulped, name):
     assert "must end with .png" in gulp2("sheet", gulped, "-o", name, status=2).stderr
+
+
+def test_a_data_file_that_cannot_be_opened_leaves_the_rest_to_be_seen(
+    gulp2, gulped, unopenable
+):
+    text = unopenable(gulped / "data_1.gulp")
+    result = gulp2("sheet", gulped, status=1)
+    assert result.stdout == "contact_sheet.png: 4 items\n"
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"gulp2: error: cannot open {gulped / 'data_1.gulp'}: ")
+    assert text in line
+    picture = read("contact_sheet.png")
+    boxes = [picture[4 + row * 146 + 22 : (row + 1) * 146] for row in range(4)]
+    crossed = [(box.reshape(-1, 3) == (200, 60, 60)).all(axis=1).any() for box in boxes]
+    assert crossed == [False, False, True, True]
+
+
+def test_no_picture_is_made_of_data_files_none_of_which_can_be_opened(
+    gulp2, gulped, unopenable
+):
+    text = unopenable(gulped / "data_1.gulp")
+    result = gulp2("sheet", gulped, "item[23]", status=1)
+    assert (result.stdout, text in result.stderr) == ("", True)
+    assert result.stderr.startswith("gulp2: error: cannot open")
+    assert not Path("contact_sheet.png").exists()
+    gulp2("sheet", gulped, "item[01]")

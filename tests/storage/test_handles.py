@@ -130,6 +130,12 @@ def test_a_missing_file_is_a_file_not_found(tmp_path):
         pool.read_into(str(path), 0, 1, bytearray(1))
 
 
+def test_a_link_that_leads_to_nothing_is_named_with_what_it_leads_to(tmp_path):
+    (tmp_path / "link").symlink_to("gone")
+    with pytest.raises(FileNotFoundError, match="it is a link to gone, which is not"):
+        HandlePool().read_at(str(tmp_path / "link"), 0, 1)
+
+
 def test_what_cannot_be_read_is_a_storage_error_that_names_it(tmp_path):
     with pytest.raises(StorageError, match=rf"cannot open {tmp_path}: not a regular"):
         HandlePool().read_at(str(tmp_path), 0, 1)
