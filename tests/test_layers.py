@@ -260,7 +260,6 @@ LONG = {
     "directory.py": "one class, half of it documentation: the interface of 0.0.4",
     "ingest/ingestor.py": "one run from its settings to its end; the steps it calls "
     "are in modules of their own",
-    "repair/survey.py": "the ways in which a chunk may be damaged, told apart once",
 }
 
 

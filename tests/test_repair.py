@@ -125,7 +125,7 @@ def test_a_damaged_frame_costs_its_item_and_the_other_frames_are_kept(tmp_path):
 def test_a_frame_that_is_too_long_to_be_decoded_is_told_by_its_checksum(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("gulpio2.repair.survey._LONGEST", 1000)
+    monkeypatch.setattr("gulpio2.repair.data_file._LONGEST", 1000)
     source = make(tmp_path / "in", height=64, width=64)
     expected = items_of(source)
     assert min(len(jpeg) for jpegs, _ in expected.values() for jpeg in jpegs) > 1000

@@ -141,10 +141,13 @@ class JpegFinder:
     ----------
     data : bytes
         Begins at a multiple of four of the file: records do (rule 4).
+    alignment : int, optional
+        JPEGs begin at multiples of as many bytes; 1 where bytes were put in or cut out.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, alignment: int = ALIGNMENT) -> None:
         self.data = data
+        self._alignment = alignment
         # What walks that lead nowhere may cost in all, in markers. Damage needs next
         # to nothing of it; crafted bytes could have every walk go to the end.
         self._budget = 100_000 + len(data) // 64
@@ -155,7 +158,7 @@ class JpegFinder:
         Whether it can be decoded is for the caller to see.
         """
         while (start := self.data.find(_START, position, limit + 2)) >= 0:
-            if start % ALIGNMENT == 0:
+            if start % self._alignment == 0:
                 if self._budget < 0:
                     return None
                 stop = self._end(start)

@@ -31,7 +31,7 @@ from gulpio2.format.records import padded_length
 from gulpio2.removal import read_removals
 from gulpio2.repair.files import take_over_files
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
-from gulpio2.repair.survey import survey_chunk
+from gulpio2.repair.survey import survey_chunks
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.local import is_there, open_store, real_path
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from gulpio2.format.removals import Removals
-    from gulpio2.repair.survey import Candidate
+    from gulpio2.repair.candidates import Candidate
     from gulpio2.storage.base import Store
     from gulpio2.types import JsonValue, Progress, StrPath
 
@@ -96,6 +96,12 @@ def repair_directory(
     checksum, which GulpIO2 wrote, must be decodable. The bytes of the JPEGs, times,
     source facts and metadata are moved unchanged, in chunks of the same numbers.
     Metadata nested too deeply to be stored again, which GulpIO2 allows, is lost.
+
+    Frames of such an item that are not where its entry says are looked for in all data
+    files: bytes may have been put in or cut out, or files have changed their names.
+    Length and checksum tell which frame it is. Of an item without checksums nothing
+    does, and frames that moved are of unknown owner. Where nothing is lost by it, it
+    is noted that frames moved, and the report is as of a sound directory.
 
     What is left of other items gets an id ``salvaged_<chunk>_<offset>``, and where it
     comes from as metadata. So do frames that are found by their JPEG markers where the
@@ -204,8 +210,7 @@ def _survey(
     parts: list[Candidate] = []
     numbers = sorted({*listing.chunks, *listing.data_only, *listing.meta_only})
     _miss_chunks(store, numbers, report)
-    for number in numbers:
-        survey = survey_chunk(store, number, removals, progress)
+    for survey in survey_chunks(store, numbers, removals, progress):
         report.lost += survey.lost
         report.notes += survey.notes
         for candidate in survey.candidates:
@@ -299,8 +304,8 @@ class _MovedFrames:
 
     def stored(self) -> Iterator[StoredFrame]:
         """Read each frame again; it must be what was found before."""
-        name = data_name(self.candidate.chunk)
         for frame in self.candidate.frames:
+            name = data_name(frame.chunk)
             jpeg = self.store.read_at(name, frame.loc, frame.num_bytes)
             if crc32_of(jpeg) != frame.crc32:
                 raise CorruptFrameError(

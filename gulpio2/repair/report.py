@@ -18,9 +18,10 @@ class Salvaged:
     """Frames that are kept under a placeholder id, as no whole item is left of them."""
 
     id: str
-    """The placeholder, ``salvaged_<chunk>_<offset of the first frame>``."""
+    """The placeholder, ``salvaged_<chunk>_<offset of the first frame>``, both of the
+    data file that this is in."""
     chunk: int
-    """Number of the chunk, in the source and in the target."""
+    """Number of the chunk in the target: that of its map, or data file, before."""
     frames: int
     """Frames kept."""
     item: str | None
@@ -92,7 +93,7 @@ class RepairReport:
     lost: list[Loss] = field(default_factory=list)
     """What could not be salvaged."""
     notes: list[str] = field(default_factory=list)
-    """What was left behind on purpose."""
+    """What was left behind on purpose, and what was found elsewhere."""
 
     @property
     def ok(self) -> bool:

@@ -3,134 +3,102 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from gulpio2.codecs.jpeg import check_jpeg, decode_frame
-from gulpio2.errors import (
-    AdapterContractError,
-    CorruptFrameError,
-    GulpError,
-)
-from gulpio2.format.checksum import crc32_of
-from gulpio2.format.entry import (
-    EXTRAS_KEY,
-    EntryExtras,
-    covered_part,
-    load_extras,
-)
 from gulpio2.format.gmeta import load_pairs, validate_entry
 from gulpio2.format.layout import data_name, meta_name
-from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import ALIGNMENT
-from gulpio2.format.removals import entry_spans
-from gulpio2.format.salvage import (
-    JpegFinder,
-    gaps_between,
-    placeholder_id,
-    salvage_map,
-)
+from gulpio2.format.removals import entry_spans, merge_spans
+from gulpio2.format.salvage import gaps_between, salvage_map
+from gulpio2.format.wording import counted
+from gulpio2.repair.candidates import Candidate, ChunkSurvey, Frame, can_be_stored
+from gulpio2.repair.data_file import DataFile
+from gulpio2.repair.entries import read_entry
+from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
+from gulpio2.repair.regions import regions_between
 from gulpio2.repair.report import Loss
+from gulpio2.repair.unclaimed import Unclaimed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from gulpio2.format.entry import EntryExtras
     from gulpio2.format.removals import Removals
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress
 
-__all__ = ["Candidate", "ChunkSurvey", "Frame", "survey_chunk"]
-
-# Bytes. No frame that is decoded is longer; of a longer record, which a damaged map can
-# speak of, the checksum is computed piece by piece. One without is no frame.
-_LONGEST = 64 * 1024 * 1024
-# Bytes of a data file that are searched at once; a frame of up to half of it is found.
-_WINDOW = 64 * 1024 * 1024
-# Bytes. What is read at once of a window that cannot be read as a whole.
-_PIECE = 64 * 1024
-# What a map that is whole has lost: nothing deletes without a note in deleted.json.
-_LEFT_OUT = (
-    "no entry of the map speaks of what is there, nor does deleted.json: the map has "
-    "lost items, or is another. Put the right one back, if there is one"
-)
+__all__ = ["survey_chunks"]
 
 
-class Frame(NamedTuple):
-    """A frame that is to be moved."""
-
-    loc: int
-    """Offset in the source's data file."""
-    num_bytes: int
-    """Of the JPEG, padding left out."""
-    crc32: int
-    """As it was read: what is moved later must be the same."""
-    pts: int | None = None
-    """Its time, where it is known."""
-
-
-@dataclass(slots=True)
-class Candidate:
-    """Frames that may become an item of the target."""
-
-    chunk: int
-    id: str
-    """Its own id, or a placeholder."""
-    frames: list[Frame]
-    metas: list[dict[str, Any]]
-    extras: EntryExtras
-    unverified: int = 0
-    """Frames without a stored checksum."""
-    item: str | None = None
-    """Id of the item that it is a part of, if it is not whole."""
-    reason: str = ""
-    """Why it is not whole; empty if it is."""
-
-    @property
-    def offset(self) -> int:
-        """First byte in the source's data file."""
-        return self.frames[0].loc if self.frames else 0
-
-    def demoted(self, reason: str) -> Candidate:
-        """Give the same frames under a placeholder id."""
-        return Candidate(
-            self.chunk,
-            placeholder_id(self.chunk, self.offset),
-            self.frames,
-            [_origin(self.chunk, self.offset, self.item or self.id, self.metas)],
-            self.extras,
-            self.unverified,
-            self.item or self.id,
-            reason,
-        )
-
-
-@dataclass(slots=True)
-class ChunkSurvey:
-    """What one chunk holds."""
-
-    candidates: list[Candidate] = field(default_factory=list)
-    """Whole items, in the order of the map, then the rest, by offset."""
-    lost: list[Loss] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def survey_chunk(
-    store: Store, number: int, removals: Removals | None, progress: Progress
-) -> ChunkSurvey:
-    """Go through one chunk.
+def survey_chunks(
+    store: Store, numbers: Iterable[int], removals: Removals | None, progress: Progress
+) -> Iterator[ChunkSurvey]:
+    """Go through chunks, each of which may have lost a file.
 
     Parameters
     ----------
     store : Store
         The damaged directory.
-    number : int
-        Chunk, of which a file may be missing.
+    numbers : iterable of int
+        Its chunks.
     removals : Removals or None
         What was deleted; None if that cannot be read any more. Frames of unknown
         owner are then left behind, as they may be those of deleted items.
     progress : Progress
         Told of frames and bytes.
+
+    Yields
+    ------
+    ChunkSurvey
+        What each holds, in the order of the numbers.
     """
-    return _ChunkSurveyor(store, number, removals, progress).run()
+    chunks = [_ChunkSurveyor(store, n, removals, progress) for n in numbers]
+    for chunk in chunks:
+        chunk.look()
+    files = {chunk.number: chunk.file for chunk in chunks}
+    misfits = [chunk.places for chunk in chunks if chunk.places is not None]
+    moved = MovedFrames(misfits, files, _deleted_frames(removals))
+    moved.follow()
+    for chunk in chunks:
+        chunk.search(moved)
+    moved.follow()
+    for places in moved.chunks:
+        places.close()
+    unprovable = any(chunk.is_unprovable for chunk in chunks)
+    for chunk in chunks:
+        yield chunk.finish(moved, is_unprovable=unprovable)
+
+
+def _deleted_frames(removals: Removals | None) -> Iterator[tuple[int, int]]:
+    """Give length and checksum of the frames of deleted items that have one."""
+    for pairs in removals.deleted.values() if removals else ():
+        for id_, entry in pairs:
+            stored = read_entry(id_, entry)[2]
+            for (_, pad, length), crc32 in zip(
+                entry["frame_info"], stored, strict=False
+            ):
+                yield length - pad, crc32
+
+
+@dataclass(slots=True)
+class _Item:
+    """What an entry speaks of, and what of it is in its place."""
+
+    id: str
+    trusted: bool
+    """Whether the entry is what was written."""
+    metas: list[dict[str, Any]]
+    extras: EntryExtras
+    frames: list[Frame | None] = field(default_factory=list)
+    missing: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    """Length and checksum of those that are not, by index."""
+    unverified: int = 0
+    """Frames without a stored checksum."""
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Of each frame; empty where they are not known."""
+        return self.extras.pts if self.extras.time_base else ()
 
 
 class _ChunkSurveyor:
@@ -146,50 +114,42 @@ class _ChunkSurveyor:
         self.store = store
         self.number = number
         self.removals = removals
-        self.progress = progress
         self.name = data_name(number)
+        self.file = DataFile(store, number, progress)
         self.survey = ChunkSurvey()
-        self.size = 0
-        # Bytes that entries may have read: each is in one frame, but a crafted map can
-        # speak of one frame a million times.
-        self.budget = 0
-        # What was found of each: items may share frames.
-        self._looked_at: dict[tuple[int, int, int | None], int | None] = {}
-        # What needs no search by markers.
+        self.items: list[_Item] = []
+        self.sound = True
+        """Whether the map could be read as a whole, and each entry be trusted."""
+        self.places: Places | None = None
+        """What the map speaks of, where any of it is not in its place."""
+        self.is_unprovable = False
+        """Whether frames of deleted items may be anywhere, and nothing tells them."""
         self.known: list[tuple[int, int]] = []
+        """Records that are in their places: they are not searched."""
+        self._unclaimed = Unclaimed(self.file, self.survey)
+        self._no_map = Loss(
+            meta_name(number), "is missing: lost, or its chunk was never committed"
+        )
 
-    def run(self) -> ChunkSurvey:
-        """Do it."""
-        pairs, sound = self._read_map()
-        try:
-            self.size = self.store.size(self.name)
-            self.budget = 2 * self.size
-            self.store.read_at(self.name, 0, 0)  # opens it
-        except FileNotFoundError:
-            reason = "its data file is missing"
-        except OSError as cause:
-            reason = f"cannot be read: {cause.strerror or cause}"
-        else:
-            reason = ""
-        if reason:
-            for id_, _ in pairs:
-                self._lose(reason, item=id_)
-            if not (pairs or sound):
-                self._lose(reason)
-            return self.survey
-        parts = []
+    def look(self) -> None:
+        """Look at what the map speaks of, in its place."""
+        pairs, self.sound = self._read_map()
+        self.file.open()
+        if self.file.fault and not (pairs or self.sound):
+            self._lose(self.file.fault)
         for id_, entry in pairs:
-            candidate, is_sound = self._survey_entry(id_, entry)
-            sound &= is_sound
-            if candidate is not None and candidate.reason:
-                parts.append(candidate)
-            elif candidate is not None:
-                self.survey.candidates.append(candidate)
-        self._hide_deleted(pairs)
-        parts += self._search(sound=sound)
-        parts.sort(key=lambda part: part.offset)
-        self.survey.candidates += parts
-        return self.survey
+            self._look_at(id_, entry)
+        deleted = self._deleted(pairs)
+        if self.file.fault or any(it.missing and it.trusted for it in self.items):
+            records = self._deleted_records(deleted)
+            self.known += [(at.start, at.stop) for at, is_here in records if is_here]
+            records += self._records(pairs)
+            self.places = Places.of(self.number, records, is_whole=self.sound)
+        elif self.removals is not None:
+            self.known += self.removals.erased.get(self.number, [])
+            self.known += [span for _, it in deleted for span in entry_spans(it)]
+        self.known = merge_spans(self.known)
+        self.file.renew_budget()
 
     def _lose(self, reason: str, **where: Any) -> None:
         file = where.pop("file", self.name)
@@ -203,7 +163,7 @@ class _ChunkSurveyor:
         try:
             data = self.store.read(name)
         except FileNotFoundError:
-            self._lose("is missing: lost, or its chunk was never committed", file=name)
+            self.survey.lost.append(self._no_map)
             return [], False
         except OSError as cause:
             self._lose(f"cannot be read: {cause.strerror or cause}", file=name)
@@ -227,253 +187,214 @@ class _ChunkSurveyor:
                 good.append((id_, entry))
         return good, sound
 
-    def _survey_entry(
-        self, id_: str, entry: dict[str, Any]
-    ) -> tuple[Candidate | None, bool]:
-        """Look at all frames of an item; say also whether its entry can be trusted."""
-        extras, trusted = _trust(id_, entry)
-        stored_crc32 = _crc32_of_first(id_, entry, extras) if trusted else extras.crc32
-        frames: list[Frame] = []
-        indices: list[int] = []
-        bad: list[int] = []
-        unverified = 0
-        for index, (loc, pad, length) in enumerate(entry["frame_info"]):
-            expected = int(stored_crc32[index]) if index < len(stored_crc32) else None
-            crc32 = self._frame_at(loc, length - pad, expected)
-            if crc32 is None or (not trusted and expected is None):
-                bad.append(index)
-                if trusted:
-                    self.known.append((loc, loc + length))
-                continue
-            self.known.append((loc, loc + length))
-            pts = extras.pts[index] if extras.pts and extras.time_base else None
-            frames.append(Frame(loc, length - pad, crc32, pts))
-            indices.append(index)
-            unverified += expected is None
-        if bad and trusted:
-            text = "damaged, or not in the file"
-            self._lose(text, item=id_, frames=tuple(bad))
+    def _look_at(self, id_: str, entry: dict[str, Any]) -> None:
+        """Look at all frames of an item in their places."""
+        extras, trusted, stored = read_entry(id_, entry)
+        self.sound &= trusted
         metas = [dict(meta or {}) for meta in entry["meta_data"]] or [{}]
-        whole = Candidate(self.number, id_, frames, metas, extras, unverified)
-        if trusted and not bad and _can_be_stored(metas):
-            return whole, True
-        reason = "others of its frames are lost"
-        text = ""
-        if not trusted:
-            reason = "its entry is damaged"
-            text = (
-                "its entry is not what was written: id, metadata or places of frames "
-                "may be wrong"
-            )
-        elif not bad:
-            reason = text = "its metadata is nested too deeply to be stored again"
-        if text:
-            self._lose(text, file=meta_name(self.number), item=id_)
-        if not frames:
-            return None, trusted
-        part = whole.demoted(reason)
-        part.metas[0]["salvaged"]["frames"] = indices
-        return part, trusted
-
-    def _frame_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
-        """Give the checksum of a frame that is what was stored; None if it is not."""
-        self.progress(frames=1, num_bytes=num_bytes)
-        place = loc, num_bytes, expected
-        if place not in self._looked_at:
-            self._looked_at[place] = self._look_at(*place)
-        return self._looked_at[place]
-
-    def _look_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
-        if num_bytes < 4 or loc + num_bytes > self.size:
-            return None
-        is_long = num_bytes > _LONGEST
-        if is_long and expected is None:
-            return None
-        self.budget -= num_bytes
-        if self.budget < 0:
-            return None
-        try:
-            if is_long:
-                crc32 = self._crc32_in_pieces(loc, num_bytes)
-                # As much as tells whether it is a JPEG.
-                jpeg = self.store.read_at(self.name, loc, _LONGEST - 2)
-                jpeg += self.store.read_at(self.name, loc + num_bytes - 2, 2)
+        item = _Item(id_, trusted, metas, extras)
+        times = item.times
+        self.items.append(item)
+        for index, (loc, pad, length) in enumerate(entry["frame_info"]):
+            expected = stored[index] if index < len(stored) else None
+            num_bytes = length - pad
+            self.file.tell(frames=1, num_bytes=num_bytes)
+            crc32 = self.file.frame_at(loc, num_bytes, expected)
+            if crc32 is None or (not trusted and expected is None):
+                item.frames.append(None)
+                item.missing[index] = num_bytes, expected
             else:
-                jpeg = self.store.read_at(self.name, loc, num_bytes)
-                crc32 = crc32_of(jpeg)
-        except OSError:
-            return None
-        try:
-            if expected is None:
-                decode_frame(jpeg)
-            check_jpeg(jpeg)
-        except CorruptFrameError:
-            return None
-        return crc32 if expected is None or crc32 == expected else None
+                pts = times[index] if times else None
+                item.frames.append(Frame(self.number, loc, num_bytes, crc32, pts))
+                item.unverified += expected is None
+                self.known.append((loc, loc + length))
 
-    def _crc32_in_pieces(self, loc: int, num_bytes: int) -> int:
-        """Compute the checksum of a record that is too long to be read at once."""
-        crc32 = 0
-        for start in range(0, num_bytes, _LONGEST):
-            length = min(_LONGEST, num_bytes - start)
-            piece = self.store.read_at(self.name, loc + start, length)
-            crc32 = crc32_of(piece, crc32)
-        return crc32
+    def _records(
+        self, pairs: list[tuple[str, dict[str, Any]]]
+    ) -> Iterator[tuple[Place, bool]]:
+        """Give the place of each record, and whether it is there.
 
-    # --- what the map does not say -------------------------------------------------
+        Those of an entry that cannot be trusted are left out where they are not there:
+        they may never have been anywhere.
+        """
+        for item, (_, entry) in zip(self.items, pairs, strict=True):
+            for index, (loc, pad, length) in enumerate(entry["frame_info"]):
+                frame = item.frames[index]
+                if frame is not None:
+                    yield Place(loc, loc + length, length - pad, frame.crc32), True
+                elif item.trusted:
+                    yield Place(loc, loc + length, *item.missing[index]), False
 
-    def _hide_deleted(self, pairs: list[tuple[str, Any]]) -> None:
-        """Leave frames of deleted items alone.
+    def _deleted(
+        self, pairs: list[tuple[str, Any]]
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Give the entries of deleted items, whose frames are to be left alone.
 
         An item that is in the map with the same frames was not deleted after all. One
         of the same id with others came later.
         """
         if self.removals is None:
-            return
-        self.known += self.removals.erased.get(self.number, [])
+            return []
         present: dict[str, list[Any]] = {}
         for id_, entry in pairs:
             present.setdefault(id_, []).append(entry["frame_info"])
+        found = []
         for id_, entry in self.removals.deleted.get(self.number, []):
             spans = entry["frame_info"]
             if all(there[: len(spans)] != spans for there in present.get(id_, ())):
-                self.known += entry_spans(entry)
-
-    def _search(self, *, sound: bool) -> list[Candidate]:
-        """Find frames that no entry speaks of, where the map is not whole."""
-        found: list[Candidate] = []
-        last_known = max((stop for _, stop in self.known), default=-1)
-        for start, stop in gaps_between(self.known, self.size):
-            if sound and self.removals is not None and start != last_known:
-                # Not behind the last record, where an append was not committed.
-                self._lose(_LEFT_OUT, start=start, stop=stop)
-                continue
-            if sound or self.removals is None:
-                text = (
-                    "left behind, as no entry speaks of them: never committed, or "
-                    "deleted"
-                    if sound
-                    else "left behind: they may be those of deleted items, which "
-                    "deleted.json can no longer tell"
-                )
-                self.survey.notes.append(
-                    f"{self.name}, bytes {start} to {stop}: {text}"
-                )
-                continue
-            end = start
-            last: Candidate | None = None
-            for frame, shape in self._frames_between(start, stop):
-                if frame.loc - end >= ALIGNMENT:
-                    self._lose("no frame was found", start=end, stop=frame.loc)
-                    last = None
-                if last is None or last.metas[0]["salvaged"]["shape"] != shape:
-                    last = self._unknown(frame, shape)
-                    found.append(last)
-                else:
-                    last.frames.append(frame)
-                    last.unverified += 1
-                end = frame.loc + frame.num_bytes
-            if stop - end >= ALIGNMENT:
-                self._lose("no frame was found", start=end, stop=stop)
+                found.append((id_, entry))
         return found
 
-    def _unknown(self, frame: Frame, shape: list[int]) -> Candidate:
-        """Begin an item of frames that follow each other and have one shape."""
-        meta = _origin(self.number, frame.loc, None, [])
-        meta["salvaged"]["shape"] = shape
-        return Candidate(
-            self.number,
-            placeholder_id(self.number, frame.loc),
-            [frame],
-            [meta],
-            EntryExtras(),
-            1,
-            reason="found by their markers, as no sound entry speaks of them",
+    def _deleted_records(
+        self, deleted: list[tuple[str, dict[str, Any]]]
+    ) -> list[tuple[Place, bool]]:
+        """Look whether frames of deleted items are in their places, and erased bytes.
+
+        Where the data moved, these moved with it, and must stay deleted.
+        """
+        records = []
+        for id_, entry in deleted:
+            _, _, stored = read_entry(id_, entry)
+            for index, (loc, pad, length) in enumerate(entry["frame_info"]):
+                expected = stored[index] if index < len(stored) else None
+                is_here = self.file.frame_at(loc, length - pad, expected) is not None
+                self.is_unprovable |= expected is None and not is_here
+                place = Place(loc, loc + length, length - pad, expected)
+                records.append((place, is_here))
+        erased = self.removals.erased.get(self.number, []) if self.removals else []
+        for start, stop in erased:
+            place = Place(start, stop, 0, None)
+            records.append((place, self.file.is_zero(start, stop)))
+        return records
+
+    # --- what is elsewhere ---------------------------------------------------------
+
+    def search(self, moved: MovedFrames) -> None:
+        """Search what is in no place of a record: for what moved, and for the rest."""
+        fits = self.sound and self.places is None
+        if self.file.fault or (fits and not moved):
+            return
+        is_kept = not fits and self.removals is not None
+
+        def take(loc: int, jpeg: bytes) -> bool:
+            is_one = moved.take(self.number, loc, jpeg, is_foreign=self.sound)
+            if is_one or not is_kept or self._unclaimed.take(loc, jpeg):
+                self.file.tell(frames=1)
+                return True
+            return False
+
+        found = [(hit.start, hit.stop) for hit in moved.hits[self.number]]
+        # What was moved lies at any byte, and its checksum proves it.
+        alignment = 1 if moved else ALIGNMENT
+        for start, stop in gaps_between([*self.known, *found], self.file.size):
+            self.file.search(start, stop, take, alignment=alignment)
+
+    def finish(self, moved: MovedFrames, *, is_unprovable: bool) -> ChunkSurvey:
+        """Decide what becomes of each item, and of what no entry speaks of.
+
+        Parameters
+        ----------
+        moved : MovedFrames
+            What was found elsewhere.
+        is_unprovable : bool, keyword-only
+            Whether frames of deleted items without checksums are in any data file.
+        """
+        parts = []
+        elsewhere: dict[int, int] = {}
+        for item in self.items:
+            candidate = self._settle(item, moved, elsewhere)
+            if candidate is not None and candidate.reason:
+                parts.append(candidate)
+            elif candidate is not None:
+                self.survey.candidates.append(candidate)
+        for number, frames in sorted(elsewhere.items()):
+            where = "elsewhere" if number == self.number else f"in {data_name(number)}"
+            self.survey.notes.append(
+                f"{meta_name(self.number)}: {counted(frames, 'frame')} not at the "
+                f"place in {self.name} that it says, and found {where} by checksum"
+            )
+        self.items.clear()
+        if not self.file.fault:
+            self._sort_out(moved, is_unprovable=is_unprovable)
+            parts += self._unclaimed.items
+        parts.sort(key=lambda part: part.offset)
+        self.survey.candidates += parts
+        return self.survey
+
+    def _settle(
+        self, item: _Item, moved: MovedFrames, elsewhere: dict[int, int]
+    ) -> Candidate | None:
+        """Put an item together from the frames that are there, wherever they are."""
+        frames: list[Frame] = []
+        indices: list[int] = []
+        times = item.times
+        for index, here in enumerate(item.frames):
+            frame = here
+            if frame is None and item.trusted:
+                num_bytes, crc32 = item.missing[index]
+                at = moved.where(num_bytes, crc32)
+                if at is not None and crc32 is not None:
+                    pts = times[index] if times else None
+                    frame = Frame(*at, num_bytes, crc32, pts)
+                    elsewhere[at[0]] = elsewhere.get(at[0], 0) + 1
+            if frame is not None:
+                frames.append(frame)
+                indices.append(index)
+        is_all = len(frames) == len(item.frames)
+        if self.file.fault and not (frames or (item.trusted and is_all)):
+            self._lose(self.file.fault, item=item.id)
+            return None
+        if item.trusted and not is_all:
+            text = self.file.fault or "damaged, or not in the file"
+            bad = sorted({*range(len(item.frames))} - {*indices})
+            self._lose(text, item=item.id, frames=tuple(bad))
+        whole = Candidate(
+            self.number, item.id, frames, item.metas, item.extras, item.unverified
         )
+        if item.trusted and is_all and can_be_stored(item.metas):
+            return whole
+        reason = "others of its frames are lost"
+        text = ""
+        if not item.trusted:
+            reason = "its entry is damaged"
+            text = (
+                "its entry is not what was written: id, metadata or places of frames "
+                "may be wrong"
+            )
+        elif is_all:
+            reason = text = "its metadata is nested too deeply to be stored again"
+        if text:
+            self._lose(text, file=meta_name(self.number), item=item.id)
+        if not frames:
+            return None
+        part = whole.demoted(reason)
+        part.metas[0]["salvaged"]["frames"] = indices
+        return part
 
-    def _frames_between(
-        self, start: int, stop: int
-    ) -> Iterator[tuple[Frame, list[int]]]:
-        """Find JPEGs that can be decoded, in windows that overlap by half."""
-        base = start - start % ALIGNMENT
-        position = start
-        while base < stop:
-            length = min(_WINDOW, stop - base)
-            last = base + length == stop
-            finder = JpegFinder(self._window(base, length))
-            limit = length if last else length // 2
-            at = position - base
-            while at < limit and (found := finder.find(at, limit)) is not None:
-                jpeg = finder.data[found.start : found.stop]
-                try:
-                    shape = list(decode_frame(jpeg).shape)
-                except CorruptFrameError:
-                    at = found.start + 1
-                    continue
-                at = found.stop
-                loc = base + found.start
-                self.progress(frames=1)
-                yield Frame(loc, len(jpeg), crc32_of(jpeg)), shape
-            self.progress(num_bytes=limit)
-            position = base + max(at, limit)
-            base = stop if last else base + limit
-
-    def _window(self, base: int, length: int) -> bytes:
-        """Read a part of the data file, with zeros for what cannot be read."""
-        try:
-            return self.store.read_at(self.name, base, length)
-        except OSError:
-            pieces = []
-            for offset in range(base, base + length, _PIECE):
-                size = min(_PIECE, base + length - offset)
-                try:
-                    pieces.append(self.store.read_at(self.name, offset, size))
-                except OSError:
-                    pieces.append(bytes(size))
-            return b"".join(pieces)
-
-
-def _trust(id_: str, entry: dict[str, Any]) -> tuple[EntryExtras, bool]:
-    """Decode the extras of an entry, and say whether it is what was written.
-
-    One without a check, which is one of GulpIO2, is trusted as far as its frames are.
-    """
-    try:
-        extras = load_extras(entry, where=id_)
-        if EXTRAS_KEY not in entry:
-            return extras, True
-        return extras, covered_part(id_, entry) is not None
-    except (GulpError, ValueError, TypeError, RecursionError):
-        return EntryExtras(), False
-
-
-def _can_be_stored(metas: list[dict[str, Any]]) -> bool:
-    """Tell whether the target takes metadata; GulpIO2 nests them deeper."""
-    try:
-        for meta in metas:
-            plain_metadata(meta, "metadata")
-    except AdapterContractError:
-        return False
-    return True
-
-
-def _crc32_of_first(id_: str, entry: dict[str, Any], extras: EntryExtras) -> Any:
-    """Give the checksums that an entry has, also if others have added frames to it."""
-    if len(extras.crc32) or EXTRAS_KEY not in entry:
-        return extras.crc32
-    before = covered_part(id_, entry)
-    return extras.crc32 if before is None else load_extras(before, where=id_).crc32
-
-
-def _origin(
-    number: int, offset: int, item: str | None, metas: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """Make the metadata of a placeholder: where its frames come from."""
-    salvaged: dict[str, Any] = {"chunk": number, "offset": offset, "id": item}
-    if metas:
-        salvaged["meta_data"] = metas
-        try:
-            plain_metadata({"salvaged": salvaged}, "metadata")
-        except AdapterContractError:  # one level more is too many
-            del salvaged["meta_data"]
-    return {"salvaged": salvaged}
+    def _sort_out(self, moved: MovedFrames, *, is_unprovable: bool) -> None:
+        """Say what becomes of that which no entry speaks of."""
+        places, hits = self.places, moved.hits[self.number]
+        if places is None:
+            known = [Hit(start, stop) for start, stop in self.known]
+        else:
+            known = [
+                Hit(place.start, place.stop, places, rank)
+                for rank, place in enumerate(places.places)
+                if places.found[rank] == (self.number, place.start)
+            ]
+        regions = [*regions_between([*known, *hits], self.file.size, places)]
+        if hits:  # padding that was moved without its frame, or the other way round
+            regions = [it for it in regions if it.stop - it.start >= ALIGNMENT]
+        if self.removals is None:
+            self._unclaimed.leave_behind(regions, is_whole=self.sound and not places)
+        elif self.sound and places is None:
+            last = max((hit.stop for hit in known), default=-1)
+            self._unclaimed.leave_out(regions, last_known=last)
+        else:
+            # Data that have another map may be those of any chunk.
+            may_be = self.is_unprovable or (places is not None and is_unprovable)
+            self._unclaimed.sort_out(regions, may_be_deleted=may_be)
+        if hits and not regions and self.survey.lost == [self._no_map]:
+            # It is the data file of another map, under a name of its own.
+            self.survey.lost.clear()
+            self.survey.notes.append(f"{self.name}: all that is in it has other maps")

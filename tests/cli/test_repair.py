@@ -78,3 +78,22 @@ def test_a_repair_says_which_files_it_left_behind_for_their_names(
     (gulped / "data_1 (copy).gulp").write_bytes(b"x")
     result = gulp2("repair", gulped, tmp_path / "out")
     assert "data_1 (copy).gulp: left behind" in result.stdout
+
+
+def test_swapped_data_files_are_noted_and_lost_bytes_are_a_loss(
+    gulp2, gulped, tmp_path
+):
+    one, two = gulped / "data_0.gulp", gulped / "data_1.gulp"
+    before = one.read_bytes(), two.read_bytes()
+    one.write_bytes(before[1])
+    two.write_bytes(before[0])
+    done = gulp2("repair", gulped, tmp_path / "out")
+    assert "note: meta_0.gmeta: 12 frames not at the place" in done.stdout
+    assert "4 whole items moved, 24 frames" in done.stdout
+    mended = [tmp_path / "out" / f"data_{number}.gulp" for number in (0, 1)]
+    assert tuple(path.read_bytes() for path in mended) == before
+    two.write_bytes(before[0][100:])
+    done = gulp2("repair", gulped, tmp_path / "again", status=1)
+    assert "lost: data_0.gulp, item 'item0', frames 0: " in done.stdout
+    assert "salvaged: salvaged_1_" in done.stdout
+    assert "5 frames of item 'item0'" in done.stdout

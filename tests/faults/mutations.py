@@ -294,7 +294,7 @@ MUTATIONS = [
     ),
     Mutation(
         "salvage entries without asking their check",
-        "repair/survey.py",
+        "repair/entries.py",
         "        return extras, covered_part(id_, entry) is not None\n",
         "        return extras, True\n",
         "tests/test_repair.py",

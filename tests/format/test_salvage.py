@@ -134,6 +134,7 @@ def test_a_frame_after_rubbish_is_found_where_records_begin():
         found = JpegFinder(front + frame).find(0, len(front) + 4)
         assert found == (len(front), len(front) + len(frame))
     assert JpegFinder(b"ab" + frame).find(0, 100) is None
+    assert JpegFinder(b"ab" + frame, 1).find(0, 100) == (2, 2 + len(frame))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""What may become an item of the target: frames, and what the map says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gulpio2.errors import AdapterContractError
+from gulpio2.format.metadata import plain_metadata
+from gulpio2.format.salvage import placeholder_id
+
+if TYPE_CHECKING:
+    from gulpio2.format.entry import EntryExtras
+    from gulpio2.repair.report import Loss
+
+__all__ = ["Candidate", "ChunkSurvey", "Frame", "can_be_stored", "origin"]
+
+
+class Frame(NamedTuple):
+    """A frame that is to be moved."""
+
+    chunk: int
+    """Number of the data file that it is in."""
+    loc: int
+    """Offset in that data file."""
+    num_bytes: int
+    """Of the JPEG, padding left out."""
+    crc32: int
+    """As it was read: what is moved later must be the same."""
+    pts: int | None = None
+    """Its time, where it is known."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Frames that may become an item of the target."""
+
+    chunk: int
+    id: str
+    """Its own id, or a placeholder."""
+    frames: list[Frame]
+    metas: list[dict[str, Any]]
+    extras: EntryExtras
+    unverified: int = 0
+    """Frames without a stored checksum."""
+    item: str | None = None
+    """Id of the item that it is a part of, if it is not whole."""
+    reason: str = ""
+    """Why it is not whole; empty if it is."""
+
+    @property
+    def offset(self) -> int:
+        """First byte in the source's data file."""
+        return self.frames[0].loc if self.frames else 0
+
+    def demoted(self, reason: str) -> Candidate:
+        """Give the same frames under a placeholder id."""
+        number = self.frames[0].chunk if self.frames else self.chunk
+        return Candidate(
+            self.chunk,
+            placeholder_id(number, self.offset),
+            self.frames,
+            [origin(number, self.offset, self.item or self.id, self.metas)],
+            self.extras,
+            self.unverified,
+            self.item or self.id,
+            reason,
+        )
+
+
+@dataclass(slots=True)
+class ChunkSurvey:
+    """What one chunk holds."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    """Items, in the order of the map, then the rest, by offset."""
+    lost: list[Loss] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def can_be_stored(metas: list[dict[str, Any]]) -> bool:
+    """Tell whether the target takes metadata; GulpIO2 nests them deeper."""
+    try:
+        for meta in metas:
+            plain_metadata(meta, "metadata")
+    except AdapterContractError:
+        return False
+    return True
+
+
+def origin(
+    number: int, offset: int, item: str | None, metas: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Make the metadata of a placeholder: where its frames come from."""
+    salvaged: dict[str, Any] = {"chunk": number, "offset": offset, "id": item}
+    if metas:
+        salvaged["meta_data"] = metas
+        try:
+            plain_metadata({"salvaged": salvaged}, "metadata")
+        except AdapterContractError:  # one level more is too many
+            del salvaged["meta_data"]
+    return {"salvaged": salvaged}

@@ -1,0 +1,192 @@
+"""Looks into one data file of a damaged directory: at a place, or for what is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gulpio2.codecs.jpeg import check_jpeg, decode_frame
+from gulpio2.errors import CorruptFrameError
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.layout import data_name
+from gulpio2.format.records import ALIGNMENT
+from gulpio2.format.salvage import JpegFinder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gulpio2.storage.base import Store
+    from gulpio2.types import Progress
+
+__all__ = ["DataFile"]
+
+# Bytes. No frame that is decoded is longer; of a longer record, which a damaged map can
+# speak of, the checksum is computed piece by piece. One without is no frame.
+_LONGEST = 64 * 1024 * 1024
+# Bytes of a data file that are searched at once; a frame of up to half of it is found.
+_WINDOW = 64 * 1024 * 1024
+# Bytes. What is read at once of a window that cannot be read as a whole.
+_PIECE = 64 * 1024
+
+
+class DataFile:
+    """The data file of one chunk, which may be missing.
+
+    Parameters
+    ----------
+    store : Store
+        The damaged directory.
+    number : int
+        The chunk.
+    progress : Progress
+        Told of frames and bytes.
+    """
+
+    def __init__(self, store: Store, number: int, progress: Progress) -> None:
+        self.store = store
+        self.number = number
+        self.name = data_name(number)
+        self.progress = progress
+        self.size = 0
+        self.fault = ""
+        """Why it cannot be read; empty if it can."""
+        # Bytes that entries may have read: each is in one frame, but a crafted map can
+        # speak of one frame a million times.
+        self._budget = 0
+        # What was found of each: items may share frames.
+        self._looked_at: dict[tuple[int, int, int | None], int | None] = {}
+        self._untold = 0
+
+    def open(self) -> None:
+        """Find out how long it is, and whether it can be read."""
+        try:
+            self.size = self.store.size(self.name)
+            self.store.read_at(self.name, 0, 0)  # opens it
+        except FileNotFoundError:
+            self.fault = "its data file is missing"
+        except OSError as cause:
+            self.fault = f"cannot be read: {cause.strerror or cause}"
+        if self.fault:
+            self.size = 0
+        self._untold = self.size
+        self.renew_budget()
+
+    def renew_budget(self) -> None:
+        """Allow that every byte is looked at once more, and some again."""
+        self._budget = 2 * self.size
+        self._looked_at.clear()  # which would be of all files at once
+
+    def frame_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
+        """Give the checksum of a frame that is what was stored; None if it is not.
+
+        Parameters
+        ----------
+        loc, num_bytes : int
+            Which bytes.
+        expected : int or None
+            The stored checksum. Where there is none the frame must be decodable.
+        """
+        place = loc, num_bytes, expected
+        if place not in self._looked_at:
+            self._looked_at[place] = self._look_at(*place)
+        return self._looked_at[place]
+
+    def tell(self, *, frames: int = 0, num_bytes: int = 0) -> None:
+        """Tell of what was looked at; of bytes no more often than the file has them."""
+        num_bytes = min(num_bytes, self._untold)
+        self._untold -= num_bytes
+        self.progress(frames=frames, num_bytes=num_bytes)
+
+    def _look_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
+        if loc < 0 or num_bytes < 4 or loc + num_bytes > self.size:
+            return None
+        is_long = num_bytes > _LONGEST
+        if is_long and expected is None:
+            return None
+        self._budget -= num_bytes
+        if self._budget < 0:
+            return None
+        try:
+            if is_long:
+                crc32 = self._crc32_in_pieces(loc, num_bytes)
+                # As much as tells whether it is a JPEG.
+                jpeg = self.store.read_at(self.name, loc, _LONGEST - 2)
+                jpeg += self.store.read_at(self.name, loc + num_bytes - 2, 2)
+            else:
+                jpeg = self.store.read_at(self.name, loc, num_bytes)
+                crc32 = crc32_of(jpeg)
+        except OSError:
+            return None
+        try:
+            if expected is None:
+                decode_frame(jpeg)
+            check_jpeg(jpeg)
+        except CorruptFrameError:
+            return None
+        return crc32 if expected is None or crc32 == expected else None
+
+    def _crc32_in_pieces(self, loc: int, num_bytes: int) -> int:
+        """Compute the checksum of a record that is too long to be read at once."""
+        crc32 = 0
+        for start in range(0, num_bytes, _LONGEST):
+            length = min(_LONGEST, num_bytes - start)
+            piece = self.store.read_at(self.name, loc + start, length)
+            crc32 = crc32_of(piece, crc32)
+        return crc32
+
+    def is_zero(self, start: int, stop: int) -> bool:
+        """Tell whether bytes are there, and all of them zero."""
+        for offset in range(start, min(stop, self.size), _LONGEST):
+            length = min(_LONGEST, stop - offset, self.size - offset)
+            if self._window(offset, length).count(0) < length:
+                return False
+        return True
+
+    def search(
+        self,
+        start: int,
+        stop: int,
+        take: Callable[[int, bytes], bool],
+        *,
+        alignment: int = ALIGNMENT,
+    ) -> None:
+        """Find JPEGs by their markers, in windows that overlap by half.
+
+        Parameters
+        ----------
+        start, stop : int
+            Where to look.
+        take : callable
+            Gets offset and bytes of each. Gives False where they are no frame: then
+            what is in them is searched too.
+        alignment : int, keyword-only
+            They begin at multiples of as many bytes of the file.
+        """
+        base = start - start % ALIGNMENT
+        position = start
+        while base < stop:
+            length = min(_WINDOW, stop - base)
+            last = base + length == stop
+            finder = JpegFinder(self._window(base, length), alignment)
+            limit = length if last else length // 2
+            at = position - base
+            while at < limit and (found := finder.find(at, limit)) is not None:
+                jpeg = finder.data[found.start : found.stop]
+                is_one = take(base + found.start, jpeg)
+                at = found.stop if is_one else found.start + 1
+            self.tell(num_bytes=limit)
+            position = base + max(at, limit)
+            base = stop if last else base + limit
+
+    def _window(self, base: int, length: int) -> bytes:
+        """Read a part of the data file, with zeros for what cannot be read."""
+        try:
+            return self.store.read_at(self.name, base, length)
+        except OSError:
+            pieces = []
+            for offset in range(base, base + length, _PIECE):
+                size = min(_PIECE, base + length - offset)
+                try:
+                    pieces.append(self.store.read_at(self.name, offset, size))
+                except OSError:
+                    pieces.append(bytes(size))
+            return b"".join(pieces)

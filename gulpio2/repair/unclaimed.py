@@ -1,0 +1,171 @@
+"""What is in a data file and no entry speaks of: frames of unknown items, or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gulpio2.codecs.jpeg import decode_frame
+from gulpio2.errors import CorruptFrameError
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.entry import EntryExtras
+from gulpio2.format.records import ALIGNMENT
+from gulpio2.format.salvage import placeholder_id
+from gulpio2.format.wording import counted
+from gulpio2.repair.candidates import Candidate, Frame, origin
+from gulpio2.repair.report import Loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gulpio2.repair.candidates import ChunkSurvey
+    from gulpio2.repair.data_file import DataFile
+    from gulpio2.repair.regions import Region
+
+__all__ = ["Unclaimed"]
+
+_NOT_COMMITTED = "left behind, as no entry speaks of them: never committed, or deleted"
+_MAY_BE_DELETED = (
+    "left behind: they may be those of deleted items, which deleted.json can no longer "
+    "tell"
+)
+# What a map that is whole has lost: nothing deletes without a note in deleted.json.
+_LEFT_OUT = (
+    "no entry of the map speaks of what is there, nor does deleted.json: the map has "
+    "lost items, or is another. Put the right one back, if there is one"
+)
+
+
+class Unclaimed:
+    """Frames of one data file that are like none that a map speaks of.
+
+    Parameters
+    ----------
+    file : DataFile
+        Where they are.
+    survey : ChunkSurvey
+        Told of what is lost, or left behind.
+
+    Attributes
+    ----------
+    items : list of Candidate
+        What was made of the frames, by `sort_out`.
+    """
+
+    def __init__(self, file: DataFile, survey: ChunkSurvey) -> None:
+        self.file = file
+        self.survey = survey
+        self.items: list[Candidate] = []
+        self._frames: list[tuple[Frame, list[int]]] = []
+
+    def take(self, loc: int, jpeg: bytes) -> bool:
+        """Keep a JPEG that was found by its markers; False if it is none after all."""
+        try:
+            shape = list(decode_frame(jpeg).shape)
+        except CorruptFrameError:
+            return False
+        frame = Frame(self.file.number, loc, len(jpeg), crc32_of(jpeg))
+        self._frames.append((frame, shape))
+        return True
+
+    def leave_out(self, regions: Iterable[Region], *, last_known: int) -> None:
+        """Say of a map that is whole, and fits, that it does not speak of all.
+
+        Parameters
+        ----------
+        regions : iterable of Region
+            What is between the records that are known.
+        last_known : int, keyword-only
+            Behind the last byte of all of them. What is there may be of an append
+            that was not committed.
+        """
+        for region in regions:
+            if region.start == last_known:
+                self._note(region, _NOT_COMMITTED)
+            else:
+                self._lose(_LEFT_OUT, region.start, region.stop)
+
+    def leave_behind(self, regions: Iterable[Region], *, is_whole: bool) -> None:
+        """Say of all of it that it may be of deleted items, which nothing tells."""
+        for region in regions:
+            self._note(region, _NOT_COMMITTED if is_whole else _MAY_BE_DELETED)
+
+    def sort_out(self, regions: Iterable[Region], *, may_be_deleted: bool) -> None:
+        """Make items of the frames, and name what is lost.
+
+        Parameters
+        ----------
+        regions : iterable of Region
+            What is between the records that are known.
+        may_be_deleted : bool, keyword-only
+            Whether the frames may be those of deleted items without checksums.
+        """
+        position = 0
+        for region in regions:
+            frames = []
+            # What lies across a record that was found since is a part of that.
+            while position < len(self._frames):
+                frame, shape = self._frames[position]
+                if frame.loc >= region.stop:
+                    break
+                position += 1
+                if region.start <= frame.loc <= region.stop - frame.num_bytes:
+                    frames.append((frame, shape))
+            if region.explains([frame for frame, _ in frames]):
+                continue  # what is missing is told with its item
+            if region.is_end:
+                if region.stop - region.start >= ALIGNMENT:
+                    self._note(region, _NOT_COMMITTED)
+            elif frames and may_be_deleted:
+                text = (
+                    f"{counted(len(frames), 'frame')} left behind, as they may be "
+                    "those of deleted items, which have no checksums"
+                )
+                self._lose(text, region.start, region.stop)
+            else:
+                self._make_items(region, frames)
+
+    def _make_items(
+        self, region: Region, frames: list[tuple[Frame, list[int]]]
+    ) -> None:
+        """Make one item of frames that follow each other and have one shape."""
+        end, last = region.start, None
+        for frame, shape in frames:
+            if frame.loc - end >= ALIGNMENT:
+                self._lose_bytes(region, end, frame.loc)
+                last = None
+            if last is None or last.metas[0]["salvaged"]["shape"] != shape:
+                last = self._begin(frame, shape)
+                self.items.append(last)
+            else:
+                last.frames.append(frame)
+                last.unverified += 1
+            end = frame.loc + frame.num_bytes
+        if region.stop - end >= ALIGNMENT:
+            self._lose_bytes(region, end, region.stop)
+
+    def _begin(self, frame: Frame, shape: list[int]) -> Candidate:
+        number = self.file.number
+        meta = origin(number, frame.loc, None, [])
+        meta["salvaged"]["shape"] = shape
+        return Candidate(
+            number,
+            placeholder_id(number, frame.loc),
+            [frame],
+            [meta],
+            EntryExtras(),
+            1,
+            reason="found by their markers, as no sound entry speaks of them",
+        )
+
+    def _lose_bytes(self, region: Region, start: int, stop: int) -> None:
+        if not region.missing:  # or they are told with their item
+            self._lose("no frame was found", start, stop)
+
+    def _lose(self, reason: str, start: int, stop: int) -> None:
+        loss = Loss(self.file.name, reason, start=start, stop=stop)
+        self.survey.lost.append(loss)
+
+    def _note(self, region: Region, text: str) -> None:
+        self.survey.notes.append(
+            f"{self.file.name}, bytes {region.start} to {region.stop}: {text}"
+        )
