@@ -432,3 +432,43 @@ def test_moved_data_in_any_form_leave_right_items_and_real_frames(
         assert not frames_of(found).keys() & {*deleted[0]}, attempt
         without = frames_of(items_of(tmp_path / f"bare-out{attempt}"))
         assert without.keys() & known.keys() <= frames_of(found).keys(), attempt
+
+
+def test_frames_between_damaged_ones_are_found_at_any_byte(tmp_path: Path) -> None:
+    source = make(tmp_path / "in", num_items=1, num_frames=9)
+    jpegs = items_of(source)["item0"][0]
+    with GulpDirectory(source) as directory:
+        spans = directory.item("item0").entry["frame_info"]
+    for loc, _, length in reversed(spans[1::2]):
+        put_in(data(source), loc + length // 2, b"\xff\xd9 ")
+    repaired(source, tmp_path / "out")
+    ((found, meta),) = items_of(tmp_path / "out").values()
+    assert found == jpegs[::2]
+    assert meta["salvaged"]["frames"] == [0, 2, 4, 6, 8]
+
+
+def test_what_was_not_committed_is_left_behind_where_data_moved_too(
+    tmp_path: Path,
+) -> None:
+    source = make(tmp_path / "in")
+    expected = items_of(source)
+    other = make(tmp_path / "other", num_items=1, height=40)
+    put_in(data(source), 0, b"abcd")
+    size = data(source).stat().st_size
+    put_in(data(source), size, data(other).read_bytes())
+    report = repaired(source, tmp_path / "out")
+    assert items_of(tmp_path / "out") == expected
+    assert [(loss.start, loss.stop) for loss in report.lost] == [(0, 4)]
+    assert f"data_0.gulp, bytes {size} to " in report.notes[-1]
+    assert "never committed" in report.notes[-1]
+
+
+def test_another_frame_in_the_place_of_the_only_one_is_kept(tmp_path: Path) -> None:
+    source = make(tmp_path / "in", num_items=1, num_frames=1)
+    other = make(tmp_path / "other", num_items=1, num_frames=1, height=40)
+    shutil.copy(data(other), data(source))
+    report = repaired(source, tmp_path / "out")
+    assert [loss.item for loss in report.lost] == ["item0"]
+    (part,) = report.salvaged
+    found = items_of(tmp_path / "out")
+    assert found[part.id][0] == items_of(other)["item0"][0]
