@@ -23,6 +23,7 @@ from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import remember, taken_in
+from gulpio2.storage.locks import AppendLock
 from gulpio2.storage.map_file import MapFile
 from gulpio2.verbs import ReadingVerbs
 
@@ -234,19 +235,18 @@ class GulpChunk(ReadingVerbs):
             item added or edited in memory, or was changed inside of the block.
         DuplicateIdError
             "ab", and items of the same id were added in memory and on the disk.
+        LockedError
+            "ab", and it is open so already, in another process or by another object.
         StorageError
             A file cannot be opened, written or synced.
         """
-        if flag == "rb":
-            with self._opened_for_reading():
-                yield
-        elif flag in ("wb", "ab"):
-            with self._opened_for_writing(extend=flag == "ab"):
-                yield
-        else:
+        if flag not in ("rb", "wb", "ab"):
             raise NotImplementedError(
                 f"a chunk cannot be opened with {flag!r}; use 'rb', 'wb' or 'ab'"
             )
+        reading, writing = self._opened_for_reading, self._opened_for_writing
+        with reading() if flag == "rb" else writing(extend=flag == "ab"):
+            yield
 
     @contextmanager
     def _opened_for_reading(self) -> Iterator[None]:
@@ -267,18 +267,17 @@ class GulpChunk(ReadingVerbs):
     def _opened_for_writing(self, *, extend: bool) -> Iterator[None]:
         if self.fp is not None:
             raise StorageError(None, f"{self.data_file_path} is open already")
-        with ExitStack() as undo:
+        with AppendLock() as lock, ExitStack() as undo:
             undo.callback(vars(self).update, meta_dict=self.meta_dict, _base=self._base)
             before: dict[str, Any] = {}
             if extend:
+                lock.take(self.data_file_path)  # what is read then stays as it is
                 before = self._take_in(undo)
             else:
                 self.meta_dict, self._base = OrderedDict(), b""
+            stored = self._map_file.parse(self._base) if extend else None
             session = begin_writing(
-                self.data_file_path,
-                self.meta_file_path,
-                self.meta_dict,
-                self._map_file.parse(self._base) if extend else None,
+                self.data_file_path, self.meta_file_path, self.meta_dict, stored, lock
             )
             session.appender.origins = self._origins(before)
             self._session, self.fp = session, session.writer

@@ -287,7 +287,7 @@ class ReadRangeError(StorageError, ValueError):
 
 
 class LockedError(StorageError):
-    """Another writer holds the directory."""
+    """Another writer holds the directory, or appends to the chunk."""
 
 
 class EmptySampleError(GulpError):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gulpio2.codecs.encoding import FrameEncoder
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.storage.base import Store, StoreWriter
+    from gulpio2.storage.locks import AppendLock
     from gulpio2.storage.map_file import MapFile
     from gulpio2.types import StrPath
 
@@ -336,6 +337,7 @@ def begin_writing(
     meta_path: StrPath,
     meta_dict: MutableMapping[str, Any],
     stored: Mapping[str, Any] | None,
+    lock: AppendLock,
 ) -> ChunkSession:
     """Begin a chunk anew, or go on at the end of one that is there.
 
@@ -347,9 +349,13 @@ def begin_writing(
         The map in memory.
     stored : mapping or None
         What the map on the disk says, to go on; None to begin anew.
+    lock : AppendLock
+        Holds the data file, if one is to go on; at the end also one that is new.
 
     Raises
     ------
+    LockedError
+        Another is appending to it, or begins it too.
     ChunkMismatchError
         The data file is missing, or ends before the last record of the map does.
     """
@@ -366,11 +372,20 @@ def begin_writing(
             "Nothing was appended. `gulp2 check` lists them, and `gulp2 repair` copies "
             "a directory without what is lost: append to the copy",
         )
-        stop_sharing(path)
+        stop_sharing(path, lock)
+        lock.keep_only(path)
     elif meta_dict:  # a new map would be all that is left of these items
         raise ChunkMismatchError(
             f"{path} is not there, and {meta_path} lists {len(meta_dict)} items of it. "
             "Put the data file back before you append; to begin anew, remove the map "
             "or open with 'wb'"
         )
-    return ChunkSession(store, path.name, meta_dict, None, extend=extend)
+    session = ChunkSession(store, path.name, meta_dict, None, extend=extend)
+    if stored is not None and session.partial is not None:
+        try:
+            lock.begin(store.path(session.partial), path, store.names())
+        except BaseException:
+            session.close()
+            session.abort()
+            raise
+    return session

@@ -9,6 +9,8 @@ for machines that must have it.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib.util
 import os
 import shutil
@@ -227,3 +229,36 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def python() -> str:
     """Give this interpreter, for tests that need a fresh process."""
     return sys.executable
+
+
+@contextlib.contextmanager
+def without_override() -> Iterator[None]:
+    """Let the permissions of files hold for the superuser too, in this thread.
+
+    Linux: CAP_DAC_OVERRIDE (1) and CAP_DAC_READ_SEARCH (2) are taken out of what is in
+    effect, and put back; capabilities(7), capset(2).
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, self
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice 32 bits
+
+    def call(function: str) -> None:
+        if getattr(libc, function)(header, sets):
+            raise OSError(ctypes.get_errno(), function)
+
+    call("capget")
+    before = sets[0]
+    sets[0] &= ~0b110
+    call("capset")
+    try:
+        yield
+    finally:
+        sets[0] = before
+        call("capset")
+
+
+@pytest.fixture
+def permissions() -> Iterator[None]:
+    """Let the permissions of files hold in this process, whoever runs the tests."""
+    with without_override() if os.geteuid() == 0 else contextlib.nullcontext():
+        yield

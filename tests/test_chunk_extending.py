@@ -146,8 +146,16 @@ def compact(folder: Path) -> None:
 
 
 def append(folder: Path) -> None:
-    """Append "d"."""
-    write(folder, ("d", {}, JPEGS[6:8]), flag="ab")
+    """Append "d" as GulpIO2 0.0.4 does, which looks for no lock."""
+    entries = json.loads((folder / "meta_0.gmeta").read_bytes())
+    infos = []
+    with (folder / "data_0.gulp").open("ab") as file:
+        for jpeg in JPEGS[6:8]:
+            pad = -len(jpeg) % 4
+            infos.append([file.tell(), pad, len(jpeg) + pad])
+            file.write(jpeg + bytes(pad))
+    entries["d"] = {"frame_info": infos, "meta_data": [{}]}
+    (folder / "meta_0.gmeta").write_text(json.dumps(entries))
 
 
 def replace_data(folder: Path) -> None:
@@ -224,10 +232,16 @@ def test_records_that_another_program_has_appended_are_not_cut_off(tmp_path, fai
 
 def test_an_edit_that_is_written_already_is_no_change_of_another(tmp_path):
     write(tmp_path, ("a", {"label": 1}, JPEGS[:2]))
-    chunk, other = new_chunk(tmp_path), new_chunk(tmp_path)
+    chunk = new_chunk(tmp_path)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("data_0.gulp", "meta_0.gmeta"):
+        (copy / name).write_bytes((tmp_path / name).read_bytes())
+    other = new_chunk(copy)
+    other.meta_dict["a"]["meta_data"][0]["label"] = 2
+    with other.open("ab"):
+        pass
     with chunk.open("ab"):
-        for one in (chunk, other):
-            one.meta_dict["a"]["meta_data"][0]["label"] = 2
-        with other.open("ab"):
-            pass
+        chunk.meta_dict["a"]["meta_data"][0]["label"] = 2
+        (copy / "meta_0.gmeta").replace(tmp_path / "meta_0.gmeta")
     assert new_chunk(tmp_path)["a"][1] == {"label": 2}

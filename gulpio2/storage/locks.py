@@ -1,4 +1,4 @@
-"""One writer per folder, by a lock that dies with its owner."""
+"""One writer per folder or data file, by a lock that dies with its owner."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from gulpio2.storage.handles import open_descriptor
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
-__all__ = ["lock_file", "lock_folder"]
+    from gulpio2.types import StrPath
+
+__all__ = ["AppendLock", "lock_file", "lock_folder"]
 
 # Descriptors of locks that this process holds. A forked child closes its copies, for
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed
@@ -26,6 +28,8 @@ _held: set[int] = set()
 # Seconds. What a worker whose parent was killed needs at most to end, or to close what
 # it has inherited, if its disk answers.
 _PATIENCE = 1.0
+# What a file system says that knows no locks.
+_UNKNOWN = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL)
 
 
 def _drop_inherited() -> None:
@@ -79,10 +83,131 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Not held any more where a fork in between has closed this copy.
-        if fd in _held:
-            _held.discard(fd)
-            os.close(fd)
+        _let_go(fd)
+
+
+def _let_go(fd: int) -> None:
+    # Not held any more where a fork in between has closed this copy.
+    if fd in _held:
+        _held.discard(fd)
+        os.close(fd)
+
+
+class AppendLock:
+    """The right to append to a data file, which one at a time has.
+
+    It is let go of at the end of a ``with`` block, or of the process.
+
+    Notes
+    -----
+    An advisory ``flock`` on the data file itself, by a descriptor of its own: a worker
+    that is forked meanwhile keeps what the program writes by, and not the lock. Where
+    the file system knows no locks, there is none.
+    """
+
+    def __init__(self) -> None:
+        self._fds: list[int] = []
+
+    def __enter__(self) -> AppendLock:
+        """Begin without a lock."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Let go of what was locked."""
+        while self._fds:
+            _let_go(self._fds.pop())
+
+    def take(self, path: StrPath) -> None:
+        """Lock the file of this name, beside what is locked already.
+
+        Where there is none, nothing is locked.
+
+        Raises
+        ------
+        LockedError
+            Another has it locked, and does not let go within a second.
+        StorageError
+            It cannot be opened for writing, or be locked.
+        """
+        while not self._has(path):
+            try:
+                # By the network some locks need a file that may be written to.
+                fd = open_descriptor(path, os.O_WRONLY | os.O_NONBLOCK)
+            except FileNotFoundError:
+                return
+            except OSError as cause:
+                raise refused(
+                    cause, "open for writing", path, writing=True, extending=True
+                ) from cause
+            _held.add(fd)
+            self._fds.append(fd)
+            if not _is_locked(fd, path):
+                raise LockedError(
+                    errno.EWOULDBLOCK,
+                    f"{os.fspath(path)} is open for appending already, in another "
+                    "process or by another object of this one. Wait for it to be "
+                    "closed, and open again",
+                )
+
+    def begin(self, partial: str, path: Path, names: Collection[str]) -> None:
+        """Lock a file that is to get a name, where nobody is about to give it another.
+
+        Parameters
+        ----------
+        partial : str
+            Path of the file, which is new.
+        path : Path
+            Its path to be.
+        names : collection of str
+            What is in the folder, the new file included.
+
+        Raises
+        ------
+        LockedError
+            Another begins it too: one would replace the other's.
+        """
+        self.take(partial)
+        for name in names:
+            is_begun = name.startswith(f"{path.name}.") and name.endswith(".partial")
+            other = path.parent / name
+            if is_begun and not self._has(other):
+                with AppendLock() as lock:  # one that is left over can be locked
+                    lock.take(other)
+        if path.exists():
+            raise LockedError(
+                errno.EWOULDBLOCK,
+                f"another process, or another object of this one, has just begun "
+                f"{path}. Open it again to append to it",
+            )
+
+    def keep_only(self, path: StrPath) -> None:
+        """Let go of all but the file of this name, which is locked if it was not."""
+        self.take(path)
+        for fd in self._fds:
+            if not _is_at(fd, path):
+                _let_go(fd)
+        self._fds = [fd for fd in self._fds if fd in _held]
+
+    def _has(self, path: StrPath) -> bool:
+        return any(_is_at(fd, path) for fd in self._fds)
+
+
+def _is_at(fd: int, path: StrPath) -> bool:
+    """Tell whether a path leads to an open file; not, where another replaced it."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116  # any StrPath
+    except OSError:
+        return False
+
+
+def _is_locked(fd: int, path: StrPath) -> bool:
+    """Lock a file that is open; true, too, where the file system knows no locks."""
+    try:
+        return lock_file(fd)
+    except OSError as cause:
+        if cause.errno in _UNKNOWN:
+            return True
+        raise refused(cause, "lock", path, writing=True, extending=True) from cause
 
 
 def lock_file(fd: int) -> bool:

@@ -1,0 +1,422 @@
+"""One at a time appends to a chunk; a second one is told when it opens it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.storage.links import link_file
+from tests.chunks import (
+    JPEGS,
+    content,
+    label,
+    labels,
+    new_chunk,
+    open_files,
+    problems,
+    write,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+# Python 3.12 and later warn of a fork beside threads, of libraries too; the children
+# here do what is safe.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+
+REFUSED = r"data_0\.gulp is open for appending already, .* open again"
+
+# Appends an item, says so, and goes on when it is told to.
+HOLDER = """
+import os, sys, time
+import numpy as np
+from gulpio2 import GulpChunk
+folder, id_, with_child = sys.argv[1:]
+chunk = GulpChunk(f"{folder}/data_0.gulp", f"{folder}/meta_0.gmeta")
+with chunk.open("ab"):
+    chunk.append(id_, {}, [np.zeros((4, 6, 3), np.uint8)])
+    child = os.fork() if with_child == "True" else None
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    print(child, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def hold(
+    tmp_path: Path, python: str, repository: Path
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Give what starts a process that appends an item, and has not ended with it."""
+    processes: list[subprocess.Popen[str]] = []
+    children: list[int] = []
+
+    def start(id_: str = "held", *, with_child: bool = False) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [python, "-c", HOLDER, str(tmp_path), id_, str(with_child)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=repository,
+            text=True,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert said, "it did not come so far"
+        if with_child:
+            children.append(int(said))
+        return process
+
+    yield start
+    for child in children:  # which has the pipes of its parent
+        os.kill(child, signal.SIGKILL)
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Have a process commit, and end."""
+    process.communicate("\n", timeout=60)
+    assert process.returncode == 0
+
+
+def assert_refused(folder: Path) -> None:
+    """See that a chunk cannot be opened, and that trying leaves all as it is."""
+    chunk, before = new_chunk(folder), content(folder)
+    ids, files = list(chunk.meta_dict), open_files(folder)
+    with pytest.raises(LockedError, match=REFUSED), chunk.open("ab"):
+        pytest.fail("two of them append")
+    assert content(folder) == before
+    assert (list(chunk.meta_dict), chunk.fp) == (ids, None)
+    assert open_files(folder) == files
+
+
+# --- a chunk that is there ----------------------------------------------------------
+
+
+def test_a_second_process_is_refused_when_it_opens_and_not_later(tmp_path, hold):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    holder = hold()
+    assert_refused(tmp_path)
+    assert new_chunk(tmp_path).read_jpegs("a") == JPEGS[:2]  # reading needs no lock
+    end(holder)
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "held", "b"]
+    assert problems(tmp_path) == []
+
+
+def test_a_second_object_of_one_process_is_refused(tmp_path):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    directory = GulpDirectory(tmp_path)
+    (chunk,) = directory.chunks()
+    with new_chunk(tmp_path).open("ab"):
+        assert_refused(tmp_path)
+        with pytest.raises(LockedError, match=REFUSED), chunk.open("ab"):
+            pytest.fail("two of them append")
+        with chunk.open("rb"):
+            assert chunk.read_jpegs("a") == JPEGS[:2]
+    with chunk.open("ab"):
+        chunk.append("b", {}, JPEGS[2:3])
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("with_child", [False, True], ids=["alone", "with a child"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_lock_of_a_killed_process_is_gone(tmp_path, hold, how, with_child):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    holder = hold(with_child=with_child)
+    assert_refused(tmp_path)
+    holder.send_signal(how)
+    holder.wait()
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    stored = new_chunk(tmp_path, verify=True)
+    assert list(stored.meta_dict) == ["a", "b"]
+    assert stored.read_jpegs("b") == JPEGS[2:3]
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
+    assert set(problems(tmp_path)) <= {"unreferenced-bytes"}  # what "held" had written
+
+
+def test_a_child_that_was_forked_in_a_block_does_not_keep_the_lock(tmp_path, hold):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    end_reader, end_writer = os.pipe()
+    chunk = new_chunk(tmp_path)
+    with chunk.open("ab"):
+        child = os.fork()
+        if child == 0:  # pragma: no cover  # coverage does not follow
+            os.close(end_writer)
+            os.read(end_reader, 1)  # until the parent lets go of the pipe
+            os._exit(0)
+        assert_refused(tmp_path)  # the child has closed its copy, and no more
+        chunk.append("b", {}, JPEGS[2:3])
+    try:
+        end(hold())
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), "the child is alive"
+    finally:
+        os.close(end_reader)
+        os.close(end_writer)
+        os.waitpid(child, 0)
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b", "held"]
+    assert problems(tmp_path) == []
+
+
+class StopError(Exception):
+    """What ends a block of writing."""
+
+
+@pytest.mark.parametrize("error", [StopError, KeyboardInterrupt])
+def test_the_lock_is_let_go_by_an_error(tmp_path, hold, error):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    with pytest.raises(error), new_chunk(tmp_path).open("ab"):
+        raise error
+    end(hold())
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "held"]
+
+
+def append_late(folder: Path) -> None:
+    """Append an item, and edit one."""
+    chunk = new_chunk(folder)
+    label(chunk.meta_dict, "a", "edited")
+    with chunk.open("ab"):
+        chunk.append("late", {"label": "late"}, JPEGS[4:6])
+
+
+def wait_for_waiting(folder: Path) -> None:
+    """Return once a second one waits for the lock of the data file."""
+    deadline = time.monotonic() + 10
+    # Of the first one there are two: to write by, and of the lock.
+    while len([name for name in open_files(folder) if "data_0.gulp" in name]) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_who_is_let_in_within_a_second_takes_in_what_was_appended(tmp_path):
+    write(tmp_path, ("a", {"label": "old"}, JPEGS[:2]))
+    chunk = new_chunk(tmp_path)
+    with ThreadPoolExecutor(1) as threads:
+        with chunk.open("ab"):
+            late = threads.submit(append_late, tmp_path)
+            wait_for_waiting(tmp_path)
+            chunk.append("first", {"label": 1}, JPEGS[2:4])
+        late.result()
+    assert labels(tmp_path) == {"a": "edited", "first": 1, "late": "late"}
+    assert problems(tmp_path) == []
+
+
+def test_who_waits_while_the_data_file_is_replaced_appends_to_the_new_one(tmp_path):
+    items = [(id_, {"label": "old"}, JPEGS[:2]) for id_ in ("a", "gone")]
+    write(tmp_path, *items)
+    chunk = new_chunk(tmp_path)
+
+    def append_and_compact() -> Any:
+        with chunk.open("ab"):
+            late = threads.submit(append_late, tmp_path)
+            wait_for_waiting(tmp_path)
+            delete_items(tmp_path, ["gone"])
+            compact_directory(tmp_path)
+            waiting.append(late)
+            chunk.append("first", {}, JPEGS[2:4])
+
+    waiting: list[Any] = []
+    with ThreadPoolExecutor(1) as threads:
+        with pytest.raises(ChunkMismatchError, match="changed by another program"):
+            append_and_compact()
+        waiting[0].result()
+    assert labels(tmp_path) == {"a": "edited", "late": "late"}
+    assert problems(tmp_path) == []
+
+
+def test_items_are_deleted_beside_an_append(tmp_path, hold):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "gone")))
+    holder = hold()
+    delete_items(tmp_path, ["gone"])
+    holder.kill()
+    holder.wait()
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
+
+
+MANY = """
+import sys, time
+import numpy as np
+from gulpio2 import GulpChunk
+from gulpio2.errors import LockedError
+folder, name = sys.argv[1:]
+for number in range(8):
+    chunk = GulpChunk(f"{folder}/data_0.gulp", f"{folder}/meta_0.gmeta")
+    while True:
+        try:
+            with chunk.open("ab"):
+                chunk.append(f"{name}{number}", {}, [np.zeros((4, 6, 3), np.uint8)])
+            break
+        except LockedError:
+            time.sleep(0.001)
+"""
+
+
+def test_what_many_processes_append_is_all_there(tmp_path, python, repository):
+    processes = [
+        subprocess.Popen([python, "-c", MANY, str(tmp_path), name], cwd=repository)
+        for name in "xyz"
+    ]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    expected = {f"{name}{number}" for name in "xyz" for number in range(8)}
+    assert set(new_chunk(tmp_path).meta_dict) == expected
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
+    assert problems(tmp_path) == []
+
+
+# --- a chunk that is new ------------------------------------------------------------
+
+
+def test_a_new_chunk_is_begun_by_one_alone(tmp_path, hold):
+    holder = hold()
+    before = sorted(content(tmp_path))
+    message = r"data_0\.gulp\..*\.partial is open for appending already"
+    with pytest.raises(LockedError, match=message), new_chunk(tmp_path).open("ab"):
+        pytest.fail("two of them begin")
+    assert sorted(content(tmp_path)) == before  # which is the first one's
+    with new_chunk(tmp_path, 1).open("ab"):  # another chunk
+        pass
+    end(holder)
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    assert list(new_chunk(tmp_path).meta_dict) == ["held", "b"]
+    assert problems(tmp_path) == []
+
+
+def test_what_a_killed_process_has_begun_is_no_hindrance(tmp_path, hold):
+    holder = hold()
+    holder.kill()
+    holder.wait()
+    assert len(content(tmp_path)) == 1  # its partial file
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    assert list(new_chunk(tmp_path).meta_dict) == ["b"]
+
+
+def test_a_new_chunk_stays_locked_after_a_flush(tmp_path):
+    chunk = new_chunk(tmp_path)
+    with chunk.open("ab"):
+        chunk.append("a", {}, JPEGS[:2])
+        chunk.flush()
+        assert_refused(tmp_path)
+        chunk.append("b", {}, JPEGS[2:3])
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
+
+
+def test_writing_anew_is_not_hindered(tmp_path):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    with new_chunk(tmp_path).open("wb"), new_chunk(tmp_path).open("ab"):
+        pass
+
+
+# --- links, and file systems of other kinds -----------------------------------------
+
+
+def test_a_shared_data_file_is_locked_in_the_directory_that_it_is_appended_in(
+    tmp_path,
+):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    write(one, ("a", {}, JPEGS[:2]))
+    link_file(one / "data_0.gulp", other / "data_0.gulp")
+    (other / "meta_0.gmeta").write_bytes((one / "meta_0.gmeta").read_bytes())
+    chunks = new_chunk(one), new_chunk(other)
+    with chunks[0].open("ab"):
+        assert_refused(one)
+        with chunks[1].open("ab"):
+            assert_refused(other)
+            chunks[1].append("c", {}, JPEGS[3:4])
+        chunks[0].append("b", {}, JPEGS[2:3])
+    for folder, ids in ((one, ["a", "b"]), (other, ["a", "c"])):
+        assert list(new_chunk(folder).meta_dict) == ids
+        assert problems(folder) == []
+
+
+def test_a_link_and_what_it_leads_to_are_one_file(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    write(one, ("a", {}, JPEGS[:2]))
+    for name in ("data_0.gulp", "meta_0.gmeta"):
+        (other / name).symlink_to(one / name)
+    with new_chunk(one).open("ab"):
+        assert_refused(other)
+    with new_chunk(other).open("ab"):
+        assert_refused(one)
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("is_new", [False, True], ids=["there", "new"])
+def test_without_locks_a_chunk_is_appended_to_as_before(
+    tmp_path, monkeypatch, code, is_new
+):
+    if not is_new:
+        write(tmp_path, ("a", {}, JPEGS[:2]))
+
+    def refuse(*_: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    assert new_chunk(tmp_path).read_jpegs("b") == JPEGS[2:3]
+    chunk = new_chunk(tmp_path)
+    with (
+        pytest.raises(ChunkMismatchError, match="changed by another program"),
+        chunk.open("ab"),
+    ):
+        write(tmp_path, ("c", {}, JPEGS[3:4]), flag="ab")
+    assert problems(tmp_path) == []
+
+
+def test_a_lock_that_fails_is_no_missing_lock(tmp_path, monkeypatch):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with (
+        pytest.raises(StorageError, match=r"cannot lock .*data_0\.gulp: Input/output"),
+        new_chunk(tmp_path).open("ab"),
+    ):
+        pytest.fail("opened")
+    assert open_files(tmp_path) == []
+
+
+@pytest.mark.usefixtures("permissions")
+def test_a_folder_that_is_read_only_says_what_it_said_before(tmp_path):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    before = content(tmp_path)
+    tmp_path.chmod(0o555)
+    try:
+        with (
+            pytest.raises(StorageError, match=r"meta_0.* Permission denied"),
+            new_chunk(tmp_path).open("ab"),
+        ):
+            pass
+        (tmp_path / "data_0.gulp").chmod(0o444)
+        with (
+            pytest.raises(
+                StorageError,
+                match=r"cannot open for writing .*Make the file writable for you",
+            ),
+            new_chunk(tmp_path).open("ab"),
+        ):
+            pytest.fail("opened")
+    finally:
+        tmp_path.chmod(0o755)
+    assert content(tmp_path) == before
