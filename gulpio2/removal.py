@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.layout import (
-    REMOVALS_NAME,
     data_name,
     list_chunks,
     meta_name,
@@ -17,16 +16,15 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.removals import (
     Removals,
-    dump_removals,
     entry_spans,
-    load_removals,
     merge_spans,
 )
 from gulpio2.format.salvage import gaps_between
-from gulpio2.storage.base import read_if_there, require_known_version
+from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import new_token, open_store, real_path
+from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.unfinished import refuse_unfinished_merge
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ __all__ = [
     "Deletion",
     "compact_directory",
     "delete_items",
-    "read_removals",
 ]
 
 # Bytes copied at once.
@@ -70,14 +67,6 @@ class Compaction:
     """Deleted items whose frames are gone."""
     num_bytes: int
     """Bytes of theirs."""
-
-
-def read_removals(store: Store) -> Removals:
-    """Read ``deleted.json``; empty where there is none."""
-    data = read_if_there(store, REMOVALS_NAME)
-    if data is None:
-        return Removals()
-    return load_removals(data, where=store.path(REMOVALS_NAME))
 
 
 def delete_items(
@@ -152,7 +141,7 @@ def delete_items(
             )
         if not dry_run and changed:
             # First what accounts for the bytes, then what hides the items.
-            store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+            write_removals(store, removals)
             for number, gone in changed.items():
                 name = meta_name(number)
                 entries = load_gmeta(store.read(name), where=store.path(name))
@@ -251,11 +240,11 @@ def compact_directory(
                 del removals.deleted[number]
                 not_noted += 1
                 if not_noted == together:
-                    store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+                    write_removals(store, removals)
                     not_noted = 0
         finally:
             if not_noted:
-                store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+                write_removals(store, removals)
         if not dry_run:
             refresh_index(path)  # an earlier version did not, when items were deleted
     return done

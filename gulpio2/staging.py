@@ -9,10 +9,11 @@ from gulpio2.appending import ChunkAppender
 from gulpio2.errors import ChunkMismatchError, IngestError, MetaFileError
 from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import REMOVALS_NAME, data_number, partial_name
-from gulpio2.format.removals import Removals, dump_removals, load_removals
+from gulpio2.format.removals import Removals
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
+from gulpio2.storage.removals_file import read_removals, write_removals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, MutableMapping
@@ -131,8 +132,8 @@ def removed_numbers(store: Store, names: Collection[str]) -> set[int]:
 def _noted(store: Store) -> Removals:
     """Read ``deleted.json``; empty where there is none that can be read."""
     try:
-        return load_removals(store.read(REMOVALS_NAME), where=REMOVALS_NAME)
-    except (FileNotFoundError, MetaFileError):  # a damaged one is for a check to tell
+        return read_removals(store)
+    except MetaFileError:  # a damaged one is for a check to tell
         return Removals()
 
 
@@ -143,7 +144,7 @@ def _forget_deleted(store: Store, name: str) -> None:
     if number in removals.deleted or number in removals.erased:
         removals.deleted.pop(number, None)
         removals.erased.pop(number, None)
-        store.write_atomically(REMOVALS_NAME, dump_removals(removals))
+        write_removals(store, removals)
 
 
 class ChunkSession:

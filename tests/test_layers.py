@@ -63,8 +63,6 @@ IN_ORDER = {0, 4, 7}
 SIDEWAYS = {
     ("media", "codecs"): "a JPEG that needs no change is recognised by its header",
     ("ingest", "adapters"): "the label file: one module knows it, one writes it",
-    ("sanity", "removal"): "bytes of deleted items are accounted for",
-    ("repair", "removal"): "deleted items stay deleted",
     ("merge", "adapters"): "the label file, again",
     ("testing", "ingest"): "makes directories to test with",
     ("cli", "torch"): "gulp2 bench measures the loader",

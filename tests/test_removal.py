@@ -19,11 +19,12 @@ from gulpio2.errors import (
 )
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.merge import merge_directories
-from gulpio2.removal import compact_directory, delete_items, read_removals
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index, index_state
 from gulpio2.storage.local import open_store
+from gulpio2.storage.removals_file import read_removals
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content, in_child, kill_at_operation
 from gulpio2.testing.power import record_operations

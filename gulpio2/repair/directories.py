@@ -28,13 +28,13 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.map_checks import check_manifest
 from gulpio2.format.records import padded_length
-from gulpio2.removal import read_removals
 from gulpio2.repair.files import take_over_files
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunks
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.local import is_there, open_store, real_path
+from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import StoredFrame, no_progress
 
 if TYPE_CHECKING:

@@ -33,12 +33,12 @@ from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.format.wording import counted
-from gulpio2.removal import read_removals
 from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.refusals import broken_link
+from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@
 * `handles`: open files for reading, few at a time, safe under threads and forks.
 * `leftovers`: what writers leave behind that are killed.
 * `links`: data files that several directories share.
-* `locks`: one writer per folder.
+* `locks`: one writer per folder, and one who appends per data file.
+* `permissions`: who may read a file that replaces another, or is made of others.
 * `refusals`: what the system refused, and what a person can do about it.
+* `removals_file`: ``deleted.json``.
 """
 
 from gulpio2.storage.local import open_store

@@ -8,6 +8,7 @@ from gulpio2.format.layout import MANIFEST_NAME
 from gulpio2.format.manifest import Manifest, load_manifest, refuse_other_version
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from contextlib import AbstractContextManager
 
     from gulpio2.types import StrPath
@@ -95,12 +96,29 @@ class Store(Protocol):
         """
         ...
 
-    def write_atomically(self, name: str, data: bytes) -> None:
-        """Put a whole small file in place, durably: readers see the old or the new."""
+    def write_atomically(
+        self, name: str, data: bytes, *, made_of: Collection[str] = ()
+    ) -> None:
+        """Put a whole small file in place, durably: readers see the old or the new.
+
+        Nobody may read it who may not read each of the files that it is made of.
+        """
         ...
 
-    def rename(self, source: str, target: str) -> None:
-        """Give a synced file its final name, replacing what had it."""
+    def permit(self, source: str, target: str, made_of: Collection[str] = ()) -> None:
+        """Have a new file be read by nobody who may not read it under its final name.
+
+        `rename` does it too; this is for before anything is written.
+        """
+        ...
+
+    def rename(
+        self, source: str, target: str, *, made_of: Collection[str] = ()
+    ) -> None:
+        """Give a synced file its final name, replacing what had it.
+
+        Nobody may read it who may not read each of the files that it is made of.
+        """
         ...
 
     def sync_names(self) -> None:

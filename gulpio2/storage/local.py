@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
@@ -20,10 +19,11 @@ from gulpio2.storage.handles import (
     open_regular,
 )
 from gulpio2.storage.locks import lock_file, lock_folder
+from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import cannot, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from contextlib import AbstractContextManager
 
     from gulpio2.storage.base import Store
@@ -125,21 +125,6 @@ def follow_link(path: StrPath) -> Path:
     """
     is_link = os.path.islink(path)  # noqa: PTH114  # Path's raises
     return Path(os.path.realpath(path)) if is_link else Path(path)
-
-
-def _take_permissions(path: Path, other: Path) -> None:
-    """Give a file the permissions of another, if there is a file of that name.
-
-    And its owner and group, where this process may: an administrator's change of a map
-    of mode 0600 would take it from who reads it.
-    """
-    # Where there is none, or the file system knows no permissions, it stays as made.
-    with contextlib.suppress(OSError):
-        state = other.lstat()
-        if stat.S_ISREG(state.st_mode):
-            path.chmod(state.st_mode & 0o777)
-            if hasattr(os, "chown"):
-                os.chown(path, state.st_uid, state.st_gid)
 
 
 class LocalWriter:
@@ -328,29 +313,44 @@ class LocalStore:
         """Go on at the end of a file; with `alone` as its only writer."""
         return LocalWriter(self.folder / name, extend=True, alone=alone)
 
-    def write_atomically(self, name: str, data: bytes) -> None:
+    def write_atomically(
+        self, name: str, data: bytes, *, made_of: Collection[str] = ()
+    ) -> None:
         """Put a whole small file in place, durably: readers see the old or the new."""
         partial = partial_name(name, new_token())
         writer = self.create(partial)
         try:
+            self.permit(partial, name, made_of)
             writer.write(data)
             writer.sync()
             writer.close()
-            self.rename(partial, name)
+            self.rename(partial, name, made_of=made_of)
             self.sync_names()
         except BaseException:
             writer.close()
             self.remove(partial)
             raise
 
-    def rename(self, source: str, target: str) -> None:
+    def permit(self, source: str, target: str, made_of: Collection[str] = ()) -> None:
+        """Have a new file be read by nobody who may not read it under its final name.
+
+        See `rename`, which does it too; here it is done before anything is written.
+        """
+        folder = self.folder
+        sources = (folder / name for name in made_of)
+        settle_permissions(folder / source, folder / target, sources)
+
+    def rename(
+        self, source: str, target: str, *, made_of: Collection[str] = ()
+    ) -> None:
         """Give a synced file its final name, replacing what had it.
 
-        It gets the permission bits of a file that it replaces: the new file would shut
-        out others who write to the directory.
+        It gets the permissions of a file that it replaces: the new file would shut out
+        others who write to the directory. Of those, none that not all have of the files
+        that it is made of.
         """
         try:
-            _take_permissions(self.folder / source, self.folder / target)
+            self.permit(source, target, made_of)
             (self.folder / source).replace(self.folder / target)
         except OSError as cause:
             raise refused(

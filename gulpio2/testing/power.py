@@ -159,7 +159,9 @@ def record_operations(folder: Path) -> Iterator[Recording]:
     def synced(writer: Any, _position: int) -> None:
         recording.add("sync", file=writer.recorded)
 
-    def renamed(_store: Any, _position: int, source: str, target: str) -> None:
+    def renamed(
+        _store: Any, _position: int, source: str, target: str, **_permissions: Any
+    ) -> None:
         recording.renamed(source, target)
 
     def removed(_store: Any, _position: int, name: str) -> None:

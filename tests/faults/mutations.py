@@ -98,8 +98,7 @@ MUTATIONS = [
     Mutation(
         "hide deleted items before saying what they were",
         "removal.py",
-        "            store.write_atomically(REMOVALS_NAME, dump_removals(removals))\n"
-        "            for number, gone",
+        "            write_removals(store, removals)\n            for number, gone",
         "            for number, gone",
         "tests/test_removal.py",
     ),

@@ -64,8 +64,8 @@ def expected(folder):
 @pytest.fixture(scope="module")
 def owners(folder):
     """Each byte of a data file: item and frame of the record that it is in."""
-    from gulpio2.removal import read_removals
     from gulpio2.storage.local import open_store
+    from gulpio2.storage.removals_file import read_removals
 
     found: dict[str, dict[int, tuple[str, int]]] = {}
     with GulpDirectory(folder) as directory:

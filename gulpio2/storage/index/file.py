@@ -36,7 +36,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import INDEX_NAME, partial_name
+from gulpio2.format.layout import INDEX_NAME, meta_name, partial_name
 from gulpio2.storage.handles import open_regular
 from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.arrow_file import read_layout
@@ -239,12 +239,14 @@ def write_index(
     header["whole"] = f"{whole.crc32:08x}"
     batch = batch.replace_schema_metadata({"gulp2": json.dumps(header)})
     partial = partial_name(INDEX_NAME, new_token())
+    maps = [meta_name(number) for number in chunks[:, 0].tolist()]
     writer = store.create(partial)
     try:
+        store.permit(partial, INDEX_NAME, maps)
         _write_file(_Sink(writer), batch)
         writer.sync()
         writer.close()
-        store.rename(partial, INDEX_NAME)
+        store.rename(partial, INDEX_NAME, made_of=maps)
         store.sync_names()
     except BaseException:
         writer.close()
@@ -383,11 +385,8 @@ def _arrays(
                 f"column {name} has {count} of {wanted} values, at byte {start}"
             )
         arrays[name] = np.frombuffer(data, dtype, wanted, start)
-    for name, bounded in (
-        ("id", "id_text"),
-        ("extras", "extras_text"),
-        ("meta", "meta_text"),
-    ):
+    for name in ("id", "extras", "meta"):
+        bounded = f"{name}_text"
         end = int(arrays[f"{name}_bounds"][-1])
         if not 0 <= end <= len(arrays[bounded]):
             raise ValueError(f"column {bounded} ends at {end}")

@@ -1,0 +1,77 @@
+"""Who may read a file that takes another's place, or is made of other files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+__all__ = ["settle_permissions"]
+
+
+def settle_permissions(
+    path: Path, replaced: Path, made_of: Iterable[Path] = ()
+) -> None:
+    """Give a file the permissions of the one that it replaces, and no more readers.
+
+    And its owner and group, where this process may: an administrator's change of a map
+    of mode 0600 would take it from who reads it. Where the file system knows no
+    permissions, all stays as it is.
+
+    Parameters
+    ----------
+    path : Path
+        The file, under the name that it is written by.
+    replaced : Path
+        Its name to be, which another file may have.
+    made_of : iterable of Path, optional
+        Files whose content is in it: nobody may read it who may not read each of them.
+        Where they have one owner or group, it gets that, too.
+
+    Notes
+    -----
+    Where it cannot get the group, its own group may do no more than everybody.
+    """
+    # Where there is no such file, or there are no permissions, it stays as made.
+    with contextlib.suppress(OSError):
+        own = path.lstat()
+        model = _regular_state(replaced.lstat) or own
+        mode, owner, group = model.st_mode & 0o777, model.st_uid, model.st_gid
+        # A map may be a link; what it leads to is read.
+        found = [state for each in made_of if (state := _regular_state(each.stat))]
+        owners = {state.st_uid for state in found}
+        groups = {state.st_gid for state in found or [model]}
+        for state in found:
+            mode &= state.st_mode
+        owner = min(owners) if len(owners) == 1 else owner
+        group = min(groups) if len(groups) == 1 else group
+        if (owner, group) != (own.st_uid, own.st_gid):
+            _give(path, owner, group)
+        if groups - {path.lstat().st_gid}:
+            mode &= ~0o070 | (mode & 0o007) << 3
+        if mode != stat.S_IMODE(own.st_mode):
+            path.chmod(mode)
+
+
+def _regular_state(look: Callable[[], os.stat_result]) -> os.stat_result | None:
+    """Look at a file; None where there is none, or it is no file."""
+    with contextlib.suppress(OSError):
+        state = look()
+        if stat.S_ISREG(state.st_mode):
+            return state
+    return None
+
+
+def _give(path: Path, owner: int, group: int) -> None:
+    """Give a file away, or if this process may not, to the group alone."""
+    if hasattr(os, "chown"):
+        try:
+            os.chown(path, owner, group)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.chown(path, -1, group)

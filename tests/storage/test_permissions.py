@@ -1,0 +1,258 @@
+"""Nobody may read what is made of maps who may not read the maps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.local import LocalStore
+from gulpio2.testing import make_gulp_directory
+from gulpio2.testing.faults import in_child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MADE = ["deleted.json", "index.arrow"]
+ALICE, BOB, TEAM, OTHERS = 12345, 12346, 12347, 12348
+
+as_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write a directory of three chunks with two items each, as all may read it."""
+    path = tmp_path / "out"
+    make_gulp_directory(path, num_items=6, num_frames=2).close()
+    path.chmod(0o777)
+    for file in path.iterdir():
+        file.chmod(0o644)
+    return path
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def owner_of(path: Path) -> tuple[int, int]:
+    return path.stat().st_uid, path.stat().st_gid
+
+
+def maps(folder: Path) -> list[Path]:
+    return sorted(folder.glob("meta_*.gmeta"))
+
+
+def delete_and_index(folder: Path) -> None:
+    """Have an item of each chunk deleted, and the directory indexed."""
+    delete_items(folder, ["item0", "item2", "item4"])
+    build_index(folder)
+
+
+def read_by_index(folder: Path) -> None:
+    """Have a reader index the directory, and something deleted before that."""
+    delete_items(folder, ["item0", "item2", "item4"])
+    with GulpDirectory(folder, indexed=True) as directory:
+        directory["item1"]
+
+
+@pytest.mark.parametrize("make", [delete_and_index, read_by_index])
+@pytest.mark.parametrize(
+    ("modes", "expected"),
+    [
+        ((0o644, 0o644, 0o644), 0o644),
+        ((0o600, 0o600, 0o600), 0o600),
+        ((0o640, 0o640, 0o640), 0o640),
+        ((0o644, 0o600, 0o644), 0o600),
+        ((0o640, 0o604, 0o644), 0o600),
+        ((0o666, 0o664, 0o777), 0o644),  # no more than is usual
+    ],
+)
+def test_what_is_made_of_maps_may_be_read_as_all_of_them(folder, make, modes, expected):
+    for path, mode in zip(maps(folder), modes, strict=True):
+        path.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        make(folder)
+    finally:
+        os.umask(before)
+    assert [mode_of(folder / name) for name in MADE] == [expected] * 2
+
+
+def test_a_map_that_is_a_link_counts_as_what_it_leads_to(folder, tmp_path):
+    first = maps(folder)[0]
+    shutil.move(first, tmp_path / "map")
+    (tmp_path / "map").chmod(0o600)
+    first.symlink_to(tmp_path / "map")
+    build_index(folder)
+    assert mode_of(folder / "index.arrow") == 0o600
+
+
+def test_what_is_there_already_gets_stricter_and_never_wider(folder):
+    delete_and_index(folder)
+    for name, mode in zip(MADE, (0o644, 0o400), strict=True):
+        (folder / name).chmod(mode)
+    for path in maps(folder):
+        path.chmod(0o600)
+    delete_items(folder, ["item1"])
+    build_index(folder)
+    assert [mode_of(folder / name) for name in MADE] == [0o600, 0o400]
+
+
+def test_only_the_maps_of_deleted_items_count(folder):
+    maps(folder)[0].chmod(0o600)
+    delete_items(folder, ["item2"])
+    assert mode_of(folder / "deleted.json") == 0o644
+    delete_items(folder, ["item0"])
+    assert mode_of(folder / "deleted.json") == 0o600
+    compact_directory(folder)
+    assert mode_of(folder / "deleted.json") == 0o600
+
+
+def test_it_may_not_be_read_while_it_is_written_either(folder, monkeypatch):
+    for path in maps(folder):
+        path.chmod(0o600)
+    modes = set()
+    fsync = os.fsync
+
+    def note_and_sync(fd: int) -> None:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            modes.add(stat.S_IMODE(os.fstat(fd).st_mode))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", note_and_sync)
+    delete_and_index(folder)
+    assert modes == {0o600}
+
+
+@pytest.mark.usefixtures("permissions")
+def test_an_index_that_may_not_be_read_is_none_that_is_needed(folder):
+    build_index(folder)
+    (folder / "index.arrow").chmod(0)
+    folder.chmod(0o555)
+    with GulpDirectory(folder, indexed=True) as directory:
+        assert len(directory["item1"][0]) == 2
+    folder.chmod(0o777)
+
+
+# --- owners and groups --------------------------------------------------------------
+
+
+def give(paths: list[Path], owner: int, group: int, mode: int) -> None:
+    """Give files away."""
+    for path in paths:
+        os.chown(path, owner, group)
+        path.chmod(mode)
+
+
+def as_user(user: int, groups: list[int], work: Callable[[], None]) -> None:
+    """Do something in a process of another user, whose first group is that of BOB."""
+
+    def become_and_work() -> None:
+        os.setgroups(groups)
+        os.setgid(groups[0])
+        os.setuid(user)
+        os.umask(0o022)
+        work()
+
+    assert in_child(become_and_work) == 0
+
+
+@pytest.fixture
+def reachable(folder: Path) -> Path:
+    """Let other users into the folders above."""
+    for path in [folder, *folder.parents][:-1]:
+        if path.stat().st_uid == os.geteuid() and path.name:
+            path.chmod(path.stat().st_mode | 0o011)
+    return folder
+
+
+@as_root
+def test_root_gives_them_to_the_owner_of_the_maps(folder):
+    give(maps(folder), ALICE, TEAM, 0o640)
+    delete_and_index(folder)
+    for name in MADE:
+        assert owner_of(folder / name) == (ALICE, TEAM)
+        assert mode_of(folder / name) == 0o640
+
+
+@as_root
+def test_maps_of_several_owners_and_groups_are_nobodys(folder):
+    first, *others = maps(folder)
+    give([first], ALICE, TEAM, 0o640)
+    give(others, BOB, OTHERS, 0o644)
+    delete_and_index(folder)
+    for name in MADE:
+        assert owner_of(folder / name) == (os.geteuid(), os.getegid())
+        assert mode_of(folder / name) == 0o600  # of another group: as everybody
+    first.chmod(0o644)
+    (folder / "index.arrow").unlink()
+    build_index(folder)
+    assert mode_of(folder / "index.arrow") == 0o644
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("groups", "group", "expected"),
+    [([OTHERS, TEAM], TEAM, 0o640), ([OTHERS], OTHERS, 0o604)],
+    ids=["member", "not a member"],
+)
+def test_a_reader_gives_the_index_to_the_group_or_keeps_it(
+    reachable, groups, group, expected
+):
+    # Who is in no group of theirs reads them as everybody does.
+    give(maps(reachable), ALICE, TEAM, 0o644 if group == OTHERS else 0o640)
+    if group == OTHERS:
+        maps(reachable)[0].chmod(0o604)
+
+    def read() -> None:
+        with GulpDirectory(reachable, indexed=True) as directory:
+            directory["item1"]
+
+    as_user(BOB, groups, read)
+    index = reachable / "index.arrow"
+    assert owner_of(index) == (BOB, group)
+    assert mode_of(index) == expected
+
+
+@as_root
+def test_a_group_that_is_not_that_of_the_maps_may_no_more_than_everybody(reachable):
+    give(maps(reachable), BOB, TEAM, 0o640)
+    as_user(BOB, [OTHERS], lambda: delete_and_index(reachable))
+    for path in [*maps(reachable), *(reachable / name for name in MADE)]:
+        assert owner_of(path) == (BOB, OTHERS)
+        assert mode_of(path) == 0o600
+
+
+def test_a_file_system_without_permissions_does_no_harm(folder, monkeypatch):
+    for path in maps(folder):
+        path.chmod(0o600)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    for name in ("chmod", "chown"):
+        monkeypatch.setattr(os, name, refuse)
+    monkeypatch.setattr(type(folder), "chmod", refuse)
+    delete_and_index(folder)
+    with GulpDirectory(folder, indexed=True, verify=True) as directory:
+        assert set(directory.merged_meta_dict) == {"item1", "item3", "item5"}
+
+
+def test_files_that_are_made_of_none_are_as_usual(tmp_path):
+    store = LocalStore(tmp_path)
+    before = os.umask(0o027)
+    try:
+        store.write_atomically("a", b"")
+        store.write_atomically("b", b"", made_of=["missing"])
+    finally:
+        os.umask(before)
+    assert [mode_of(tmp_path / name) for name in "ab"] == [0o640, 0o640]
