@@ -69,6 +69,7 @@ _REOPENED = (
     "_handles",
     "_index",
     "_made_index",
+    "_original",
     "_prefix",
     "_states",
     "_store",
@@ -77,6 +78,10 @@ _REOPENED = (
     "merged_meta_dict",
     "num_chunks",
 )
+
+
+# Mappings over an index, unless a program has put others in their places.
+_LOOKUPS = ("merged_meta_dict", "chunk_lookup", "chunk_objs_lookup")
 
 
 class _ChunkSettings(NamedTuple):
@@ -599,14 +604,28 @@ class GulpDirectory(ReadingVerbs):
                 self.merged_meta_dict[id_] = entry
                 self._chunk_of(id_).meta_dict[id_] = entry
 
+    def __copy__(self) -> GulpDirectory:
+        """Share everything, as a shallow copy does: entries, edits and open files."""
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        # Whose maps data files are compared with, as long as a copy of it is in use.
+        copy.__dict__.setdefault("_original", self)
+        return copy
+
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without open files; an index stays where it is, only edits travel."""
         if self._index is None:
-            return {**self.__dict__, "_made_index": None}
-        lookups = self.merged_meta_dict, self.chunk_lookup
+            state = {**self.__dict__, "_made_index": None}
+            state.pop("_original", None)
+            return state
+        lookups = {name: getattr(self, name) for name in _LOOKUPS}
         edits = (
             self._index.changed_entries(),
-            [lookup.changes() for lookup in lookups if isinstance(lookup, LazyDict)],
+            {
+                name: lookup.changes() if isinstance(lookup, LazyDict) else lookup
+                for name, lookup in lookups.items()
+                if not isinstance(lookup, ChunkObjects)
+            },
             {
                 number: chunk.meta_dict.changes()
                 for number, chunk in self._made_chunks().items()
@@ -629,9 +648,10 @@ class GulpDirectory(ReadingVerbs):
         entries, changes, of_chunks = edits
         self._open()
         self._apply_entries(entries)
-        lookups = self.merged_meta_dict, self.chunk_lookup
-        for lookup, change in zip(lookups, changes, strict=False):
-            if isinstance(lookup, LazyDict):
+        for name, change in changes.items():
+            if not isinstance(change, tuple):
+                setattr(self, name, change)
+            elif isinstance(lookup := getattr(self, name), LazyDict):
                 lookup.apply(change)
         for number, change in of_chunks.items():
             if number in self.chunk_objs_lookup:
@@ -652,5 +672,5 @@ def _reopen(
 ) -> GulpDirectory:
     """Open a directory by what `GulpDirectory._reopening` gave."""
     directory = kind.__new__(kind)
-    directory.__setstate__({**settings, "_edits": (entries, [], {})})
+    directory.__setstate__({**settings, "_edits": (entries, {}, {})})
     return directory

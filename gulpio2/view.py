@@ -338,6 +338,12 @@ class GulpView(ReadingVerbs):
         """Show the path and the number of items."""
         return f"GulpView({str(self.output_dir)!r}, {len(self._rows)} items)"
 
+    def __copy__(self) -> GulpView:
+        """Give the same items of the same directory."""
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the ids, and what opens the directory again."""
         ids = self.ids
