@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
@@ -304,6 +304,29 @@ def test_what_a_killed_process_has_begun_is_no_hindrance(tmp_path, hold):
     assert len(content(tmp_path)) == 1  # its partial file
     write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
     assert list(new_chunk(tmp_path).meta_dict) == ["b"]
+
+
+def test_a_chunk_that_another_has_just_begun_is_not_begun_again(tmp_path):
+    # In the instant after the data file was looked for, and the map was read.
+    class Slow(GulpChunk):
+        """Gives others time to begin, too."""
+
+        def _take_in(self, undo: Any) -> Any:
+            found = super()._take_in(undo)
+            write(tmp_path, ("first", {}, JPEGS[:2]), flag="ab")
+            return found
+
+    chunk = Slow(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with (
+        pytest.raises(LockedError, match=r"has just begun .*data_0\.gulp\. Open it"),
+        chunk.open("ab"),
+    ):
+        pytest.fail("opened")
+    assert list(chunk.meta_dict) == []
+    assert open_files(tmp_path) == []
+    with new_chunk(tmp_path).open("ab"):
+        pass
+    assert list(new_chunk(tmp_path).meta_dict) == ["first"]
 
 
 def test_a_new_chunk_stays_locked_after_a_flush(tmp_path):

@@ -174,14 +174,18 @@ class AppendLock:
                 with AppendLock() as lock:  # one that is left over can be locked
                     lock.take(other)
         if path.exists():
-            raise LockedError(
-                errno.EWOULDBLOCK,
-                f"another process, or another object of this one, has just begun "
-                f"{path}. Open it again to append to it",
-            )
+            raise _begun(path)
 
     def keep_only(self, path: StrPath) -> None:
-        """Let go of all but the file of this name, which is locked if it was not."""
+        """Let go of all but the file of this name, which may have replaced another.
+
+        Raises
+        ------
+        LockedError
+            As `take`; or there was none when it was to be locked at first.
+        """
+        if not self._fds:
+            raise _begun(path)  # its map may have been read before that
         self.take(path)
         for fd in self._fds:
             if not _is_at(fd, path):
@@ -190,6 +194,14 @@ class AppendLock:
 
     def _has(self, path: StrPath) -> bool:
         return any(_is_at(fd, path) for fd in self._fds)
+
+
+def _begun(path: StrPath) -> LockedError:
+    return LockedError(
+        errno.EWOULDBLOCK,
+        "another process, or another object of this one, has just begun "
+        f"{os.fspath(path)}. Open it again to append to it",
+    )
 
 
 def _is_at(fd: int, path: StrPath) -> bool:
