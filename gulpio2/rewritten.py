@@ -96,7 +96,7 @@ class RewriteGuard:
                     return f"the frames of item {id_!r} are others, or elsewhere"
                 continue
             gone = gone or _Gone(self._store, number)
-            if not gone.has(before):
+            if not gone.has(id_, before):
                 return f"item {id_!r} is not in it any more, and was not deleted"
         return ""
 
@@ -119,23 +119,24 @@ def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 class _Gone:
-    """Frames of a chunk that are of items that were deleted."""
+    """Items of a chunk that were deleted, and spans whose frames were erased."""
 
     def __init__(self, store: Store, number: int) -> None:
         data = read_if_there(store, REMOVALS_NAME)
         where = store.path(REMOVALS_NAME)
         removals = load_removals(data, where=where) if data else Removals()
-        deleted = removals.deleted.get(number, [])
-        self._spans = merge_spans(
-            [
-                *(span for _, entry in deleted for span in entry_spans(entry)),
-                *removals.erased.get(number, []),
-            ]
-        )
+        self._deleted = removals.deleted.get(number, [])
+        self._erased = merge_spans(removals.erased.get(number, []))
 
-    def has(self, entry: Any) -> bool:
-        """Tell whether an item's frames are among them."""
+    def has(self, id_: str, entry: Any) -> bool:
+        """Tell whether this item was deleted, and its frames are there or erased.
+
+        That others of the chunk were deleted says nothing: in one that was written anew
+        before that, theirs may lie where those of this item were.
+        """
+        if any(id_ == other and _goes_on(entry, gone) for other, gone in self._deleted):
+            return True
         return all(
-            any(start <= first and last <= stop for start, stop in self._spans)
+            any(start <= first and last <= stop for start, stop in self._erased)
             for first, last in entry_spans(entry)
         )

@@ -123,6 +123,17 @@ def test_what_leaves_frames_in_their_places_is_no_matter(directory, folder):
     assert directory.item("a").num_frames == 3
 
 
+@pytest.mark.parametrize("others", [("d", "e", "f"), ("a", "e", "f")])
+def test_items_that_were_deleted_after_a_chunk_was_written_anew_are_others(
+    directory, folder, others
+):
+    write(folder, zip(others, (200, 100, 0), strict=True))
+    delete_items(folder, others)  # whose frames lie where those of a, b and c were
+    for id_ in "abc":
+        with pytest.raises(MetaFileError, match="item 'a' is not in it any more"):
+            directory.read_clip(id_)
+
+
 def test_a_map_that_is_gone_is_told(directory, folder):
     (folder / "meta_0.gmeta").unlink()
     with pytest.raises(MetaFileError, match="item 'a' is not in it any more"):
