@@ -224,7 +224,9 @@ class _Translator:
         if isinstance(node, ast.Call):
             return self._noted(node, self._string_test(node))
         if isinstance(node, ast.Name):
-            return self._noted(node, self._field(node))  # a column of booleans
+            column = self._field(node)  # of booleans
+            column = self._unknown() if self._is_null(node) else column
+            return self._noted(node, column)
         raise self._refused(node)
 
     def _noted(self, node: ast.expr, expression: Any) -> Any:
@@ -263,6 +265,8 @@ class _Translator:
                 raise self._refused(right, "None")
             null = self._value(left).is_null()
             return null if isinstance(sign, ast.Is) else ~null
+        if self._is_null(left) or self._is_null(right):
+            return self._unknown()
         compare = _COMPARISONS[type(sign)]
         for column, other, turned in (
             (left, right, compare),
@@ -281,6 +285,15 @@ class _Translator:
             return None
         return self._types.get(self.quoted.get(node.id, node.id))
 
+    def _is_null(self, node: ast.expr) -> bool:
+        """Tell whether this is a column in which everything is null."""
+        return str(self._type(node)) == "null"
+
+    def _unknown(self) -> Any:
+        """Give what nothing meets, nor the ``not`` of it: a test of what is null."""
+        pa = require("pyarrow")
+        return self._compute.scalar(pa.scalar(None, pa.bool_()))
+
     def _number_type(self, node: ast.expr) -> Any:
         """Give the type of a column of numbers; None of anything else."""
         kind = self._type(node)
@@ -298,6 +311,8 @@ class _Translator:
         pattern = self._constant(node.args[0])
         if not isinstance(pattern, str):
             raise self._refused(node.args[0], "a string")
+        if self._is_null(method.value):
+            return self._unknown()
         test = getattr(self._compute, _STRING_TESTS[method.attr])
         return test(self._value(method.value), pattern)
 

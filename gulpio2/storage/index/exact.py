@@ -78,7 +78,9 @@ def is_among(column: Any, kind: Any, values: list[Any]) -> Any:
         False where the column is null. One that does not fit the column, where a value
         is none that it could be compared with.
     """
-    compute = require("pyarrow.compute")
+    pa, compute = require("pyarrow"), require("pyarrow.compute")
+    if kind is not None and pa.types.is_null(kind):
+        return compute.scalar(False)  # noqa: FBT003  # of pyarrow
     others = [] if kind is None else [v for v in values if not _is_like(kind, v)]
     if kind is not None and is_number_type(kind) and not others:
         values = exact_values(values, kind)

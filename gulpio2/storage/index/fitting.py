@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
 from gulpio2.storage.index.file import is_json_text
+from gulpio2.storage.index.typed import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,8 @@ _SHOWN = 100  # characters of a part of a condition in a message
 # How JSON begins and ends, but for its words.
 _BEGINS, _ENDS = '"[{-0123456789', '"]}0123456789'
 _WORDS = ("true", "false", "NaN", "Infinity", "-Infinity")
+_HAS_QUOTES = "texts in it have quotes of their own"
+_HAS_FORM = "it is written as by json.dumps"
 
 
 def meets(table: Any, expression: Any) -> Any:
@@ -73,8 +76,9 @@ def explain_misfit(
     def side(node: ast.expr) -> str:
         text = as_written(node, quoted)
         if isinstance(node, ast.Name):
-            kind = table.schema.field(quoted.get(node.id, node.id)).type
-            return f"{text} is a column of type {kind}"
+            field = table.schema.field(quoted.get(node.id, node.id))
+            kind = "JSON text" if is_json_text(field) else f"type {field.type}"
+            return f"{text} is a column of {kind}"
         return f"{text} is {_kind_of(_value_of(node))}"
 
     empty = table.slice(0, 0)
@@ -83,13 +87,30 @@ def explain_misfit(
             meets(empty, expression)
         except require("pyarrow").ArrowException:
             if isinstance(node, ast.Compare):
-                sides = " and ".join(map(side, [node.left, *node.comparators]))
-                return f"in {as_written(node, quoted)}, {sides}"
+                both = [node.left, *node.comparators]
+                sides = " and ".join(map(side, both))
+                advice = _as_json(table, both, quoted) + _as_json(
+                    table, both[::-1], quoted
+                )
+                return f"in {as_written(node, quoted)}, {sides}{advice}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 what = side(node.func.value)
                 return f"in {as_written(node, quoted)}, {what}, and not of strings"
             return f"{side(node)}, and no condition"
     return None
+
+
+def _as_json(table: Any, sides: list[ast.expr], quoted: Mapping[str, str]) -> str:
+    """Say how a constant is written in a column of JSON text; nothing of others."""
+    column, other = sides
+    if not isinstance(column, ast.Name) or isinstance(other, ast.Name):
+        return ""
+    if not is_json_text(table.schema.field(quoted.get(column.id, column.id))):
+        return ""
+    value = _value_of(other)
+    first = next(iter(value), None) if isinstance(value, list) else value
+    written = f"{as_written(column, quoted)} == {_shortened(str(json_text(first)))!r}"
+    return f": numbers and booleans are texts in it, as in {written}"
 
 
 def find_unquoted(
@@ -107,63 +128,116 @@ def find_unquoted(
     str or None
         None where every text can be one.
     """
+
+    def is_json(column: ast.Name) -> bool:
+        return is_json_text(table.schema.field(quoted.get(column.id, column.id)))
+
     for node, _ in parts:
-        for column, text, can_be in _looked_for(node):
-            field = table.schema.field(quoted.get(column.id, column.id))
-            if is_json_text(field) and not can_be:
+        for column, why, instead in _looked_for(node):
+            if is_json(column):
                 written = as_written(column, quoted)
                 return (
                     f"in {as_written(node, quoted)}, {written} is a column of JSON "
-                    "text, as its values are of several types, or objects: texts in it "
-                    "have quotes of their own, as in "
-                    f"{written}{_with_quotes(node, text)}"
+                    "text, as its values are of several types, or objects: "
+                    f"{why}, as in {written}{instead}"
                 )
+        if (sides := _columns_of_text(table, node, quoted)) and (
+            is_json(sides[0]) != is_json(sides[1])
+        ):
+            one, other = sides if is_json(sides[0]) else sides[::-1]
+            return (
+                f"in {as_written(node, quoted)}, {as_written(one, quoted)} is a column "
+                "of JSON text, as its values are of several types, or objects, and "
+                f"{as_written(other, quoted)} is one of texts: those of the first have "
+                "quotes of their own, and are never those of the second. Compare them "
+                "in Python, by the columns of `table`"
+            )
     return None
 
 
-def _looked_for(node: ast.expr) -> Iterator[tuple[ast.Name, str, bool]]:
-    """Give columns, texts they are searched for, and whether JSON can be that."""
+def _columns_of_text(
+    table: Any, node: ast.expr, quoted: Mapping[str, str]
+) -> tuple[ast.Name, ast.Name] | None:
+    """Give the two columns of a comparison, if both are of strings."""
+    if not isinstance(node, ast.Compare):
+        return None
+    left, right = node.left, node.comparators[0]
+    if not (isinstance(left, ast.Name) and isinstance(right, ast.Name)):
+        return None
+    kinds = [
+        str(table.schema.field(quoted.get(side.id, side.id)).type)
+        for side in (left, right)
+    ]
+    return (left, right) if {*kinds} <= {"string", "large_string"} else None
+
+
+def _looked_for(node: ast.expr) -> Iterator[tuple[ast.Name, str, str]]:
+    """Give columns, why no JSON text is what they are searched for, and what might."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         column, text = node.func.value, _value_of(node.args[0])
-        if isinstance(column, ast.Name):
-            yield column, text, _is_part_of_json(node.func.attr, text)
+        if isinstance(column, ast.Name) and not _is_part_of_json(node.func.attr, text):
+            yield column, *_rewritten(node.func.attr, text)
     elif isinstance(node, ast.Compare):
         left, right = node.left, node.comparators[0]
+        whole = isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn))
         for column, other in ((left, right), (right, left)):
             if isinstance(column, ast.Name) and not isinstance(other, ast.Name):
                 value = _value_of(other)
                 for text in value if isinstance(value, list) else [value]:
-                    if isinstance(text, str):
-                        yield column, text, _is_json(text)
+                    if isinstance(text, str) and (found := _misfit(text, whole=whole)):
+                        yield column, *found
 
 
-def _with_quotes(node: ast.expr, text: str) -> str:
-    """Write what is to follow a column where a text is looked for in JSON text."""
-    wanted = json.dumps(_shortened(text), ensure_ascii=False)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        test = node.func.attr
-        part = wanted[:-1] if test == "startswith" else wanted[1:]
-        return f".{test}({part!r})"
-    return f" == {wanted!r}"
+def _misfit(text: str, *, whole: bool) -> tuple[str, str] | None:
+    """Say why no value is a text, and what it might be; None where one can be.
+
+    Parameters
+    ----------
+    text : str
+        What is compared with JSON text.
+    whole : bool
+        Whether it is to be equal, and so has to be written as the index writes JSON.
+    """
+    try:
+        value = json.loads(text)
+        canonical = json_text(value)
+    except ValueError:
+        wanted = json.dumps(_shortened(text), ensure_ascii=False)
+        return _HAS_QUOTES, f" == {wanted!r}"
+    except RecursionError:  # too deep to be told
+        return None
+    if not whole or canonical == text:
+        return None
+    if canonical is None:
+        return "what is null has no text", " is None"
+    return _HAS_FORM, f" == {_shortened(canonical)!r}"
+
+
+def _rewritten(test: str, text: str) -> tuple[str, str]:
+    """Say why a test of strings finds no part of JSON text, and what may find one."""
+    text = _shortened(text)
+    if _has_control(text):
+        plain = (json.dumps(one)[1:-1] if one < " " else one for one in text)
+        return _HAS_FORM, f".{test}({''.join(plain)!r})"
+    wanted = json.dumps(text, ensure_ascii=False)
+    part = wanted[:-1] if test == "startswith" else wanted[1:]
+    return _HAS_QUOTES, f".{test}({part!r})"
+
+
+def _has_control(text: str) -> bool:
+    """Tell whether a text has letters that JSON writes as others."""
+    return any(letter < " " for letter in text)
 
 
 def _is_part_of_json(test: str, text: str) -> bool:
+    if _has_control(text):
+        return False
     if test == "startswith":
         words = [word for word in _WORDS if word.startswith(text)]
         return text[:1] in _BEGINS or bool(words)
     if test == "endswith":
         words = [word for word in _WORDS if word.endswith(text)]
         return text[-1:] in _ENDS or bool(words)
-    return True
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    except RecursionError:  # too deep to be told
-        return True
     return True
 
 

@@ -19,7 +19,13 @@ from gulpio2.storage.index.arrays import array_of
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns
 
-__all__ = ["MAX_COLUMNS", "TypedColumn", "first_metadata", "typed_columns"]
+__all__ = [
+    "MAX_COLUMNS",
+    "TypedColumn",
+    "first_metadata",
+    "json_text",
+    "typed_columns",
+]
 
 # A dataset whose items have each their own keys must not become a table of millions
 # of columns; the keys that came first get one.
@@ -81,7 +87,7 @@ def typed_columns(columns: Columns) -> dict[str, TypedColumn]:
         for key, kind in types.items():
             values = [meta.get(key) for meta in metas]
             if kind is None:
-                parts[key].append(array_of(list(map(_json, values)), text))
+                parts[key].append(array_of(list(map(json_text, values)), text))
             else:
                 parts[key].append(array_of(values, kind))
     return {
@@ -91,7 +97,7 @@ def typed_columns(columns: Columns) -> dict[str, TypedColumn]:
     }
 
 
-def _json(value: Any) -> str | None:
+def json_text(value: Any) -> str | None:
     """Write a value as JSON text; none for null, as in columns of every type.
 
     As it is read, so that ``contains`` finds it; what is no text is escaped.

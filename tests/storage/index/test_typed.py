@@ -130,6 +130,70 @@ def test_a_text_that_no_json_is_cannot_be_looked_for_in_a_column_of_json(
         assert directory.query(condition).ids == ids
 
 
+def test_json_that_is_written_otherwise_cannot_be_looked_for_in_a_column_of_json(
+    tmp_path,
+):
+    values = ["ü", 7, None, {"x": 1}, [1, 2], 'a"b\nc', 1e15, True]
+    write_indexed(tmp_path, values)
+    directory = GulpDirectory(tmp_path)
+    for condition, advice in (
+        ("k == '[1,2]'", "== '[1, 2]'"),
+        ("k in ['7', '{\"x\":1}']", """== '{"x": 1}'"""),
+        ("k not in [' 7']", "== '7'"),
+        ("'1e15' != k", "== '1000000000000000.0'"),
+        (r"""k == '"\\u00fc"'""", """== '"ü"'"""),
+        ("k != 'null'", "is None"),
+        (r"k.contains('b\nc')", r".contains('b\\nc')"),
+        (r"k.startswith('\"a\tb')", r""".startswith('"a\\tb')"""),
+        ("k == 7", "== '7'"),
+        ("True == k", "== 'true'"),
+        ("k in [7, 8]", "== '7'"),
+    ):
+        with pytest.raises(ValueError, match="is a column of JSON text") as told:
+            directory.query(condition)
+        assert str(told.value).endswith(f"k{advice}" if "(" in advice else advice)
+    for condition, ids in (
+        ("k == '[1, 2]'", ["i4"]),
+        ("""k in ['7', '{"x": 1}', '"ü"', 'true']""", ["i0", "i1", "i3", "i7"]),
+        (r"k.contains('b\\nc')", ["i5"]),
+        ("k > '[1]'", ["i3", "i7"]),  # an order of texts, in which any can stand
+        ("k < '[1,2]'", ["i0", "i1", "i4", "i5", "i6"]),
+    ):
+        assert directory.query(condition).ids == ids
+
+
+def test_a_column_of_json_is_not_compared_with_one_of_texts(tmp_path):
+    index_items(tmp_path, [{"k": "walk", "s": "walk", "j": 7}, {"k": 7, "s": "7"}, {}])
+    for indexed in (False, True):
+        directory = GulpDirectory(tmp_path, indexed=indexed)
+        for condition in (
+            "k == s",
+            "s != k",
+            "k < id",
+            "`id` == k",
+            "j > 6 and s == k",
+        ):
+            for asked in (directory, directory.view(["i1", "i0"])):
+                with pytest.raises(ValueError, match="never those of the second"):
+                    asked.query(condition)
+        assert directory.query("k == k").ids == ["i0", "i1"]
+        assert directory.query("s != id").ids == ["i0", "i1"]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_column_of_nothing_but_null_meets_no_condition(indexed, tmp_path):
+    index_items(tmp_path, [{"k": None, "s": "a", "n": 1}, {"n": 2}])
+    directory = GulpDirectory(tmp_path, indexed=indexed)
+    for condition in (
+        *("k == 'a'", "k != 1", "k in ['a']", "k in [1]", "k in []", "k", "not k"),
+        *("k.startswith('a')", "not k.contains('a')", "k == k", "s == k", "n > k"),
+    ):
+        assert directory.query(condition).ids == []
+    for condition in ("k not in ['a']", "k is None", "n == 1 or n == 2 or k"):
+        assert directory.query(condition).ids == ["i0", "i1"]
+    assert directory.query("s == 'a' or k.endswith('x')").ids == ["i0"]
+
+
 def test_the_message_about_json_text_is_short(tmp_path):
     write_indexed(tmp_path, ["walk", 7])
     with pytest.raises(ValueError, match="column of JSON text") as told:
