@@ -29,6 +29,7 @@ from gulpio2.reading import (
     put_array,
     read_arrays,
     read_list,
+    with_place,
 )
 from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.mappings import Entries
@@ -205,8 +206,8 @@ class StoredItem:
         (jpeg,) = fetch_jpegs(self.request([0]))
         try:
             return FrameDecoder(bytes(jpeg), options).shape
-        except CorruptFrameError as cause:
-            raise CorruptFrameError(f"{self._place(0)}: {cause}") from cause
+        except ValueError as cause:  # damage, or a crop that reaches out
+            raise with_place(cause, self._place(0)) from cause
 
     def read_frames(self, selection: FrameSelection) -> list[Any]:
         """Decode frames into a list."""
@@ -220,8 +221,7 @@ class StoredItem:
             try:
                 frames.append(self.decoder(bytes(jpeg)))
             except CorruptFrameError as cause:
-                place = self._place(indices[position])
-                raise CorruptFrameError(f"{place}: {cause}") from cause
+                raise with_place(cause, self._place(indices[position])) from cause
         return frames
 
     def read_jpegs(self, selection: FrameSelection) -> list[bytes]:

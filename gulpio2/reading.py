@@ -37,6 +37,7 @@ __all__ = [
     "put_array",
     "read_arrays",
     "read_list",
+    "with_place",
     "writable_array",
 ]
 
@@ -232,11 +233,17 @@ def _decoder_of(block: Block, options: DecodeOptions) -> FrameDecoder:
     """Make a decoder of the first frame of a block."""
     place = block.members[0]
     offset, length = block.spans[place]
-    start = offset - block.offset
+    start, data = offset - block.offset, block.load()
     try:
-        return decoder_for(block.load(), start, start + length, options)
-    except CorruptFrameError as cause:
-        raise CorruptFrameError(f"{block.request.place(place)}: {cause}") from cause
+        return decoder_for(data, start, start + length, options)
+    except ValueError as cause:  # damage, or a crop that reaches out
+        raise with_place(cause, block.request.place(place)) from cause
+
+
+def with_place(cause: ValueError, place: str) -> ValueError:
+    """Give an error that says at which frame a decoder could not be made."""
+    kind = CorruptFrameError if isinstance(cause, CorruptFrameError) else ValueError
+    return kind(f"{place}: {cause}")
 
 
 def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
@@ -270,10 +277,9 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
         or not array.flags.c_contiguous
         or not array.flags.writeable
     ):
-        kind = "writable" if array.flags.writeable else "read-only"
         raise FormatError(
-            f"frames of shape {shape} do not fit into out, which is {array.shape} "
-            f"{array.dtype}, {kind}; it must be writable C-contiguous uint8"
+            f"frames of shape {shape} do not fit into out, which is {_kind_of(array)}; "
+            "it must be writable C-contiguous uint8"
         )
     return array.reshape(shape)
 
@@ -293,7 +299,8 @@ def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool = False) -> No
     Raises
     ------
     FormatError
-        It has another shape or type, or is read-only.
+        It has another shape or type, is read-only, or has several elements in the same
+        memory, as a tensor that was expanded.
     """
     given = _array_over(out)
     shape = given.shape[: array.ndim] if unknown else given.shape
@@ -303,13 +310,25 @@ def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool = False) -> No
         or not (unknown or given.dtype == array.dtype)
         or not given.flags.writeable
     ):
-        kind = "writable" if given.flags.writeable else "read-only"
         raise FormatError(
             f"frames of shape {array.shape} and type {array.dtype} do not fit into "
-            f"out, which is {given.shape} {given.dtype}, {kind}: both must agree"
+            f"out, which is {_kind_of(given)}: both must agree"
         )
     if array.size:
+        strides = zip(given.strides, given.shape, strict=True)
+        if any(step == 0 and size > 1 for step, size in strides):
+            raise FormatError(
+                f"out, which is {_kind_of(given)}, has several elements in the same "
+                "memory; give one with memory for each, as contiguous() of a tensor"
+            )
         given[...] = array.reshape(given.shape)
+
+
+def _kind_of(array: npt.NDArray[Any]) -> str:
+    """Say what an array is, for a message."""
+    kind = "writable" if array.flags.writeable else "read-only"
+    order = "" if array.flags.c_contiguous else ", not C-contiguous"
+    return f"{array.shape} {array.dtype}, {kind}{order}"
 
 
 def _array_over(out: Any) -> npt.NDArray[Any]:

@@ -249,7 +249,7 @@ def test_out_may_be_pinned_memory_that_a_device_copies_from(folder):
     [
         (np.zeros((3, 120, 160, 3), np.uint8), r"which is \(3, 120, 160, 3\)"),
         (np.zeros((2, 120, 160, 3), np.int8), "int8"),
-        (np.zeros((2, 120, 320, 3), np.uint8)[:, :, ::2], "C-contiguous"),
+        (np.zeros((2, 120, 320, 3), np.uint8)[:, :, ::2], "e, not C-contiguous; it"),
         (b"\0" * (2 * 120 * 160 * 3), "read-only"),
         (array.array("i", [0] * 10), "int32"),
         ([0, 1], "out is a list"),
@@ -259,6 +259,31 @@ def test_out_may_be_pinned_memory_that_a_device_copies_from(folder):
 def test_memory_that_does_not_fit_is_refused(folder, out, message):
     with pytest.raises(FormatError, match=message):
         GulpDirectory(folder).read_clip("colour", [0, 1], out=out)
+
+
+def test_what_a_decoder_of_ones_own_gives_needs_memory_for_each_frame(folder):
+    directory = GulpDirectory(folder, jpeg_decoder=lambda data: np.float32(len(data)))
+    shared = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (2,), (0,))
+    with pytest.raises(FormatError, match="several elements in the same memory"):
+        directory.read_clip("colour", [0, 1], out=shared)
+    strided = np.zeros(4, np.float32)[::2]
+    np.testing.assert_array_equal(
+        directory.read_clip("colour", [0, 1], out=strided),
+        [len(data) for data in directory.read_jpegs("colour", [0, 1])],
+    )
+
+
+@pytest.mark.parametrize("selection", [[3], []])
+def test_a_crop_that_reaches_out_is_refused_with_the_frame(folder, selection):
+    directory = GulpDirectory(folder)
+    place = f"item 'colour', frame {max([0, *selection])}, in .* at byte [0-9]+: crop"
+    for read in (
+        lambda: directory.read_clip("colour", selection, crop=(0, 0, 121, 1)),
+        lambda: directory.read_clips([("colour", selection)], crop=(0, 0, 121, 1)),
+    ):
+        with pytest.raises(ValueError, match=place) as raised:
+            read()
+        assert type(raised.value) is ValueError
 
 
 # ------------------------------------------------------------------ batches

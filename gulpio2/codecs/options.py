@@ -57,10 +57,14 @@ class DecodeOptions:
         """Refuse what cannot be."""
         if self.scale not in SCALES:
             raise ValueError(f"scale is {self.scale!r}; it must be one of 1, 2, 4, 8")
-        if self.min_size is not None and (self.scale != 1 or self.min_size < 1):
+        if self.min_size is not None and self.scale != 1:
             raise ValueError(
                 f"min_size is {self.min_size!r} with scale {self.scale}; give one of "
-                "the two, min_size as a number of pixels"
+                "the two"
+            )
+        if self.min_size is not None and self.min_size < 1:
+            raise ValueError(
+                f"min_size is {self.min_size!r}; it must be at least 1 pixel"
             )
         require_choice("colorspace", self.colorspace, Colorspace)
         crop: Sequence[int] | None = self.crop

@@ -295,7 +295,7 @@ def test_four_inks_become_colours_with_every_option(shared_images, options):
     [
         ({"scale": 3}, "scale is 3; it must be one of 1, 2, 4, 8"),
         ({"scale": 2, "min_size": 64}, "min_size is 64 with scale 2"),
-        ({"min_size": 0}, "min_size is 0"),
+        ({"min_size": 0}, "min_size is 0; it must be at least 1 pixel"),
         ({"colorspace": "bgr"}, "'bgr'; it must be one of source, rgb, gray"),
         ({"crop": (0, -1, 4, 4)}, "top, left, height, width"),
         ({"crop": (0, 0, 0, 4)}, "at least 1"),
