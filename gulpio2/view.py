@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -114,11 +115,9 @@ class GulpView(ReadingVerbs):
     _lost: ItemNotFoundError | None = None
 
     def __init__(self, directory: Viewed, ids: Iterable[str]) -> None:
-        if isinstance(ids, str):  # whose letters may be ids as well
-            raise TypeError(f"ids is {ids!r}, which is one; give a list of ids")
         index = directory._item_index
         rows: dict[int, None] = {}
-        for id_ in map(str, ids):
+        for id_ in map(str, _each_of(ids)):
             row = index.row(id_)
             if row is None:
                 raise ItemNotFoundError(
@@ -348,6 +347,23 @@ class GulpView(ReadingVerbs):
         """Pickle as the ids, and what opens the directory again."""
         ids = self.ids
         return _open_view, (*self.directory._reopening(ids), ids)
+
+
+def _each_of(ids: Any) -> Iterator[Any]:
+    """Go through ids.
+
+    Raises
+    ------
+    TypeError
+        It is one id, and no list of them, or a source of items.
+    """
+    if isinstance(ids, ReadingVerbs):
+        raise TypeError(f"ids is {ids!r}; give a list of ids, as the ids of a view are")
+    if not isinstance(ids, (str, bytes, bytearray)):  # in which others may be as well
+        with suppress(TypeError):
+            each: Iterator[Any] = iter(ids)
+            return each
+    raise TypeError(f"ids is {ids!r}, which is one; give a list of ids")
 
 
 def _open_view(

@@ -393,6 +393,15 @@ def test_an_arrow_array_of_nulls_selects_nothing():
     assert rows(pa.nulls(4)) == []
 
 
+@pytest.mark.parametrize("kind", [bool, object])
+def test_what_is_masked_out_of_a_mask_counts_as_false(kind):
+    values = np.array([True, True, False, True], kind)
+    assert rows(np.ma.array(values, mask=[True, False, False, False])) == [1, 3]
+    assert rows(np.ma.array(values)) == [0, 1, 3]
+    with pytest.raises(TypeError, match="boolean mask"):
+        rows(np.ma.array([1, 0, 1, 1], mask=[True, False, False, False]))
+
+
 @pytest.mark.parametrize("mask", [[], np.zeros(0, bool), pa.array([], pa.bool_())])
 def test_an_empty_mask_selects_from_no_items_only(mask):
     assert list(select_rows(TABLE.slice(0, 0), mask)) == []

@@ -148,6 +148,14 @@ def test_one_id_is_no_list_of_its_letters(tmp_path):
     with pytest.raises(TypeError, match="ids is '10', which is one; give a list"):
         GulpDirectory(tmp_path).view("10")
     assert GulpDirectory(tmp_path).view([10]).ids == ["10"]
+    ones: list[Any] = [10, None, b"10", bytearray(b"10"), np.array("10")]
+    for one in ones:
+        with pytest.raises(TypeError, match=r"ids is .*, which is one; give a list"):
+            GulpDirectory(tmp_path).view(one)
+    directory = GulpDirectory(tmp_path)
+    for source in (directory, directory.view(["1"]), *directory):
+        with pytest.raises(TypeError, match="give a list of ids, as the ids of a view"):
+            directory.view(source)
 
 
 def test_an_unknown_item_makes_no_view(directory):

@@ -40,7 +40,7 @@ def select_frames(selection: Any, num_frames: int) -> Sequence[int]:
     FrameIndexError
         A position is outside of the item, or a mask has the wrong length.
     TypeError
-        The selection is none of these.
+        The selection is none of these, or an array some of which is masked out.
     """
     if selection is None:
         return range(num_frames)
@@ -80,6 +80,11 @@ def _select_range(selection: range, num_frames: int) -> Sequence[int]:
 
 def _select_array(selection: Any, num_frames: int) -> list[int]:
     """Look up the positions of an array, or of what becomes one."""
+    if isinstance(selection, np.ma.MaskedArray) and np.ma.is_masked(selection):
+        raise TypeError(
+            f"cannot select frames by {selection!r}, some of which is masked out; give "
+            "its .compressed(), or .filled(False) of booleans"
+        )
     try:
         array = np.asarray(selection)
     except ValueError as cause:  # ragged nested lists

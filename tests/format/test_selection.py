@@ -172,3 +172,11 @@ def test_a_tensor_is_an_array_also_with_one_value():
 def test_booleans_among_positions_are_neither(mixed):
     with pytest.raises(TypeError, match="cannot select frames by"):
         select_frames(mixed, 3)
+
+
+@pytest.mark.parametrize("values", [[2, 1, 0], [True, False, True]])
+def test_what_is_masked_out_is_not_selected_without_a_word(values):
+    part = np.ma.array(values, mask=[False, True, False])
+    with pytest.raises(TypeError, match=r"masked out; give its \.compressed\(\)"):
+        select_frames(part, 3)
+    assert select_frames(np.ma.array(values), 3) == select_frames(values, 3)

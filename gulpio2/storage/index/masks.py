@@ -19,7 +19,7 @@ def rows_of_mask(mask: Any, num_rows: int) -> npt.NDArray[np.int64]:
     Parameters
     ----------
     mask : list, or array of numpy, pandas or Arrow
-        A boolean per row; null counts as False.
+        A boolean per row; null, and what is masked out of an array, counts as False.
     num_rows : int
         How many there are to be.
 
@@ -44,6 +44,8 @@ def rows_of_mask(mask: Any, num_rows: int) -> npt.NDArray[np.int64]:
         if of_arrow and hasattr(mask, "fill_null")  # a scalar of Arrow has none
         else mask
     )
+    if isinstance(mask, np.ma.MaskedArray) and values.dtype in (bool, object):
+        values = mask.filled(False)  # noqa: FBT003  # of numpy
     if values.dtype == object and values.ndim == 1:
         values = _without_nulls(values)
     if values.dtype != np.bool_ or values.ndim != 1:
@@ -53,7 +55,8 @@ def rows_of_mask(mask: Any, num_rows: int) -> npt.NDArray[np.int64]:
         )
     if len(values) != num_rows:
         raise ValueError(
-            f"a mask of {len(values)} values cannot select from {num_rows} items"
+            f"a mask of {len(values)} values cannot select from {num_rows} items; give "
+            "one value per item"
         )
     return np.flatnonzero(values)
 
