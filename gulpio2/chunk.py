@@ -19,6 +19,7 @@ from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, StorageError
 from gulpio2.format.edits import Origins
 from gulpio2.item import StoredItem, record_of
+from gulpio2.rewritten import watched
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.handles import HandlePool
@@ -120,7 +121,7 @@ class GulpChunk(ReadingVerbs):
         if meta_dict is None:
             meta_dict, self._base = self._load_map()
         self.meta_dict = meta_dict
-        self._handles = HandlePool() if handles is None else handles
+        self._handles = watched(self, HandlePool()) if handles is None else handles
         self._session: ChunkSession | None = None
         self._open_depth = 0
         self._lock = threading.Lock()
@@ -145,8 +146,7 @@ class GulpChunk(ReadingVerbs):
             No item has this id.
         """
         id_ = str(id_)
-        record = record_of(self.meta_dict, id_)
-        if record is None:
+        if (record := record_of(self.meta_dict, id_)) is None:
             raise ItemNotFoundError(f"no item {id_!r} in {self.data_file_path}", id_)
         return StoredItem(
             id_,
@@ -365,8 +365,8 @@ class GulpChunk(ReadingVerbs):
 
     @property
     def _map_file(self) -> MapFile:
-        reads_json = type(self.serializer) is JSONSerializer
-        return MapFile(Path(self.meta_file_path), self.serializer, reads_json)
+        is_json = type(self.serializer) is JSONSerializer
+        return MapFile(Path(self.meta_file_path), self.serializer, is_json)
 
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:
         """Read the map, or begin one where there is none."""
@@ -384,8 +384,7 @@ class GulpChunk(ReadingVerbs):
         """Pickle without open files; reading reopens."""
         if self._session is not None:
             raise TypeError(f"{self!r} is open for writing and cannot be pickled")
-        state = self.__dict__.copy()
-        del state["_lock"]
+        state = {key: each for key, each in vars(self).items() if key != "_lock"}
         return {**state, "fp": None, "_open_depth": 0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -395,5 +394,6 @@ class GulpChunk(ReadingVerbs):
             state = {key: state[key] for key in (*known, "meta_dict")}
             GulpChunk.__init__(self, **state)
         self.__dict__.update(state)
+        watched(self, self._handles)
         self._lock = threading.Lock()
         _chunks.add(self)

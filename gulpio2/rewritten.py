@@ -1,9 +1,10 @@
-"""Chunks that are written anew while somebody has their directory open."""
+"""Chunks that are written anew while somebody has them or their directory open."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,14 +15,30 @@ from gulpio2.format.removals import Removals, entry_spans, load_removals, merge_
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.texts import MapTexts
+from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from gulpio2.chunk import GulpChunk
     from gulpio2.storage.base import Store
+    from gulpio2.storage.handles import HandlePool
+    from gulpio2.storage.map_file import MapFile
+    from gulpio2.types import StrPath
 
-__all__ = ["LoadedMap", "RewriteGuard"]
+__all__ = ["LoadedMap", "RewriteGuard", "watched"]
+
+
+class _Chunk(Protocol):
+    """What is looked at of a `gulpio2.GulpChunk`."""
+
+    data_file_path: StrPath
+    meta_dict: Any
+    _base: bytes | None
+
+    @property
+    def _map_file(self) -> MapFile: ...
+
+    def _get_or_create_dict(self) -> Any: ...
 
 
 class LoadedMap(NamedTuple):
@@ -29,7 +46,7 @@ class LoadedMap(NamedTuple):
 
     state: tuple[int, int] | None
     """Its size and time (ns) before it was read; None where it was not there."""
-    chunk: Callable[[], GulpChunk | None]
+    chunk: Callable[[], _Chunk | None]
     """Gives the chunk, with what the map said; None where there was none."""
 
 
@@ -88,17 +105,108 @@ class RewriteGuard:
         chunk = loaded.chunk()
         if chunk is None:  # one that was added since
             return ""
-        now, gone = chunk._get_or_create_dict(), None
-        for id_ in chunk.meta_dict:
-            before = _look_at(chunk.meta_dict, id_)
-            if id_ in now:
-                if not _goes_on(before, now[id_]):
-                    return f"the frames of item {id_!r} are others, or elsewhere"
-                continue
-            gone = gone or _Gone(self._store, number)
-            if not gone.has(id_, before):
-                return f"item {id_!r} is not in it any more, and was not deleted"
+        before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
+        return _difference(before, chunk._get_or_create_dict(), self._store, number)
+
+
+class _ChunkGuards:
+    """Looks whether data files still are those that the maps of chunks were read for.
+
+    As `RewriteGuard`, of chunks that are used without their directory.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def add(self, chunk: _Chunk) -> None:
+        """Look at this one, too, as long as it is there."""
+        self._chunks.add(chunk)
+
+    def __call__(self, path: str) -> None:
+        """Look at the map of a data file that was opened just now.
+
+        Raises
+        ------
+        MetaFileError
+            The chunk was written anew, or its map is gone or damaged.
+        """
+        for chunk in list(self._chunks):
+            if str(chunk.data_file_path) == path and (fault := _fault_of(chunk)):
+                raise MetaFileError(
+                    f"{path} was written anew since its map was read: {fault}. Open "
+                    "the chunk again"
+                )
+
+
+def watched(chunk: _Chunk, pool: HandlePool) -> HandlePool:
+    """Have a chunk's data file compared with what was read of its map.
+
+    Parameters
+    ----------
+    chunk : GulpChunk
+        It is not kept alive.
+    pool : HandlePool
+        What opens its data file. One that a directory has is left as it is.
+
+    Returns
+    -------
+    HandlePool
+        `pool`.
+    """
+    if pool.on_open is None:
+        pool.on_open = _ChunkGuards()
+    if isinstance(pool.on_open, _ChunkGuards):
+        pool.on_open.add(chunk)
+    return pool
+
+
+def _fault_of(chunk: _Chunk) -> str:
+    """Say of which item the frames are not where they were; nothing if of none."""
+    base, map_file = chunk._base, chunk._map_file
+    # To read what a serializer of somebody's own wrote, it would have to be a file.
+    if base is None or not map_file.reads_json or map_file.read() == base:
         return ""
+    read = map_file.parse(base)
+    # What the program has put there itself is its own affair.
+    before = (
+        (id_, entry)
+        for id_, entry in chunk.meta_dict.items()
+        if id_ in read and _goes_on(read[id_], entry)
+    )
+    folder, name = os.path.split(chunk.data_file_path)
+    now = chunk._get_or_create_dict()
+    return _difference(before, now, LocalStore(folder or "."), data_number(name))
+
+
+def _difference(
+    before: Iterable[tuple[str, Any]],
+    now: Mapping[str, Any],
+    store: Store,
+    number: int | None,
+) -> str:
+    """Say of which item the frames are not where they were; nothing if of none.
+
+    Parameters
+    ----------
+    before : iterable of (str, dict)
+        Ids and entries, as they were read.
+    now : mapping of str to dict
+        What the map says now.
+    store : Store
+        The folder of the chunk.
+    number : int or None
+        The chunk's; None where its files have other names.
+    """
+    gone = None
+    for id_, entry in before:
+        if id_ in now:
+            if not _goes_on(entry, now[id_]):
+                return f"the frames of item {id_!r} are others, or elsewhere"
+            continue
+        gone = gone or _Gone(store, number)
+        if not gone.has(id_, entry):
+            return f"item {id_!r} is not in it any more, and was not deleted"
+    return ""
 
 
 def _look_at(entries: Mapping[str, Any], id_: str) -> Any:
@@ -121,12 +229,12 @@ def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 class _Gone:
     """Items of a chunk that were deleted, and spans whose frames were erased."""
 
-    def __init__(self, store: Store, number: int) -> None:
-        data = read_if_there(store, REMOVALS_NAME)
+    def __init__(self, store: Store, number: int | None) -> None:
+        data = None if number is None else read_if_there(store, REMOVALS_NAME)
         where = store.path(REMOVALS_NAME)
         removals = load_removals(data, where=where) if data else Removals()
-        self._deleted = removals.deleted.get(number, [])
-        self._erased = merge_spans(removals.erased.get(number, []))
+        self._deleted = removals.deleted.get(number or 0, [])
+        self._erased = merge_spans(removals.erased.get(number or 0, []))
 
     def has(self, id_: str, entry: Any) -> bool:
         """Tell whether this item was deleted, and its frames are there or erased.

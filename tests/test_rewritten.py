@@ -50,7 +50,9 @@ def directory(request: Any, folder: Path) -> GulpDirectory:
     return opened
 
 
-def levels_in(source: GulpDirectory | GulpChunk, ids: str = "abc") -> list[int]:
+def levels_in(
+    source: GulpDirectory | GulpChunk, ids: Iterable[str] = "abc"
+) -> list[int]:
     """Read the last frame of each; JPEG may be off by a level."""
     return [round(int(source.read_clip(id_)[2, 0, 0, 0]), -1) for id_ in ids]
 
@@ -160,3 +162,77 @@ def test_it_is_noticed_in_another_process_too(folder, indexed):
 def test_a_chunk_that_outlives_its_directory_is_read(folder):
     (chunk,) = GulpDirectory(folder).chunks()
     assert levels_in(chunk) == [0, 100, 200]
+
+
+def of_its_own(folder: Path) -> GulpChunk:
+    return GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+
+
+def unpickled(folder: Path) -> GulpChunk:
+    chunk: GulpChunk = pickle.loads(pickle.dumps(of_its_own(folder)))
+    return chunk
+
+
+def unpickled_of_a_directory(folder: Path) -> GulpChunk:
+    chunks = list(GulpDirectory(folder, indexed=False).chunks())
+    chunk: GulpChunk = pickle.loads(pickle.dumps(chunks))[0]
+    return chunk
+
+
+@pytest.mark.parametrize("give", [of_its_own, unpickled, unpickled_of_a_directory])
+def test_a_chunk_without_its_directory_gives_no_frames_of_others(folder, give):
+    chunk = give(folder)
+    in_between = give(folder)
+    assert levels_in(in_between) == [0, 100, 200]
+    write(folder, LEVELS[::-1])
+    item = chunk.item("b")
+    for read in (
+        lambda: chunk.read_clip("b"),
+        lambda: chunk["b", 0],
+        lambda: item.read_frames(None),
+    ):
+        with pytest.raises(MetaFileError, match="the frames of item 'a' are others"):
+            read()
+    with pytest.raises(MetaFileError, match="Open the chunk again"):
+        next(iter(chunk))
+    assert levels_in(in_between) == [0, 100, 200]  # its file is still open
+    assert levels_in(give(folder)) == [0, 100, 200]
+    chunk.meta_dict = chunk._get_or_create_dict()  # as programs do for 0.0.4
+    assert levels_in(chunk) == [0, 100, 200]
+
+
+def test_a_chunk_without_its_directory_sees_what_is_no_matter(folder):
+    chunk = of_its_own(folder)
+    write(folder, [("d", 30), ("a", 40)], "ab")
+    chunk.meta_dict["mine"] = chunk.meta_dict["b"]
+    assert levels_in(chunk, ["a", "b", "mine"]) == [0, 100, 100]
+    del chunk.meta_dict["mine"]
+    chunk._handles.close()
+    delete_items(folder, ["b"])
+    compact_directory(folder)
+    assert levels_in(chunk, "ac") == [0, 200]
+    with chunk.open("ab"):
+        chunk.append("e", {}, grey(60))
+    assert levels_in(chunk, "ace") == [0, 200, 60]
+    with chunk.open("wb"):
+        chunk.append("c", {}, grey(90))
+    assert levels_in(chunk, "c") == [90]
+    (folder / "meta_0.gmeta").unlink()
+    chunk._handles.close()
+    with pytest.raises(MetaFileError, match="item 'c' is not in it any more"):
+        chunk.read_clip("c")
+
+
+def test_a_chunk_of_other_names_is_compared_too(tmp_path):
+    paths = tmp_path / "frames.bin", tmp_path / "map.json"
+    for levels in ((0, 100), (100, 0)):
+        writer, reader = GulpChunk(*paths), GulpChunk(*paths)
+        with writer.open("wb"):
+            for id_, level in zip("ab", levels, strict=True):
+                writer.append(id_, {}, grey(level))
+    with pytest.raises(MetaFileError, match="the frames of item 'a' are others"):
+        reader.read_clip("a")
+    with writer.open("wb"):
+        writer.append("c", {}, grey(0))
+    with pytest.raises(MetaFileError, match="item 'a' is not in it any more"):
+        reader.read_clip("a")
