@@ -15,7 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
-from gulpio2.storage.refusals import broken_link, refused
+from gulpio2.storage.refusals import broken_link, refused, seen_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -340,8 +340,8 @@ def _open(path: str) -> _Handle:
             raise refused(cause, "open", path) from cause
         raise StorageError(
             cause.errno,
-            f"cannot open {path}: {cause.strerror}. Put the file back, or open its "
-            "directory again, if it has changed",
+            f"cannot open {path}: {cause.strerror}{seen_from(path)}. Put the file "
+            "back, or open its directory again, if it has changed",
         ) from cause
     except OSError as cause:
         raise refused(cause, "open", path) from cause

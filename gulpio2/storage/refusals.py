@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import StorageError
@@ -11,7 +12,7 @@ from gulpio2.errors import StorageError
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["broken_link", "cannot", "refused"]
+__all__ = ["broken_link", "cannot", "refused", "seen_from"]
 
 # Error number -> what to do; the first where nothing is written.
 _READING = {
@@ -120,3 +121,13 @@ def broken_link(path: StrPath) -> str | None:
     except OSError:  # nobody may know, or it leads in a circle: told by who opens it
         return None
     return None
+
+
+def seen_from(path: str) -> str:
+    """Say where a relative path begins: elsewhere, where the program has gone on."""
+    if os.path.isabs(path):  # noqa: PTH117  # a tenth of Path's time
+        return ""
+    try:
+        return f" in {Path.cwd()}, where this path begins"
+    except OSError:
+        return ": the folder where this path begins is gone"

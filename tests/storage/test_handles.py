@@ -136,6 +136,24 @@ def test_a_link_that_leads_to_nothing_is_named_with_what_it_leads_to(tmp_path):
         HandlePool().read_at(str(tmp_path / "link"), 0, 1)
 
 
+def test_a_relative_path_is_missing_in_the_folder_where_it_begins(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "now").mkdir()
+    (tmp_path / "there").write_bytes(b"abc")
+    monkeypatch.chdir(tmp_path)
+    pool = HandlePool()
+    assert pool.read_at("there", 0, 3) == b"abc"
+    pool.close()
+    monkeypatch.chdir(tmp_path / "now")
+    message = rf"cannot open there: No such .* in {tmp_path}/now, where this path begin"
+    with pytest.raises(StorageError, match=message):
+        pool.read_at("there", 0, 3)
+    (tmp_path / "now").rmdir()
+    with pytest.raises(StorageError, match="where this path begins is gone"):
+        pool.read_at("there", 0, 3)
+
+
 def test_what_cannot_be_read_is_a_storage_error_that_names_it(tmp_path):
     with pytest.raises(StorageError, match=rf"cannot open {tmp_path}: not a regular"):
         HandlePool().read_at(str(tmp_path), 0, 1)
