@@ -25,11 +25,13 @@ from gulpio2.format.layout import (
     list_chunks,
     meta_name,
 )
+from gulpio2.format.manifest import free_number
 from gulpio2.item import StoredItem
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
 from gulpio2.rewritten import LoadedMap, RewriteGuard
 from gulpio2.serializers import json_serializer
+from gulpio2.staging import removed_numbers
 from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import map_states, state_in
@@ -375,8 +377,15 @@ class GulpDirectory(ReadingVerbs):
         ------
         GulpChunk
             Empty, with this directory's decoder.
+
+        Raises
+        ------
+        MetaFileError
+            ``gulp.json``, which may tell of chunks that are lost, is damaged.
         """
-        first = self._list().next_number
+        names = self._store.names()
+        removed = removed_numbers(self._store, names)
+        first = free_number(list_chunks(names), self.manifest.runs, removed)
         for number in range(first, first + total_new_chunks):
             yield self._chunk(number)
 

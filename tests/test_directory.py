@@ -387,6 +387,25 @@ def test_new_chunks_are_lazy_and_begin_at_0(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("told_by", ["gulp.json", "deleted.json"])
+def test_new_chunks_have_no_number_of_one_that_is_lost(tmp_path, told_by):
+    folder = tmp_path / "out"
+    GulpIngestor(FrameAdapter(num_items=4), folder, videos_per_chunk=2, num_workers=1)()
+    if told_by == "deleted.json":
+        delete_items(folder, ["item2"])
+        (folder / MANIFEST_NAME).unlink()
+    for name in ("data_1.gulp", "meta_1.gmeta"):
+        (folder / name).unlink()
+    found = sorted({problem.code for problem in check_directory(folder).problems})
+    (chunk,) = GulpDirectory(folder).new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append("new", {}, JPEGS)
+    assert (folder / "data_2.gulp").exists()
+    # Another chunk under its number would cover up the loss.
+    assert {problem.code for problem in check_directory(folder).problems} >= {*found}
+    assert "missing-chunk" in found or told_by == "deleted.json"
+
+
 def test_new_chunks_come_after_the_highest_number_there_is(tmp_path):
     write_chunk(tmp_path, 41, "a")
     (chunk,) = GulpDirectory(tmp_path).new_chunks(1)
