@@ -82,7 +82,15 @@ def select_rows(
     """
     if isinstance(condition, require("pyarrow.compute").Expression):
         # It may name a column by its position, so it gets all of them.
-        met = _filter(table, condition)
+        try:
+            met = _filter(table, condition)
+        except ValueError:
+            if rows is None:
+                raise
+            _filter(table.slice(0, 0), condition)  # raises if it fits no row at all
+            # Other rows than these may be what cannot be computed. Not done at once, as
+            # it copies the frames of all of them.
+            return rows[_filter(table.take(rows), condition)]
         return met if rows is None else rows[np.isin(rows, met, kind="table")]
     if isinstance(condition, str):
         known = without_frames(table)

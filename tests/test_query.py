@@ -393,6 +393,20 @@ def test_an_arrow_array_of_nulls_selects_nothing():
     assert rows(pa.nulls(4)) == []
 
 
+def test_an_expression_is_about_the_rows_of_a_view_alone():
+    table = pa.table({"label": ["7", "walk", "12", "3"], "n": [1, 0, 2, 0]})
+    number = pc.field("label").cast(pa.int64())
+    numeric = np.array([2, 3, 0])
+    assert list(select_rows(table, number > 6, numeric)) == [2, 0]
+    share = pc.scalar(8) / pc.field(1)
+    assert list(select_rows(table, share > 4, numeric[::2])) == [0]
+    for some in (None, np.array([0, 1])):
+        with pytest.raises(ValueError, match="does not fit the columns"):
+            select_rows(table, number > 6, some)
+    with pytest.raises(ValueError, match="No match for FieldRef"):
+        select_rows(table, pc.field("nobody") > 6, numeric)
+
+
 @pytest.mark.parametrize("kind", [bool, object])
 def test_what_is_masked_out_of_a_mask_counts_as_false(kind):
     values = np.array([True, True, False, True], kind)
