@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.map_file import MapFile
     from gulpio2.types import StrPath
 
-__all__ = ["LoadedMap", "RewriteGuard", "watched"]
+__all__ = ["LoadedMap", "RewriteGuard", "kept_state", "watched"]
 
 
 class _Chunk(Protocol):
@@ -34,6 +35,7 @@ class _Chunk(Protocol):
     data_file_path: StrPath
     meta_dict: Any
     _base: bytes | None
+    _handles: HandlePool
 
     @property
     def _map_file(self) -> MapFile: ...
@@ -74,6 +76,12 @@ class RewriteGuard:
         self._loaded = loaded
         # Of chunks that were compared: the map's state then, and what was wrong.
         self._seen: dict[int, tuple[tuple[int, int] | None, str]] = {}
+
+    def state_of(self, path: str) -> tuple[int, int] | None:
+        """Give the state of a data file's map as it was read; None if not known."""
+        number = data_number(Path(path).name)
+        loaded = None if number is None else self._loaded(number)
+        return None if loaded is None else loaded.state
 
     def __call__(self, path: str) -> None:
         """Look at the map of a data file that was opened just now.
@@ -160,20 +168,37 @@ def watched(chunk: _Chunk, pool: HandlePool) -> HandlePool:
     return pool
 
 
+def kept_state(chunk: _Chunk) -> dict[str, Any]:
+    """Give what a pickled chunk needs to be watched, besides the bytes of its map.
+
+    Its directory, which has not read its map as a whole, does not go along.
+    """
+    guard = chunk._handles.on_open
+    if chunk._base is not None or not isinstance(guard, RewriteGuard):
+        return {}
+    return {"_map_state": guard.state_of(str(chunk.data_file_path))}
+
+
 def _fault_of(chunk: _Chunk) -> str:
     """Say of which item the frames are not where they were; nothing if of none."""
-    base, map_file = chunk._base, chunk._map_file
-    # To read what a serializer of somebody's own wrote, it would have to be a file.
-    if base is None or not map_file.reads_json or map_file.read() == base:
-        return ""
-    read = map_file.parse(base)
-    # What the program has put there itself is its own affair.
-    before = (
-        (id_, entry)
-        for id_, entry in chunk.meta_dict.items()
-        if id_ in read and _goes_on(read[id_], entry)
-    )
     folder, name = os.path.split(chunk.data_file_path)
+    base, map_file = chunk._base, chunk._map_file
+    before: Iterable[tuple[str, Any]] = chunk.meta_dict.items()
+    if base is None:
+        state, number = getattr(chunk, "_map_state", None), data_number(name)
+        if state is None or number is None or state == MapTexts(folder).state(number):
+            return ""
+    # To read what a serializer of somebody's own wrote, it would have to be a file.
+    elif not map_file.reads_json or map_file.read() == base:
+        return ""
+    else:
+        read = map_file.parse(base)
+        # What the program has put there itself is its own affair.
+        before = (
+            (id_, entry)
+            for id_, entry in before
+            if id_ in read and _goes_on(read[id_], entry)
+        )
     now = chunk._get_or_create_dict()
     return _difference(before, now, LocalStore(folder or "."), data_number(name))
 
