@@ -29,6 +29,7 @@ from gulpio2.reading import (
     put_array,
     read_arrays,
     read_list,
+    stack_results,
     with_place,
 )
 from gulpio2.storage.index.entries import IndexRecord
@@ -385,9 +386,7 @@ def read_clips(
                 "and colorspace go with the package's decoder only"
             )
         clips = [item.read_frames(indices) for item, indices in chosen]
-        array = np.empty((len(clips), 0), np.uint8)
-        if indices:
-            array = np.stack([np.stack(clip) for clip in clips])
+        array = stack_results(clips, chosen)
     else:
         array = np.empty((len(chosen), 0, *first.decoded_shape(options)), np.uint8)
     if not batched:

@@ -37,6 +37,7 @@ __all__ = [
     "put_array",
     "read_arrays",
     "read_list",
+    "stack_results",
     "with_place",
     "writable_array",
 ]
@@ -282,6 +283,43 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
             "it must be writable C-contiguous uint8"
         )
     return array.reshape(shape)
+
+
+def stack_results(
+    clips: Sequence[list[Any]], chosen: Sequence[tuple[Any, Sequence[int]]]
+) -> npt.NDArray[Any]:
+    """Put what a caller's decoder gave for several clips into one array.
+
+    Parameters
+    ----------
+    clips : sequence of list
+        Its results, of each clip as many.
+    chosen : sequence of (StoredItem, sequence of int)
+        The item and the frames of each clip.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(B, T, ...)``; ``(B, 0)`` where there are none.
+
+    Raises
+    ------
+    FormatError
+        They differ in shape.
+    """
+    if not clips[0]:
+        return np.empty((len(clips), 0), np.uint8)
+    arrays = [[np.asanyarray(result) for result in clip] for clip in clips]
+    shape = arrays[0][0].shape
+    for clip, (item, indices) in zip(arrays, chosen, strict=True):
+        for array, index in zip(clip, indices, strict=True):
+            if array.shape != shape:
+                raise FormatError(
+                    f"item {item.id_!r}, frame {index}: the jpeg_decoder gave what has "
+                    f"shape {array.shape}, and {shape} for the first frame. The frames "
+                    "of a clip must be of one shape; read_frames gives a list of any"
+                )
+    return np.stack([np.stack(clip) for clip in arrays])
 
 
 def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool = False) -> None:

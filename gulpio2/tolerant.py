@@ -6,7 +6,7 @@ import errno
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from gulpio2.arguments import require_choice
+from gulpio2.arguments import as_number, require_choice
 from gulpio2.errors import CorruptFrameError, ReadRangeError, StorageError
 from gulpio2.format.wording import counted
 
@@ -64,7 +64,7 @@ class TolerantReader:
     Raises
     ------
     ValueError
-        No such rule, or a ceiling below 0.
+        No such rule, or a ceiling that is below 0 or no number.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class TolerantReader:
         ceiling: int = 100,
     ) -> None:
         require_choice("on_damage", on_damage, OnDamage)
-        if ceiling < 0:
+        if not as_number(ceiling) >= 0:
             raise ValueError(f"ceiling is {ceiling!r}; it must be at least 0")
         self.directory = directory
         self.on_damage = on_damage

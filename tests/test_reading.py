@@ -261,6 +261,20 @@ def test_memory_that_does_not_fit_is_refused(folder, out, message):
         GulpDirectory(folder).read_clip("colour", [0, 1], out=out)
 
 
+def test_what_a_decoder_of_ones_own_gives_is_of_one_shape(folder):
+    directory = GulpDirectory(folder, jpeg_decoder=bytearray)
+    lengths = [len(data) for data in directory.read_jpegs("colour", [0, 1])]
+    assert lengths[0] != lengths[1]
+    message = (
+        rf"frame 1: the jpeg_decoder gave .*\({lengths[1]},\), and \({lengths[0]},\)"
+    )
+    with pytest.raises(FormatError, match=rf"item 'colour', {message}"):
+        directory.read_clip("colour", [0, 1])
+    with pytest.raises(FormatError, match=rf"item 'colour', {message}"):
+        directory.read_clips([("colour", [0]), ("colour", [1])])
+    assert directory.read_clip("colour", [1, 1]).shape == (2, lengths[1])
+
+
 def test_what_a_decoder_of_ones_own_gives_needs_memory_for_each_frame(folder):
     directory = GulpDirectory(folder, jpeg_decoder=lambda data: np.float32(len(data)))
     shared = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (2,), (0,))

@@ -112,7 +112,12 @@ def test_other_errors_come_through(folder):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"on_damage": "ignore"}, "'ignore'"), ({"ceiling": -1}, "at least 0")],
+    [
+        ({"on_damage": "ignore"}, "'ignore'"),
+        ({"ceiling": -1}, "at least 0"),
+        ({"ceiling": None}, "ceiling is None; it must be at least 0"),
+        ({"ceiling": "7"}, "ceiling is '7'; it must be at least 0"),
+    ],
 )
 def test_wrong_settings_are_refused(folder, options, message):
     with pytest.raises(ValueError, match=message):
