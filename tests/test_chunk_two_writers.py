@@ -333,6 +333,22 @@ def test_a_chunk_of_a_view_keeps_what_the_view_has_not(folder):
     assert problems(folder) == []
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_chunk_of_a_view_leaves_the_order_of_the_items(folder, indexed, sent):
+    (part,) = GulpDirectory(folder, indexed=indexed).view(["c", "b"]).chunks()
+    assert list(part.meta_dict) == ["c", "b"]
+    if sent:
+        part = pickle.loads(pickle.dumps(part))
+    with pytest.raises(KeyError), part.open("ab"):
+        raise KeyError
+    assert list(part.meta_dict) == ["c", "b"]
+    with part.open("ab"):
+        part.append("new", {}, JPEGS[:1])
+    assert list(new_chunk(folder).meta_dict) == ["a", "b", "c", "new"]  # rule 9
+    assert problems(folder) == []
+
+
 # --- two writers, each with a map of its own ----------------------------------------
 
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.format.edits import Snapshot, take_in
-from gulpio2.storage.index.mappings import Entries
+from gulpio2.storage.index.mappings import ChosenEntries, Entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -57,6 +57,8 @@ def taken_in(
     if isinstance(mine, Entries):
         plain, base = _detached(mine, disk)
         take_in(plain, base, disk)
+        if isinstance(mine, ChosenEntries):
+            _put_in_order(plain, disk)
         known = mine.index.entries
         new = [id_ for id_ in plain if id_ not in known and mine._has_stored(id_)]
         known.update((id_, plain[id_]) for id_ in new)
@@ -70,6 +72,7 @@ def taken_in(
         }
         return plain, before
     before = {} if base is None else dict(base)
+    may_be_part = base is None
     if base is None:  # frames are hardly edited: where they differ, others appended
         base = {
             id_: {**disk[id_], "frame_info": entry["frame_info"]}
@@ -77,7 +80,21 @@ def taken_in(
             if id_ in disk
         }
     take_in(mine, base, disk)
+    if may_be_part:
+        _put_in_order(mine, disk)
     return mine, before
+
+
+def _put_in_order(mine: MutableMapping[str, Any], disk: Mapping[str, Any]) -> None:
+    """Have entries in the order of the disk, and new ones last.
+
+    A map may have been that of some items of a chunk, in an order of their own.
+    """
+    order = [id_ for id_ in disk if id_ in mine]
+    order += [id_ for id_ in mine if id_ not in disk]
+    if order != list(mine):
+        for id_ in order:
+            mine[id_] = mine.pop(id_)
 
 
 def _handed_out(entries: Entries) -> dict[str, Any]:
