@@ -19,7 +19,7 @@ from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, StorageError
 from gulpio2.format.edits import Origins
 from gulpio2.item import StoredItem, record_of
-from gulpio2.rewritten import kept_state, watched
+from gulpio2.rewritten import watched
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.handles import HandlePool
@@ -121,7 +121,7 @@ class GulpChunk(ReadingVerbs):
         if meta_dict is None:
             meta_dict, self._base = self._load_map()
         self.meta_dict = meta_dict
-        self._handles = watched(self, HandlePool()) if handles is None else handles
+        self._handles = watched(self, HandlePool() if handles is None else handles)
         self._session: ChunkSession | None = None
         self._open_depth = 0
         self._lock = threading.Lock()
@@ -385,7 +385,7 @@ class GulpChunk(ReadingVerbs):
         if self._session is not None:
             raise TypeError(f"{self!r} is open for writing and cannot be pickled")
         state = {key: each for key, each in vars(self).items() if key != "_lock"}
-        return {**state, "fp": None, "_open_depth": 0, **kept_state(self)}
+        return {**state, "fp": None, "_open_depth": 0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a chunk that is not open, also one that 0.0.4 pickled."""

@@ -29,7 +29,7 @@ from gulpio2.format.manifest import free_number
 from gulpio2.item import StoredItem
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
-from gulpio2.rewritten import LoadedMap, RewriteGuard
+from gulpio2.rewritten import LoadedMap, RewriteGuard, note_state
 from gulpio2.serializers import json_serializer
 from gulpio2.staging import removed_numbers
 from gulpio2.storage.base import read_manifest, require_known_version
@@ -282,7 +282,9 @@ class GulpDirectory(ReadingVerbs):
         settings = self._settings()
 
         def make(number: int) -> GulpChunk:
-            return _make_chunk(settings, number, ChunkEntries(index, number))
+            chunk = _make_chunk(settings, number, ChunkEntries(index, number))
+            note_state(chunk, index.map_state(number))  # it may outlive the directory
+            return chunk
 
         self.chunk_objs_lookup = ChunkObjects(index.numbers, make)
         self.chunk_lookup = ChunkNumbers(index)
@@ -297,7 +299,8 @@ class GulpDirectory(ReadingVerbs):
             give = loaded_map()
             return None if give is None else give(number)
 
-        self._handles.on_open = RewriteGuard(self._store, loaded)
+        guard = RewriteGuard(self._store, loaded, self._handles.on_open)
+        self._handles.on_open = guard
 
     def _loaded_map(self, number: int) -> LoadedMap:
         """Give a chunk's map as it was read, and how to read it again."""

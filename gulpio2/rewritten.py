@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.map_file import MapFile
     from gulpio2.types import StrPath
 
-__all__ = ["LoadedMap", "RewriteGuard", "kept_state", "watched"]
+__all__ = ["LoadedMap", "RewriteGuard", "note_state", "watched"]
 
 
 class _Chunk(Protocol):
@@ -35,7 +35,6 @@ class _Chunk(Protocol):
     data_file_path: StrPath
     meta_dict: Any
     _base: bytes | None
-    _handles: HandlePool
 
     @property
     def _map_file(self) -> MapFile: ...
@@ -68,10 +67,23 @@ class RewriteGuard:
     loaded : callable
         Gives the map of a chunk, by number, as it was read; None where the directory
         is not in use any more.
+    before : callable or None
+        What `HandlePool.on_open` was, with the chunks that `watched` was given.
+
+    Attributes
+    ----------
+    chunks : _ChunkGuards
+        Looks at the chunks that outlive the directory.
     """
 
-    def __init__(self, store: Store, loaded: Callable[[int], LoadedMap | None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        loaded: Callable[[int], LoadedMap | None],
+        before: Callable[[str], None] | None = None,
+    ) -> None:
         self._store = store
+        self.chunks = before if isinstance(before, _ChunkGuards) else _ChunkGuards()
         self._maps = MapTexts(store.path(""))
         self._loaded = loaded
         # Of chunks that were compared: the map's state then, and what was wrong.
@@ -94,6 +106,7 @@ class RewriteGuard:
         number = data_number(os.path.basename(path))  # noqa: PTH119  # a tenth of Path's time
         loaded = None if number is None else self._loaded(number)
         if number is None or loaded is None:
+            self.chunks(path)
             return
         state = self._maps.state(number)
         if state == loaded.state:
@@ -154,36 +167,35 @@ def watched(chunk: _Chunk, pool: HandlePool) -> HandlePool:
     chunk : GulpChunk
         It is not kept alive.
     pool : HandlePool
-        What opens its data file. One that a directory has is left as it is.
+        What opens its data file. That of a directory looks at what the directory has
+        read of the map, and at the chunk once the directory is not in use any more.
 
     Returns
     -------
     HandlePool
         `pool`.
     """
-    if pool.on_open is None:
-        pool.on_open = _ChunkGuards()
-    if isinstance(pool.on_open, _ChunkGuards):
-        pool.on_open.add(chunk)
+    guard = pool.on_open
+    if isinstance(guard, RewriteGuard):
+        if chunk._base is None:  # the directory has not read its map as a whole
+            note_state(chunk, guard.state_of(str(chunk.data_file_path)))
+        guard = guard.chunks
+    elif not isinstance(guard, _ChunkGuards):
+        guard = pool.on_open = _ChunkGuards()
+    guard.add(chunk)
     return pool
 
 
-def kept_state(chunk: _Chunk) -> dict[str, Any]:
-    """Give what a pickled chunk needs to be watched, besides the bytes of its map.
-
-    Its directory, which has not read its map as a whole, does not go along.
-    """
-    guard = chunk._handles.on_open
-    if chunk._base is not None or not isinstance(guard, RewriteGuard):
-        return {}
-    return {"_map_state": guard.state_of(str(chunk.data_file_path))}
+def note_state(chunk: _Chunk, state: tuple[int, int] | None) -> None:
+    """Have a chunk know its map's size and time, where it does not know its bytes."""
+    vars(chunk).update(_map_state=state)
 
 
 def _fault_of(chunk: _Chunk) -> str:
     """Say of which item the frames are not where they were; nothing if of none."""
     folder, name = os.path.split(chunk.data_file_path)
     base, map_file = chunk._base, chunk._map_file
-    before: Iterable[tuple[str, Any]] = chunk.meta_dict.items()
+    before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
     if base is None:
         state, number = getattr(chunk, "_map_state", None), data_number(name)
         if state is None or number is None or state == MapTexts(folder).state(number):

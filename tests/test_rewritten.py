@@ -187,6 +187,19 @@ def unpickled_of_an_index(folder: Path) -> GulpChunk:
     return chunk
 
 
+def that_outlives_its_directory(folder: Path) -> GulpChunk:
+    return next(iter(GulpDirectory(folder, indexed=False)))
+
+
+def that_outlives_its_index(folder: Path) -> GulpChunk:
+    return next(iter(GulpDirectory(folder, indexed=True)))
+
+
+def that_outlives_its_view(folder: Path) -> GulpChunk:
+    (chunk,) = GulpDirectory(folder).query("level >= 0").chunks()
+    return chunk
+
+
 def unpickled_of_a_view(folder: Path) -> GulpChunk:
     view = GulpDirectory(folder).view(["c", "b", "a"])
     (chunk,) = view.chunks()
@@ -202,6 +215,9 @@ def unpickled_of_a_view(folder: Path) -> GulpChunk:
         unpickled_of_a_directory,
         unpickled_of_an_index,
         unpickled_of_a_view,
+        that_outlives_its_directory,
+        that_outlives_its_index,
+        that_outlives_its_view,
     ],
 )
 def test_a_chunk_without_its_directory_gives_no_frames_of_others(folder, give):
