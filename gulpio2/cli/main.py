@@ -48,7 +48,7 @@ COMMANDS = [
 _ARGUMENT = re.compile(
     r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
 )
-_FLAG = re.compile(r"\w+=True \(on the command line (--[a-z-]+)\)")
+_FLAG = re.compile(r"\w+=(?:True|1) \(on the command line (--[a-z-]+(?: 1)?)\)")
 # What a full disk and the like say to who writes the output there.
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG))
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

@@ -255,7 +255,11 @@ def refuse_what_cannot_fit(
         return
     free += freed
     if apart:
-        found = _estimate_apart(adapter, encoder, positions)
+        try:
+            found = _estimate_apart(adapter, encoder, positions)
+        except OSError as error:  # no process is to be had, as the workers will tell
+            _logger.debug("the run begins without an estimate: %r", error)
+            return
     else:
         found = estimate(adapter, encoder, positions=positions)
     if found is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ from concurrent.futures import (
 )
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.errors import IngestError
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.parent import begin_child, hold_interrupts, is_orphan
@@ -43,6 +45,18 @@ _END_SECONDS = 5.0
 _COLLECT_AFTER = 50_000
 # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of glibc, in bytes.
 _GLIBC_OPTIONS = {-3: 32 << 20, -1: 64 << 20}
+_SHARED_ROOM = "What they share needs room in /dev/shm, and leave to write there"
+_OPEN_FILES = "Raise the limit of open files (ulimit -n)"
+# Error number -> what to do where no worker can be started.
+_ADVICE = {
+    errno.ENOSPC: _SHARED_ROOM,
+    errno.EROFS: _SHARED_ROOM,
+    errno.EACCES: _SHARED_ROOM,
+    errno.ENOENT: _SHARED_ROOM,
+    errno.EMFILE: _OPEN_FILES,
+    errno.ENFILE: _OPEN_FILES,
+    errno.EAGAIN: "Raise the limit of processes (ulimit -u, or that of the container)",
+}
 
 
 @contextlib.contextmanager
@@ -89,22 +103,25 @@ def in_worker_processes(
     ------
     CrashedWorkersError
         Some have ended by a fault of their own, in the middle of an item.
+    IngestError
+        The system refuses what they need.
     """
     context = multiprocessing.get_context()
-    # A pipe and no queue: a queue has a lock, which a killed worker may hold for ever.
-    # What a worker tells at once is far below what a pipe takes in one piece.
-    told, tell = context.Pipe(duplex=False)
-    cores = SharedCores(num_workers)
-    slots = WorkerSlots(context, num_workers)
     report = Reporter(progress)
+    with _refusals(num_workers):
+        # A pipe and no queue: a queue has a lock, which a killed worker may hold for
+        # ever. What a worker tells at once is far below what a pipe takes in one piece.
+        told, tell = context.Pipe(duplex=False)
+        cores = SharedCores(num_workers)
+        slots = WorkerSlots(context, num_workers)
+        pool = ProcessPoolExecutor(
+            num_workers,
+            mp_context=context,
+            initializer=_begin_worker,
+            initargs=(job, tell, cores, slots, in_place or {}),
+        )
     listener = threading.Thread(
         target=_pass_on, args=(told, report), name="gulpio2-progress", daemon=True
-    )
-    pool = ProcessPoolExecutor(
-        num_workers,
-        mp_context=context,
-        initializer=_begin_worker,
-        initargs=(job, tell, cores, slots, in_place or {}),
     )
 
     def submit(task: Task) -> Future[TaskResult]:
@@ -115,7 +132,8 @@ def in_worker_processes(
             warnings.filterwarnings(
                 "ignore", ".*use of fork", category=DeprecationWarning
             )
-            future = pool.submit(_run_in_worker, task)
+            with _refusals(num_workers):
+                future = pool.submit(_run_in_worker, task)
         cores.begin()
         future.add_done_callback(cores.end)
         return future
@@ -124,7 +142,7 @@ def in_worker_processes(
     broken: BrokenExecutor | None = None
     is_done = False
     try:
-        with hold_interrupts():
+        with hold_interrupts(), _refusals(num_workers):
             listener.start()
         yield submit
         is_done = True
@@ -137,17 +155,12 @@ def in_worker_processes(
             workers = _processes(pool)
             if not is_done:
                 _terminate(workers)
-            # A worker that is killed while it waits for work takes the queue's lock
-            # with it, and the others never hear that there is no more.
-            late = threading.Timer(_END_SECONDS, _kill, [workers])
-            late.start()
-            pool.shutdown(wait=True, cancel_futures=True)
-            late.cancel()
-            late.join()
+            _shut_down(pool, workers)
             # A process that the program or an adapter has forked meanwhile may have the
             # pipe open too, so its end is said.
             tell.send(None)
-            listener.join()
+            if listener.ident is not None:  # else there was no thread to be had
+                listener.join()
             tell.close()
             told.close()
             slots.close()
@@ -155,6 +168,52 @@ def in_worker_processes(
         crashes = blame(workers, slots.at_work())
         raise CrashedWorkersError(crashes) if crashes else broken
     report.raise_error()
+
+
+@contextlib.contextmanager
+def _refusals(num_workers: int) -> Iterator[None]:
+    """Say of what the system refuses that the workers need it.
+
+    Raises
+    ------
+    IngestError
+        The block has raised such an error.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as cause:
+        number = cause.errno if isinstance(cause, OSError) else None
+        if type(cause) is RuntimeError:
+            if "thread" not in str(cause):  # all that Python says of one it cannot have
+                raise
+            number = errno.EAGAIN
+        elif number is None:
+            raise
+        advice = _ADVICE.get(number or 0)
+        raise IngestError(
+            f"the {num_workers} worker processes cannot be started: "
+            f"{getattr(cause, 'strerror', None) or cause}. "
+            + (f"{advice}, or take" if advice else "Take")
+            + " fewer workers: with num_workers=1 (on the command line --num-workers "
+            "1) there are no other processes. What was stored is intact; run again "
+            "with resume=True (on the command line --resume) to ingest the rest"
+        ) from cause
+
+
+def _shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> None:
+    """Wait until the workers have ended."""
+    # A worker that is killed while it waits for work takes the queue's lock with it,
+    # and the others never hear that there is no more.
+    late = threading.Timer(_END_SECONDS, _kill, [workers])
+    try:
+        late.start()
+    except RuntimeError:  # there is no thread to be had
+        _kill(workers)
+    with contextlib.suppress(RuntimeError):  # nor for the pool, which would join it
+        pool.shutdown(wait=True, cancel_futures=True)
+    late.cancel()
+    if late.ident is not None:
+        late.join()
 
 
 class SharedCores:

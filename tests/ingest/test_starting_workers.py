@@ -1,0 +1,82 @@
+"""What the system may refuse of what worker processes need."""
+
+import resource
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import GulpError
+from gulpio2.testing import FrameAdapter
+from gulpio2.testing.faults import in_child
+
+PROGRAM = """
+import sys
+from gulpio2 import GulpIngestor
+from gulpio2.errors import IngestError
+from gulpio2.testing import FrameAdapter
+try:
+    GulpIngestor(FrameAdapter(num_items=6), sys.argv[1], 2, 2).run()
+except IngestError as error:
+    print(error)
+"""
+
+
+def ingest(folder, num_workers, **options):
+    adapter = FrameAdapter(num_items=6)
+    return GulpIngestor(adapter, folder, 2, num_workers, **options).run()
+
+
+def test_too_few_open_files_are_told_of_wherever_they_end(tmp_path):
+    """The limit is put behind every number of files, until a run has enough."""
+    ingest(tmp_path / "before", 2)  # what is imported at the first need
+
+    def run():
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+        said = ""
+        try:
+            ingest(folder, 2)
+        except GulpError as error:
+            said = str(error)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        (tmp_path / "said").write_text(said)
+
+    told = []
+    for number in range(3, 500):
+        folder = tmp_path / str(number)
+        assert in_child(run) == 0
+        told.append((tmp_path / "said").read_text())
+        if not told[-1]:
+            break
+    assert len(GulpDirectory(folder)) == 6
+    (said, *_) = (text for text in told if "worker processes cannot be" in text)
+    assert "the 2 worker processes cannot be started: Too many open files" in said
+    assert "Raise the limit of open files" in said
+    assert "num_workers=1" in said
+
+
+def test_a_dev_shm_that_takes_nothing_is_told_of(tmp_path):
+    """Python's pool has semaphores there."""
+    if shutil.which("unshare") is None:
+        pytest.skip("there is no unshare program")
+    mount = 'mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"'
+    program = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount, "sh", *program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare:" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "the 2 worker processes cannot be started: Read-only file system. What they "
+        "share needs room in /dev/shm, and leave to write there, or take fewer workers"
+    )
+    # As it says, one worker does without, and the run can be resumed.
+    report = ingest(tmp_path, 1, resume=True)
+    assert (report.items, len(GulpDirectory(tmp_path))) == (6, 6)
