@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.errors import IngestError, MetaFileError, with_article
 from gulpio2.format.journal import load_copying
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.format.manifest import missing_shares
@@ -42,13 +42,21 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
     """
     folder, found = directory.output_dir, []
     try:
-        names, runs = open_store(folder).names(), directory.manifest.runs
+        store, runs = open_store(folder), directory.manifest.runs
+        journal = read_if_there(store, JOURNAL_NAME)
     except (MetaFileError, OSError):
         return []  # what is damaged, or gone, is told by who needs it, and by a check
-    if JOURNAL_NAME in names:
+    if journal is not None:
+        copying = load_copying(journal)
+        verb = "ingest" if copying is None else copying.verb
+        advice = (
+            "`gulp2 ingest` with --resume goes on"
+            if copying is None
+            else f"{copying.advice} before its items are taken for all"
+        )
         found.append(
-            f"{folder} is not finished: it holds what an ingest, merge or repair has "
-            "stored so far. If none is at work, `gulp2 ingest` with --resume goes on"
+            f"{folder} is not finished: it holds what {with_article(verb)} has stored "
+            f"so far. If none is at work: {advice}"
         )
     if missing := missing_shares(runs):
         found.append(

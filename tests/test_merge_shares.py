@@ -80,23 +80,25 @@ def test_a_run_of_which_every_item_failed_can_be_divided(tmp_path):
     assert content(tmp_path / "merged") == content(tmp_path / "whole")
 
 
+NO_WHOLE = "hold shares of one source that do not fit together: of other items, or"
 OTHERS = {
-    "other chunks": (Shard(2, 2), {"per_chunk": 3}),
-    "other items": (Shard(2, 2), {"num_items": 14}),
-    "another number": (Shard(3, 3), {}),
+    "other chunks": (Shard(2, 2), {"per_chunk": 3}, NO_WHOLE),
+    "other items": (Shard(2, 2), {"num_items": 14}, NO_WHOLE),
+    # Neither the items nor the size of a chunk would have to be others.
+    "another number": (Shard(3, 3), {}, "are of an ingest that was cut into 2 and 3 "),
 }
 
 
-@pytest.mark.parametrize(("shard", "options"), OTHERS.values(), ids=OTHERS)
-def test_shares_that_do_not_fit_together_are_refused(tmp_path, shard, options):
+@pytest.mark.parametrize(("shard", "options", "why"), OTHERS.values(), ids=OTHERS)
+def test_shares_that_do_not_fit_together_are_refused(tmp_path, shard, options, why):
     first = make(tmp_path / "first", Shard(1, 2))
     other = make(tmp_path / "other", shard, **options)
-    with pytest.raises(IngestError, match=r"first and .*other hold shares of one sou"):
+    with pytest.raises(IngestError, match=f"first and .*other {why}"):
         merge_directories([first, other], tmp_path / "both")
     assert not list((tmp_path / "both").iterdir())
     merge_directories([first], tmp_path / "merged")
     before = content(tmp_path / "merged")
-    with pytest.raises(IngestError, match=r"merged and .*other hold shares of one"):
+    with pytest.raises(IngestError, match=f"merged and .*other {why}"):
         merge_directories([other], tmp_path / "merged")
     assert content(tmp_path / "merged") == before
     merge_directories([make(tmp_path / "second", Shard(2, 2))], tmp_path / "merged")

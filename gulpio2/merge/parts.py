@@ -199,7 +199,14 @@ def refuse_other_plans(parts: list[Part], target: StrPath) -> None:
     told = [(Path(target), run) for run in read_manifest(open_store(target)).runs]
     told += [(part.path, run) for part in parts for run in part.manifest.runs]
     if found := conflicting_runs([run for _, run in told]):
-        one, other = (told[index][0] for index in found)
+        (one, one_run), (other, other_run) = (told[index] for index in found)
+        if one_run.plan == other_run.plan and one_run.shares and other_run.shares:
+            counts = f"{one_run.shares.count} and {other_run.shares.count} shares"
+            raise IngestError(
+                f"{one} and {other} are of an ingest that was cut into {counts}, so "
+                "that items may be in neither, or in both. Nothing was written. Merge "
+                "all shares of one of the two cuts, and leave those of the other out"
+            )
         raise IngestError(
             f"{one} and {other} hold shares of one source that do not fit together: of "
             "other items, or of chunks of another size, so that items may be in "

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gulpio2 import GulpChunk
+from gulpio2.format.journal import Copying
 from gulpio2.testing import make_frames
 
 STRANGE = ["a/b", "b[1]", "line\nbreak", "\x1b[31mred", "ümlaut", "7"]
@@ -145,8 +146,25 @@ def test_a_directory_that_is_not_finished_is_listed_and_told(gulp2, gulped):
     (gulped / "ingest.journal").write_bytes(b"")
     result = gulp2("ls", gulped)
     assert len(result.stdout.split()) == 4
-    assert "is not finished: it holds what an ingest, merge or repair" in result.stderr
+    assert "is not finished: it holds what an ingest has stored so" in result.stderr
+    assert "`gulp2 ingest` with --resume goes on" in result.stderr
     assert not gulp2("ls", gulped, "-q").stderr
+
+
+@pytest.mark.parametrize(
+    ("verb", "advice"),
+    [
+        ("merge", "Finish it (gulp2 merge with the same parts)"),
+        ("repair", "Repair its source again, into an empty folder (gulp2 repair),"),
+    ],
+)
+def test_what_goes_on_with_a_merge_or_a_repair_is_no_ingest(
+    gulp2, gulped, verb, advice
+):
+    (gulped / "ingest.journal").write_bytes(Copying(verb, ("part",)).dump())
+    said = " ".join(gulp2("ls", gulped).stderr.split())
+    assert f"what a {verb} has stored so far. If none is at work: {advice}" in said
+    assert "--resume" not in said
 
 
 def test_a_damaged_manifest_is_no_matter_of_listing(gulp2, gulped):
