@@ -8,7 +8,6 @@ import errno
 import importlib
 import logging
 import os
-import re
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
@@ -17,7 +16,13 @@ import click
 
 from gulpio2.cli.command import DocumentedGroup
 from gulpio2.cli.options import verbosity_options
-from gulpio2.cli.terminal import escape, note, set_verbosity, take_any_text
+from gulpio2.cli.terminal import (
+    as_options,
+    escape,
+    note,
+    set_verbosity,
+    take_any_text,
+)
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -44,11 +49,6 @@ COMMANDS = [
     "repair",
     "bench",
 ]
-# Advice of the library that a user of the program cannot follow as it stands.
-_ARGUMENT = re.compile(
-    r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
-)
-_FLAG = re.compile(r"\w+=(?:True|1) \(on the command line (--[a-z-]+(?: 1)?)\)")
 # What a full disk and the like say to who writes the output there.
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG))
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -162,8 +162,7 @@ def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror and not error.filename:
         text = error.strerror
-    text = _FLAG.sub(r"\1", " ".join(text.split("\n")))
-    return escape(_ARGUMENT.sub(r"(--on-duplicate \1)", text))
+    return escape(as_options(" ".join(text.split("\n"))))
 
 
 def print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
 __all__ = [
+    "as_options",
     "count",
     "escape",
     "is_quiet",
@@ -38,6 +40,11 @@ _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DE
 _VERBOSITY = "gulpio2.verbosity"
 # Lines that go out together: click flushes on every call.
 _BLOCK = 1000
+# Advice of the library that a user of the program cannot follow as it stands.
+_ARGUMENT = re.compile(
+    r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
+)
+_FLAG = re.compile(r"\w+=(?:True|1) \(on the command line (--[a-z-]+(?: 1)?)\)")
 
 
 def escape(text: object) -> str:
@@ -63,6 +70,17 @@ def quoted(path: StrPath) -> str:
     gulped 'my videos'
     """
     return escape(shlex.quote(os.fspath(path)))
+
+
+def as_options(text: str) -> str:
+    """Say as options what the library advises, which says it as arguments as well.
+
+    Examples
+    --------
+    >>> as_options("skip them (on_duplicate='skip')")
+    'skip them (--on-duplicate skip)'
+    """
+    return _ARGUMENT.sub(r"(--on-duplicate \1)", _FLAG.sub(r"\1", text))
 
 
 def count(number: int, noun: str) -> str:
@@ -132,7 +150,8 @@ class _NoteHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
         try:
-            note(f"gulp2: {record.levelname.lower()}: {escape(record.getMessage())}")
+            said = as_options(record.getMessage())
+            note(f"gulp2: {record.levelname.lower()}: {escape(said)}")
             if record.exc_info:
                 lines = "".join(traceback.format_exception(*record.exc_info))
                 for line in lines.rstrip("\n").split("\n"):

@@ -26,6 +26,24 @@ def test_nothing_that_a_terminal_obeys_is_left(text, shown):
     assert escape(text).isprintable()
 
 
+def test_warnings_advise_options_as_errors_do(gulp2, tmp_path):
+    (tmp_path / "twice.py").write_text(
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Twice(FrameAdapter):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(num_items=4, list_ids=False)\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        for item in super().iter_data(slice_element):\n"
+        "            yield {**item, 'id': 'one'}\n"
+    )
+    adapter = f"{tmp_path / 'twice.py'}:Twice"
+    options = ("--on-duplicate", "report", "--num-workers", "1")
+    result = gulp2("ingest", adapter, tmp_path / "out", *options, status=1)
+    warnings = [line for line in result.stderr.splitlines() if "warning:" in line]
+    assert len(warnings) == 3
+    assert all("skip such items (--on-duplicate skip)" in line for line in warnings)
+
+
 @pytest.mark.parametrize(
     ("num_bytes", "shown"),
     [(999, "999 B"), (999_949, "999.9 kB"), (999_950, "1.0 MB"), (2.5e12, "2.5 TB")],
