@@ -148,7 +148,8 @@ def _refuse_place(output: Path) -> None:
     there = _existing(output)
     reason = 0 if there.is_dir() else errno.ENOTDIR
     if not (reason or os.access(there, os.W_OK | os.X_OK)):
-        reason = errno.EACCES
+        is_mounted_so = os.statvfs(there).f_flag & os.ST_RDONLY
+        reason = errno.EROFS if is_mounted_so else errno.EACCES
     if reason:
         cause = OSError(reason, os.strerror(reason))
         raise refused(cause, "write below", there, writing=True)

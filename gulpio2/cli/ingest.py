@@ -129,6 +129,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
             settings = replace(settings, output=folder)
         adapter = _adapter(cls, given, settings.output)
         if settings.dry_run:
+            if settings.scheduler is not None:
+                _refuse_address(settings.scheduler)
             if not tell_plan(adapter, settings):
                 ctx.exit(1)
         else:
@@ -189,11 +191,22 @@ def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
         ) from cause
 
 
+def _refuse_address(scheduler: str) -> None:
+    """Refuse what a run would refuse, too; nothing is asked there."""
+    from gulpio2.errors import IngestSettingError
+    from gulpio2.ingest.cluster import refuse_other_addresses
+
+    try:
+        refuse_other_addresses(scheduler)
+    except IngestSettingError as cause:
+        raise click.UsageError(f"--scheduler: {cause}") from cause
+
+
 def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     """Ingest with a bar, and report."""
     from gulpio2.cli.interrupts import insist_on_interrupts
     from gulpio2.cli.progress import ProgressBar
-    from gulpio2.errors import IngestSettingError, LockedError, StorageError
+    from gulpio2.errors import LockedError, StorageError
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.ingest.facts import count_items
     from gulpio2.ingest.report import IngestReport
@@ -206,11 +219,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         if settings.scheduler is not None:
             from gulpio2.ingest.cluster import connect
 
-            try:
-                cluster = stack.enter_context(connect(settings.scheduler))
-            except IngestSettingError as cause:
-                raise click.UsageError(f"--scheduler: {cause}") from cause
-            executor, num_workers = cluster
+            _refuse_address(settings.scheduler)
+            executor, num_workers = stack.enter_context(connect(settings.scheduler))
         bar = stack.enter_context(ProgressBar(num_items))
         progress = stack.enter_context(insist_on_interrupts(bar))
         ingestor = make_ingestor(

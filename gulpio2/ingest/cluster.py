@@ -24,6 +24,7 @@ __all__ = [
     "connect",
     "count_threads",
     "is_lost",
+    "refuse_other_addresses",
     "share_bytes",
 ]
 
@@ -79,7 +80,7 @@ def connect(address: str) -> Iterator[Cluster]:
         Nothing answers at the address, or the cluster has no workers for a minute.
     """
     distributed = require("distributed", extra="distributed")
-    _refuse_other_addresses(address)
+    refuse_other_addresses(address)
     try:
         client = distributed.Client(
             address, timeout=_CONNECT_SECONDS, set_as_default=False
@@ -100,11 +101,18 @@ def connect(address: str) -> Iterator[Cluster]:
         log.removeFilter(_is_news)
 
 
-def _refuse_other_addresses(address: str) -> None:
+def refuse_other_addresses(address: str) -> None:
     """Refuse what is no address: a client goes on trying for a minute, even at its end.
+
+    Parameters
+    ----------
+    address : str
+        As for `connect`.
 
     Raises
     ------
+    MissingDependencyError
+        The extra ``distributed`` is not installed.
     IngestSettingError
         It has another form, or a protocol that Dask does not have here.
     """

@@ -32,7 +32,7 @@ _WRITING = {
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,
     errno.EFBIG: "No file may be so large there: write smaller chunks",
-    errno.EEXIST: "A file has this name: give another",
+    errno.EEXIST: "A file has this name, or a link that leads nowhere: give another",
 }
 _EXTENDING = {
     **_WRITING,

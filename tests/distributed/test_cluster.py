@@ -242,9 +242,10 @@ def test_what_is_no_address_is_refused_at_once(address):
     assert time.monotonic() - began < 10
 
 
-def test_the_command_takes_it_for_wrong_usage(tmp_path):
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_the_command_takes_it_for_wrong_usage(tmp_path, more):
     words = ["ingest", "gulpio2.testing:FrameAdapter", "out"]
-    words += ["--scheduler", "http://127.0.0.1:8786"]
+    words += ["--scheduler", "http://127.0.0.1:8786", *more]
     done = subprocess.run(
         [sys.executable, "-m", "gulpio2.cli.main", *words],
         cwd=tmp_path,

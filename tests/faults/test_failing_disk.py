@@ -404,3 +404,23 @@ def test_a_disk_that_breaks_while_it_is_written_to_stops_the_run(
         run = gulp2(disk / "out", *again, adapter_folder=tmp_path)
         assert (run.communicate(timeout=60), run.returncode)[1] == 0
         assert content(disk / "out") == content(tmp_path / "whole")
+
+
+def test_a_dry_run_names_a_file_system_that_is_mounted_for_reading(tmp_path):
+    disk = tmp_path / "disk"
+    with mounted(disk, "-t", "tmpfs", "-o", "ro", "tmpfs"):
+        words = ["ingest", "gulpio2.testing:FrameAdapter", disk / "new"]
+        told = [
+            subprocess.run(
+                [sys.executable, "-m", "gulpio2.cli.main", *words, *more],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            for more in ([], ["--dry-run"])
+        ]
+    for done in told:
+        assert done.returncode == 1, done.stderr
+        assert "Read-only file system. It is mounted for reading only" in (
+            done.stdout + done.stderr
+        )

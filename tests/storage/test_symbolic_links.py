@@ -183,3 +183,9 @@ def test_a_link_is_followed_to_its_end_and_other_paths_stay_as_they_are(tmp_path
 def test_a_link_to_itself_leads_to_itself(tmp_path):
     (tmp_path / "circle").symlink_to("circle")
     assert follow_link(tmp_path / "circle") == tmp_path / "circle"
+
+
+def test_a_link_to_nothing_in_the_place_of_a_folder_is_told_as_such(tmp_path):
+    (tmp_path / "link").symlink_to("gone")
+    with pytest.raises(StorageError, match="or a link that leads nowhere"):
+        LocalStore(tmp_path / "link").make()
