@@ -16,7 +16,8 @@ The run
     * `jobs`: what workers are given and give back. `workers`: processes of this
       machine. `remote`: how tasks reach any other; `cluster`: those of Dask;
       `fitness`: whether one can do the work.
-    * `parent`: how workers end with the run. `crashes`: items that end a worker.
+    * `pool`: that workers start, and end. `parent`: how they end with the run.
+      `crashes`: items that end a worker.
     * `items`: the items of an adapter, one failing without the rest.
     * `task`: the work of one process: a slice of items into staged chunks.
     * `pieces`: chunks that several processes store together.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import gc
 import multiprocessing
 import os
@@ -18,15 +17,21 @@ from concurrent.futures import (
 )
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import IngestError
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.parent import begin_child, hold_interrupts, is_orphan
+from gulpio2.ingest.pool import (
+    give_up,
+    processes,
+    refusals,
+    shut_down,
+    terminate,
+)
 from gulpio2.ingest.task import run_task
 from gulpio2.memory import SharedBytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
@@ -39,24 +44,12 @@ __all__ = ["Reporter", "SharedCores", "in_this_process", "in_worker_processes"]
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
-# Seconds that workers without work may take to end.
-_END_SECONDS = 5.0
+# Seconds without a word after which the pool is looked at.
+_LOOK_SECONDS = 1.0
 # Objects after which a worker looks for cycles.
 _COLLECT_AFTER = 50_000
 # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of glibc, in bytes.
 _GLIBC_OPTIONS = {-3: 32 << 20, -1: 64 << 20}
-_SHARED_ROOM = "What they share needs room in /dev/shm, and leave to write there"
-_OPEN_FILES = "Raise the limit of open files (ulimit -n)"
-# Error number -> what to do where no worker can be started.
-_ADVICE = {
-    errno.ENOSPC: _SHARED_ROOM,
-    errno.EROFS: _SHARED_ROOM,
-    errno.EACCES: _SHARED_ROOM,
-    errno.ENOENT: _SHARED_ROOM,
-    errno.EMFILE: _OPEN_FILES,
-    errno.ENFILE: _OPEN_FILES,
-    errno.EAGAIN: "Raise the limit of processes (ulimit -u, or that of the container)",
-}
 
 
 @contextlib.contextmanager
@@ -108,7 +101,7 @@ def in_worker_processes(
     """
     context = multiprocessing.get_context()
     report = Reporter(progress)
-    with _refusals(num_workers):
+    with refusals(num_workers):
         # A pipe and no queue: a queue has a lock, which a killed worker may hold for
         # ever. What a worker tells at once is far below what a pipe takes in one piece.
         told, tell = context.Pipe(duplex=False)
@@ -120,8 +113,12 @@ def in_worker_processes(
             initializer=_begin_worker,
             initargs=(job, tell, cores, slots, in_place or {}),
         )
+    handed_out: set[Future[TaskResult]] = set()
     listener = threading.Thread(
-        target=_pass_on, args=(told, report), name="gulpio2-progress", daemon=True
+        target=_pass_on,
+        args=(told, report, lambda: give_up(pool, handed_out)),
+        name="gulpio2-progress",
+        daemon=True,
     )
 
     def submit(task: Task) -> Future[TaskResult]:
@@ -132,17 +129,19 @@ def in_worker_processes(
             warnings.filterwarnings(
                 "ignore", ".*use of fork", category=DeprecationWarning
             )
-            with _refusals(num_workers):
+            with refusals(num_workers):
                 future = pool.submit(_run_in_worker, task)
         cores.begin()
+        handed_out.add(future)
         future.add_done_callback(cores.end)
+        future.add_done_callback(handed_out.discard)
         return future
 
     workers: list[BaseProcess] = []
     broken: BrokenExecutor | None = None
     is_done = False
     try:
-        with hold_interrupts(), _refusals(num_workers):
+        with hold_interrupts(), refusals(num_workers):
             listener.start()
         yield submit
         is_done = True
@@ -152,10 +151,10 @@ def in_worker_processes(
         # Who presses Ctrl-C twice means the same as with once, and what is left undone
         # here would hold the end up.
         with hold_interrupts():
-            workers = _processes(pool)
+            workers = processes(pool)
             if not is_done:
-                _terminate(workers)
-            _shut_down(pool, workers)
+                terminate(workers)
+            shut_down(pool, workers)
             # A process that the program or an adapter has forked meanwhile may have the
             # pipe open too, so its end is said.
             tell.send(None)
@@ -168,52 +167,6 @@ def in_worker_processes(
         crashes = blame(workers, slots.at_work())
         raise CrashedWorkersError(crashes) if crashes else broken
     report.raise_error()
-
-
-@contextlib.contextmanager
-def _refusals(num_workers: int) -> Iterator[None]:
-    """Say of what the system refuses that the workers need it.
-
-    Raises
-    ------
-    IngestError
-        The block has raised such an error.
-    """
-    try:
-        yield
-    except (OSError, RuntimeError) as cause:
-        number = cause.errno if isinstance(cause, OSError) else None
-        if type(cause) is RuntimeError:
-            if "thread" not in str(cause):  # all that Python says of one it cannot have
-                raise
-            number = errno.EAGAIN
-        elif number is None:
-            raise
-        advice = _ADVICE.get(number or 0)
-        raise IngestError(
-            f"the {num_workers} worker processes cannot be started: "
-            f"{getattr(cause, 'strerror', None) or cause}. "
-            + (f"{advice}, or take" if advice else "Take")
-            + " fewer workers: with num_workers=1 (on the command line --num-workers "
-            "1) there are no other processes. What was stored is intact; run again "
-            "with resume=True (on the command line --resume) to ingest the rest"
-        ) from cause
-
-
-def _shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> None:
-    """Wait until the workers have ended."""
-    # A worker that is killed while it waits for work takes the queue's lock with it,
-    # and the others never hear that there is no more.
-    late = threading.Timer(_END_SECONDS, _kill, [workers])
-    try:
-        late.start()
-    except RuntimeError:  # there is no thread to be had
-        _kill(workers)
-    with contextlib.suppress(RuntimeError):  # nor for the pool, which would join it
-        pool.shutdown(wait=True, cancel_futures=True)
-    late.cancel()
-    if late.ident is not None:
-        late.join()
 
 
 class SharedCores:
@@ -263,22 +216,6 @@ class SharedCores:
         return -(-self._num_workers // max(tasks, 1)) - 1
 
 
-def _processes(pool: ProcessPoolExecutor) -> list[BaseProcess]:
-    """List the workers; a pool that was shut down has forgotten them."""
-    # No public way before Python 3.14.
-    return list((getattr(pool, "_processes", None) or {}).values())
-
-
-def _terminate(processes: Iterable[BaseProcess]) -> None:
-    for process in processes:
-        process.terminate()
-
-
-def _kill(processes: Iterable[BaseProcess]) -> None:
-    for process in processes:
-        process.kill()
-
-
 class Reporter:
     """Tells a run's progress, in other threads than its own, until that fails."""
 
@@ -300,13 +237,18 @@ class Reporter:
             raise self._error
 
 
-def _pass_on(told: Connection, report: Reporter) -> None:
-    """Pass on what workers tell, until None comes.
+def _pass_on(told: Connection, report: Reporter, look: Callable[[], None]) -> None:
+    """Pass on what workers tell, until None comes, and look where they tell nothing.
 
     Also where that fails: workers wait for room in a pipe that nobody reads.
     """
-    while (counts := told.recv()) is not None:
-        report(**counts)
+    while True:
+        if not told.poll(_LOOK_SECONDS):
+            look()
+        elif (counts := told.recv()) is not None:
+            report(**counts)
+        else:
+            return
 
 
 # --- in the workers -------------------------------------------------------------

@@ -167,9 +167,9 @@ MUTATIONS = [
     ),
     Mutation(
         "wait for workers that never hear of the end",
-        "ingest/workers.py",
-        "            late = threading.Timer(_END_SECONDS, _kill, [workers])\n",
-        "            late = threading.Timer(20, _terminate, [workers])\n",
+        "ingest/pool.py",
+        "    late = threading.Timer(_END_SECONDS, _kill, [workers])\n",
+        "    late = threading.Timer(20, terminate, [workers])\n",
         "tests/faults/test_kill_moments.py -k waits_for_work",
     ),
     Mutation(

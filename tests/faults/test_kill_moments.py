@@ -21,6 +21,7 @@ import pytest
 from gulpio2 import GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
+from gulpio2.ingest import pool as pool_module
 from gulpio2.ingest import workers as workers_module
 from gulpio2.ingest.jobs import Job, Task
 from gulpio2.sanity import check_directory
@@ -250,7 +251,7 @@ def test_a_worker_killed_while_it_waits_for_work_does_not_keep_the_run_from_endi
     tmp_path, monkeypatch
 ):
     """It takes the lock of the queue with it, which the other one waits for."""
-    monkeypatch.setattr(workers_module, "_END_SECONDS", 0.5)
+    monkeypatch.setattr(pool_module, "_END_SECONDS", 0.5)
     adapter = FrameAdapter(num_items=4)
     job = Job(adapter, str(tmp_path), EncoderSettings(), "raise", None, frozenset())
     before = set(children_of(os.getpid()))

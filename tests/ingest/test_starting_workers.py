@@ -4,11 +4,13 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import GulpError
+from gulpio2.errors import GulpError, IngestError
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import in_child
 
@@ -80,3 +82,24 @@ def test_a_dev_shm_that_takes_nothing_is_told_of(tmp_path):
     # As it says, one worker does without, and the run can be resumed.
     report = ingest(tmp_path, 1, resume=True)
     assert (report.items, len(GulpDirectory(tmp_path))) == (6, 6)
+
+
+def test_a_pool_that_cannot_start_its_last_thread_is_not_waited_for(
+    tmp_path, monkeypatch
+):
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name == "QueueFeederThread":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def run():
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(IngestError, match=r"could not start a thread.*resume=True"):
+            ingest(tmp_path, 2)
+
+    began = time.monotonic()
+    assert in_child(run) == 0
+    assert time.monotonic() - began < 10
+    assert ingest(tmp_path, 2, resume=True).items == 6

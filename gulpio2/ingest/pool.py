@@ -1,0 +1,120 @@
+"""Python's pool of worker processes: that it can start, that it lives, that it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import threading
+from concurrent.futures import InvalidStateError
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from multiprocessing.process import BaseProcess
+
+__all__ = ["give_up", "processes", "refusals", "shut_down", "terminate"]
+
+# Seconds that workers without work may take to end.
+_END_SECONDS = 5.0
+_SHARED_ROOM = "What they share needs room in /dev/shm, and leave to write there"
+_OPEN_FILES = "Raise the limit of open files (ulimit -n)"
+_PROCESSES = "Raise the limit of processes (ulimit -u, or that of the container)"
+_TO_RESUME = (
+    "What was stored is intact; run again with resume=True (on the command line "
+    "--resume) to ingest the rest"
+)
+# Error number -> what to do where no worker can be started.
+_ADVICE = {
+    errno.ENOSPC: _SHARED_ROOM,
+    errno.EROFS: _SHARED_ROOM,
+    errno.EACCES: _SHARED_ROOM,
+    errno.ENOENT: _SHARED_ROOM,
+    errno.EMFILE: _OPEN_FILES,
+    errno.ENFILE: _OPEN_FILES,
+    errno.EAGAIN: _PROCESSES,
+}
+
+
+@contextlib.contextmanager
+def refusals(num_workers: int) -> Iterator[None]:
+    """Say of what the system refuses that the workers need it.
+
+    Raises
+    ------
+    IngestError
+        The block has raised such an error.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as cause:
+        number = cause.errno if isinstance(cause, OSError) else None
+        if type(cause) is RuntimeError:
+            if "thread" not in str(cause):  # all that Python says of one it cannot have
+                raise
+            number = errno.EAGAIN
+        elif number is None:
+            raise
+        advice = _ADVICE.get(number or 0)
+        raise IngestError(
+            f"the {num_workers} worker processes cannot be started: "
+            f"{getattr(cause, 'strerror', None) or cause}. "
+            + (f"{advice}, or take" if advice else "Take")
+            + " fewer workers: with num_workers=1 (on the command line --num-workers "
+            f"1) there are no other processes. {_TO_RESUME}"
+        ) from cause
+
+
+def give_up(pool: ProcessPoolExecutor, futures: Iterable[Future[Any]]) -> None:
+    """Fail what nobody hands to the workers any more: the run would wait for ever.
+
+    A pool whose workers have ended fails it itself, and one whose own thread has ended,
+    as where there was no room for one more, does not.
+    """
+    thread = getattr(pool, "_executor_manager_thread", None)  # no public way either
+    if thread is None or thread.is_alive():
+        return
+    for future in tuple(futures):
+        with contextlib.suppress(InvalidStateError):  # it has come back meanwhile
+            future.set_exception(
+                IngestError(
+                    "Python's pool of worker processes has ended of itself, and has "
+                    "written why. If it could not start a thread, there were too many. "
+                    f"{_PROCESSES}, or take fewer workers. {_TO_RESUME}"
+                )
+            )
+
+
+def shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> None:
+    """Wait until the workers have ended."""
+    # A worker that is killed while it waits for work takes the queue's lock with it,
+    # and the others never hear that there is no more.
+    late = threading.Timer(_END_SECONDS, _kill, [workers])
+    try:
+        late.start()
+    except RuntimeError:  # there is no thread to be had
+        _kill(workers)
+    with contextlib.suppress(RuntimeError):  # nor for the pool, which would join it
+        pool.shutdown(wait=True, cancel_futures=True)
+    late.cancel()
+    if late.ident is not None:
+        late.join()
+
+
+def processes(pool: ProcessPoolExecutor) -> list[BaseProcess]:
+    """List the workers; a pool that was shut down has forgotten them."""
+    # No public way before Python 3.14.
+    return list((getattr(pool, "_processes", None) or {}).values())
+
+
+def terminate(workers: Iterable[BaseProcess]) -> None:
+    """Have workers end; what they were doing is not done."""
+    for worker in workers:
+        worker.terminate()
+
+
+def _kill(workers: Iterable[BaseProcess]) -> None:
+    for worker in workers:
+        worker.kill()
