@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
+from gulpio2.ingest.shard import Shard
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory, original_tests
 from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.storage.local import LocalStore
-from gulpio2.testing import make_frames, make_gulp_directory
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,6 +175,19 @@ def test_a_missing_directory_is_an_error_and_no_finding(tmp_path):
 def test_an_empty_directory_is_a_finding(tmp_path):
     (problem,) = check_directory(tmp_path).problems
     assert (problem.code, problem.file) == ("no-chunks", ".")
+
+
+def test_a_share_that_has_no_chunk_is_none(tmp_path):
+    adapter, shard = FrameAdapter(num_items=2), Shard(1, 3)
+    GulpIngestor(adapter, tmp_path, 2, 1, shard=shard).run()
+    report = check_directory(tmp_path, deep=True)
+    assert (report.ok, report.chunks) == (True, 0)
+    assert [note.code for note in report.notes] == ["missing-shares"]
+    # One whose items all failed, or that was interrupted, is a finding.
+    for name in ("failures.jsonl", "ingest.journal"):
+        (tmp_path / name).write_bytes(b"")
+        assert "no-chunks" in {p.code for p in check_directory(tmp_path).problems}
+        (tmp_path / name).unlink()
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(folder, monkeypatch):

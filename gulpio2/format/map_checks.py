@@ -31,6 +31,7 @@ __all__ = [
     "check_labels",
     "check_manifest",
     "check_map",
+    "is_share_without_chunks",
 ]
 
 _MAP_BACK = "Put the map back, or salvage its frames with `gulp2 repair`"
@@ -288,6 +289,18 @@ def note_missing_shares(data: bytes) -> list[Problem]:
         f"{', '.join(missing)}. `gulp2 merge` adds them"
     )
     return [Problem("missing-shares", text, MANIFEST_NAME)]
+
+
+def is_share_without_chunks(data: bytes) -> bool:
+    """Tell whether ``gulp.json`` is of a share of an ingest that has no chunk.
+
+    There are such where there are fewer chunks than shares, and nothing is amiss.
+    """
+    try:
+        runs = load_manifest(data, where=MANIFEST_NAME).runs
+    except MetaFileError:
+        return False
+    return bool(runs) and all(run.shares and not run.chunks for run in runs)
 
 
 def check_labels(data: bytes) -> list[Problem]:

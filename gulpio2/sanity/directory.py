@@ -27,6 +27,7 @@ from gulpio2.format.map_checks import (
     check_labels,
     check_manifest,
     check_map,
+    is_share_without_chunks,
     note_missing_shares,
 )
 from gulpio2.format.removals import Removals, merge_spans
@@ -128,6 +129,8 @@ class _DirectoryCheck:
         """Check everything."""
         names = self.store.names()
         listing, problems = check_names(names)
+        if self._is_share_without_chunks(names):
+            problems = [each for each in problems if each.code != "no-chunks"]
         self.findings.add(problems)
         try:
             self._read_removals()
@@ -255,6 +258,14 @@ class _DirectoryCheck:
                     for fault in faults
                 ]
             )
+
+    def _is_share_without_chunks(self, names: list[str]) -> bool:
+        """Tell whether it is as it should be that there is no chunk."""
+        if {JOURNAL_NAME, FAILURES_NAME}.intersection(names):
+            return False
+        with contextlib.suppress(OSError):  # said where it is read to be checked
+            return is_share_without_chunks(self.store.read(MANIFEST_NAME))
+        return False
 
     def _read(self, name: str) -> bytes | None:
         """Read a small file; None where it is not there, or cannot be read."""
