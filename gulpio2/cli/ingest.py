@@ -134,6 +134,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
             if not tell_plan(adapter, settings):
                 ctx.exit(1)
         else:
+            if settings.scheduler is not None and "num_workers" in given:
+                _logger.warning("--num-workers is not used: a cluster has its own")
             _ingest(ctx, adapter, settings)
 
     summary = summary_of(cls)

@@ -67,7 +67,7 @@ def ingest_options(function: Callable[..., None]) -> Callable[..., None]:
             metavar="N",
             default=usable_cores,
             show_default="number of CPUs",
-            help="Worker processes.",
+            help="Worker processes of this machine. A cluster has its own.",
         ),
         click.option(
             "--scheduler",

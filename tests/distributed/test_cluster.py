@@ -242,19 +242,37 @@ def test_what_is_no_address_is_refused_at_once(address):
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_the_command_takes_it_for_wrong_usage(tmp_path, more):
-    words = ["ingest", "gulpio2.testing:FrameAdapter", "out"]
-    words += ["--scheduler", "http://127.0.0.1:8786", *more]
-    done = subprocess.run(
-        [sys.executable, "-m", "gulpio2.cli.main", *words],
-        cwd=tmp_path,
+def command(folder, address, *more):
+    """Run the command in a process of its own."""
+    words = ["ingest", "gulpio2.testing:FrameAdapter", "out", "--scheduler", address]
+    return subprocess.run(
+        [sys.executable, "-m", "gulpio2.cli.main", *words, *more],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
         timeout=50,
     )
+
+
+@pytest.mark.parametrize("more", [(), ("--num-workers", "3")])
+def test_the_command_stores_what_a_local_run_stores(tmp_path, address, more):
+    done = command(tmp_path, address, "--num-items", "7", *more)
+    assert done.returncode == 0, done.stderr
+    GulpIngestor(FrameAdapter(num_items=7), tmp_path / "local", 100, 1).run()
+    names = sorted(path.name for path in (tmp_path / "local").glob("*_*.g*"))
+    assert names == ["data_0.gulp", "meta_0.gmeta"]
+    for name in names:
+        stored = (tmp_path / "out" / name).read_bytes()
+        assert stored == (tmp_path / "local" / name).read_bytes()
+    said = "gulp2: warning: --num-workers is not used: a cluster has its own"
+    assert done.stderr.count(said) == bool(more)
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_the_command_takes_it_for_wrong_usage(tmp_path, more):
+    done = command(tmp_path, "http://127.0.0.1:8786", *more)
     assert done.returncode == 2, done.stderr
     last = done.stderr.splitlines()[-1]
     assert "--scheduler: 'http://127.0.0.1:8786' is no address" in last
