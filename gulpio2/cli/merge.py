@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import json_option, verbosity_options
 from gulpio2.cli.parameter_types import OutputFolder
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, is_quiet
+from gulpio2.cli.terminal import count, escape, is_quiet, note
 
 __all__ = ["merge"]
 
@@ -72,9 +73,22 @@ def merge(
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
+    from gulpio2.cli.progress import ProgressBar, total_size
+    from gulpio2.format.layout import JOURNAL_NAME, data_name, list_chunks
     from gulpio2.merge import merge_directories
+    from gulpio2.storage.local import open_store
 
-    report = merge_directories(parts, target, link=not copy)
+    total = 0
+    for store in map(open_store, parts):
+        numbers = list_chunks(store.names()).chunks
+        total += total_size(store, map(data_name, numbers))
+    with ProgressBar(total, counted="num_bytes") as bar:
+        try:
+            report = merge_directories(parts, target, link=not copy, progress=bar)
+        except KeyboardInterrupt:
+            if os.path.exists(target / JOURNAL_NAME):  # noqa: PTH110  # Path's raises
+                note("gulp2: the parts are as they were; the same command goes on")
+            raise
     if as_json:
         write_json({"target": str(target), **asdict(report)})
     elif not is_quiet():

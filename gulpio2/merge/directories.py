@@ -55,6 +55,7 @@ from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
 from gulpio2.storage.local import new_token, open_store, real_path
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,7 +108,7 @@ def merge_directories(
         Share data files with the parts by hard links where the file system can. What
         is later appended to one of them, or compacted, is copied first.
     progress : Progress, optional
-        Called for every chunk.
+        Called for every chunk, with the bytes of its data file.
 
     Returns
     -------
@@ -150,6 +151,7 @@ def merge_directories(
                 "what is in the target stays"
             )
     token = new_token()
+    tell = progress or no_progress
     out = open_store(target)
     with contextlib.ExitStack() as stack:
         found = [open_part(stack, Path(path)) for path in parts]
@@ -184,9 +186,11 @@ def merge_directories(
         number = free_number(listing, read_manifest(out).runs, removed)
         for part in found:
             for chunk, ids in part.chunks.items():
+                size = part.store.size(data_name(chunk))
                 if (part.path, chunk) in present:
                     part.numbers[chunk] = present[part.path, chunk]
                     report.present += 1
+                    tell(items=len(ids), num_bytes=size)
                     continue
                 # The map first: what another appends to the chunk meanwhile is behind
                 # all that it speaks of.
@@ -216,8 +220,8 @@ def merge_directories(
                 report.copied += not linked
                 report.items += len(entries)
                 report.chunks.append(free)
-                if progress is not None:
-                    progress(items=len(entries))
+                frames = sum(len(entry["frame_info"]) for entry in entries.values())
+                tell(items=len(entries), frames=frames, num_bytes=size)
         if not report.chunks:
             _begin(out, target, brought, labels)
         report.missing = _write_records(found, out, metainfo)

@@ -1,12 +1,16 @@
 """``gulp2 merge``, and the shares that it joins."""
 
 import json
+import os
 
+import pytest
 from click.testing import CliRunner
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.main import gulp2
 from gulpio2.testing.faults import content
+
+DRAWN_AT_ONCE = {"counted": "items", "delay_seconds": 0.0}
 
 
 def run(*words, status=0):
@@ -106,3 +110,40 @@ def test_a_manifest_that_is_a_link_to_nowhere_is_told_in_a_line(
         f"gulp2: error: cannot read {tmp_path}/out/gulp.json: it is a link to nowhere, "
         "which is not there. Bring back what it leads to\n"
     )
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_merge_shows_a_bar_and_says_how_to_go_on(tmp_path, monkeypatch, copy):
+    from gulpio2.cli import progress
+    from gulpio2.merge import directories
+    from gulpio2.storage.links import copy_file
+    from gulpio2.testing import FrameAdapter
+
+    GulpIngestor(FrameAdapter(num_items=6), tmp_path / "part", 2, 1).run()
+    size = sum(path.stat().st_size for path in (tmp_path / "part").glob("*.gulp"))
+    words = ["merge", *(["--copy"] if copy else []), tmp_path / "part"]
+    put_in_place = copy_file if copy else os.link
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return put_in_place(*arguments)
+
+    with monkeypatch.context() as patch:
+        if copy:
+            patch.setattr(directories, "copy_file", interrupted)
+        else:
+            patch.setattr(os, "link", interrupted)
+        output = run(*words, tmp_path / "out", status=130)
+    assert "the parts are as they were; the same command goes on" in output
+    # As if it took a second until the first.
+    monkeypatch.setattr(progress.ProgressBar.__init__, "__kwdefaults__", DRAWN_AT_ONCE)
+    monkeypatch.setattr(progress, "_FILE_SECONDS", 0.0)
+    output = run(*words, tmp_path / "out")
+    whole = f"{size / 1000:.1f}k"
+    assert f"{whole}/{whole}B [" in output
+    assert output.count(" MB/s]") == 4  # a line for each chunk, and one at the end
+    assert "4 items in 2 chunks" in output
+    assert len(GulpDirectory(tmp_path / "out")) == 6
