@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import FormatError, GulpError, StorageError
 from gulpio2.storage.refusals import cannot
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.item import StoredItem
+    from gulpio2.types import Progress
 
     Frame = npt.NDArray[np.uint8]
 
@@ -72,7 +74,12 @@ def file_name(id_: str) -> str:
 
 
 def write_images(
-    item: StoredItem, indices: Sequence[int], paths: Sequence[Path], *, overwrite: bool
+    item: StoredItem,
+    indices: Sequence[int],
+    paths: Sequence[Path],
+    *,
+    overwrite: bool,
+    progress: Progress = no_progress,
 ) -> None:
     """Write frames as image files.
 
@@ -87,6 +94,8 @@ def write_images(
         are, anything else is encoded by OpenCV.
     overwrite : bool
         Files that are there are replaced.
+    progress : Progress, optional
+        Called for each frame.
 
     Raises
     ------
@@ -105,6 +114,7 @@ def write_images(
             ]
         for path, content in zip(files, contents, strict=True):
             write_file(path, content, overwrite=overwrite)
+            progress(frames=1, num_bytes=len(content))
 
 
 def write_file(path: Path, content: bytes, *, overwrite: bool) -> None:

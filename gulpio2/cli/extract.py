@@ -22,6 +22,8 @@ from gulpio2.cli.terminal import count, escape, is_quiet, note
 from gulpio2.errors import FrameIndexError, StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gulpio2.item import StoredItem
 
 __all__ = ["extract"]
@@ -131,6 +133,7 @@ def extract(
             "missing"
         )
     from gulpio2.cli.export import file_name, write_images
+    from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.video_export import write_video
     from gulpio2.storage.local import is_there
 
@@ -155,11 +158,12 @@ def extract(
         target = paths[0] if format_ == "mp4" else paths[0].parent
         if not dry_run:
             _make_folder(paths[0].parent)
+            write: Callable[..., None] = write_images
+            where: tuple[Any, ...] = (paths,)
             if format_ == "mp4":
-                times = _times(item, indices, rate)
-                write_video(item, indices, paths[0], times, overwrite=overwrite)
-            else:
-                write_images(item, indices, paths, overwrite=overwrite)
+                write, where = write_video, (paths[0], _times(item, indices, rate))
+            with ProgressBar(len(indices), counted="frames") as bar:
+                write(item, indices, *where, overwrite=overwrite, progress=bar)
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
         click.echo(f"{would}{escape(target)}: {count(len(indices), 'frame')}")

@@ -44,7 +44,7 @@ class ProgressBar:
     ----------
     total : int
         How much there is to do. Where more is found, the attribute may be set.
-    counted : {"items", "num_bytes"}, optional
+    counted : {"items", "frames", "num_bytes"}, optional
         In what that is counted.
     delay_seconds : float, optional
         Nothing is drawn before.
@@ -61,7 +61,7 @@ class ProgressBar:
         self,
         total: int,
         *,
-        counted: Literal["items", "num_bytes"] = "items",
+        counted: Literal["items", "frames", "num_bytes"] = "items",
         delay_seconds: float = 1.0,
     ) -> None:
         self.total = total
@@ -104,9 +104,11 @@ class ProgressBar:
     def _draw(self, seconds: float) -> None:
         from tqdm import tqdm
 
-        unit = " items" if self.counted == "items" else "B"
         unit_scale = self.counted == "num_bytes"
-        done = self.items + self.failures if self.counted == "items" else self.num_bytes
+        unit = "B" if unit_scale else f" {self.counted}"
+        done: int = getattr(self, self.counted)
+        if self.counted == "items":
+            done += self.failures
         done = min(done, self.total)
         if not self._is_terminal:
             line = tqdm.format_meter(

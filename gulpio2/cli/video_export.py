@@ -12,6 +12,7 @@ import numpy as np
 
 from gulpio2.cli.export import BLOCK, new_file
 from gulpio2.errors import FormatError, MissingDependencyError
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.item import StoredItem
+    from gulpio2.types import Progress
 
     Frame = npt.NDArray[np.uint8]
 
@@ -63,6 +65,7 @@ def write_video(
     times: Sequence[Fraction],
     *,
     overwrite: bool,
+    progress: Progress = no_progress,
 ) -> None:
     """Write frames as an MP4 that common players play.
 
@@ -78,6 +81,8 @@ def write_video(
         When each frame is shown, in seconds, ascending.
     overwrite : bool
         A file that is there is replaced.
+    progress : Progress, optional
+        Called for each frame.
 
     Raises
     ------
@@ -117,7 +122,9 @@ def write_video(
                 picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
                 picture.pts = pts
                 picture.time_base = Fraction(1, ticks)
-                container.mux(stream.encode(picture))
+                packets = stream.encode(picture)
+                container.mux(packets)
+                progress(frames=1, num_bytes=sum(packet.size for packet in packets))
             container.mux(stream.encode(None))
         if _times_in(partial) != [Fraction(pts, ticks) for pts in shown]:
             raise FormatError(
