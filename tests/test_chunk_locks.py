@@ -341,8 +341,12 @@ def test_a_new_chunk_stays_locked_after_a_flush(tmp_path):
 
 def test_writing_anew_is_not_hindered(tmp_path):
     write(tmp_path, ("a", {}, JPEGS[:2]))
-    with new_chunk(tmp_path).open("wb"), new_chunk(tmp_path).open("ab"):
-        pass
+    anew = new_chunk(tmp_path)
+    with anew.open("wb"):
+        with new_chunk(tmp_path).open("ab"):  # of the one that is to be replaced
+            pass
+        anew.append("b", {}, JPEGS[2:3])
+    assert list(new_chunk(tmp_path).meta_dict) == ["b"]
 
 
 # --- links, and file systems of other kinds -----------------------------------------
