@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from gulpio2.cli.terminal import count, escape, is_quiet, note
 from gulpio2.errors import FrameIndexError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gulpio2.item import StoredItem
 
 __all__ = ["extract"]
@@ -158,12 +157,13 @@ def extract(
         target = paths[0] if format_ == "mp4" else paths[0].parent
         if not dry_run:
             _make_folder(paths[0].parent)
-            write: Callable[..., None] = write_images
-            where: tuple[Any, ...] = (paths,)
             if format_ == "mp4":
-                write, where = write_video, (paths[0], _times(item, indices, rate))
+                times = _times(item, indices, rate)
+                write = partial(write_video, path=paths[0], times=times)
+            else:
+                write = partial(write_images, paths=paths)
             with ProgressBar(len(indices), counted="frames") as bar:
-                write(item, indices, *where, overwrite=overwrite, progress=bar)
+                write(item, indices, overwrite=overwrite, progress=bar)
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
         click.echo(f"{would}{escape(target)}: {count(len(indices), 'frame')}")

@@ -173,11 +173,13 @@ def compose(
     if old is not None and fresh and not thorough:
         return old, 0
     earlier = _Earlier(old)
+    ahead = {} if ahead is None else ahead
     growing = GrowingColumns()
     chunks = np.zeros_like(states)
     parsed = 0
     for at, state in enumerate(states.tolist()):
-        part, known = _pop(ahead, state[0]) or earlier.chunk(state[0])
+        read = ahead.pop(state[0], None)
+        part, known = read or earlier.chunk(state[0])
         if part is None or thorough or known[:3] != state[:3]:
             data, state = read_map(folder, state[0])
             if part is None or known[3] != state[3]:
@@ -198,12 +200,6 @@ def compose(
     if old is not None and fresh and not parsed and _is_whole(old, made):
         return old, 0
     return made, parsed
-
-
-def _pop(
-    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None, number: int
-) -> tuple[Columns, list[int]] | None:
-    return None if ahead is None else ahead.pop(number, None)
 
 
 def _is_whole(old: IndexContent, made: IndexContent) -> bool:
