@@ -6,7 +6,10 @@ import math
 import operator
 import reprlib
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
+
+if TYPE_CHECKING:
+    from gulpio2.types import Verify
 
 __all__ = [
     "as_number",
@@ -14,6 +17,7 @@ __all__ = [
     "require_choice",
     "require_number",
     "require_state",
+    "require_verify",
     "whole_number",
 ]
 
@@ -90,3 +94,18 @@ def require_state(state: Any) -> None:
         raise TypeError(
             f"the state is {reprlib.repr(state)}, expected the dict of state_dict()"
         )
+
+
+def require_verify(verify: object) -> Verify:
+    """Make sure what is to be compared with the checks that are stored.
+
+    Raises
+    ------
+    ValueError
+        Another string than ``"frames"``.
+    """
+    if verify == "frames":
+        return "frames"
+    if isinstance(verify, str):
+        raise ValueError(f"verify is {verify!r}; it must be True, False or 'frames'")
+    return bool(verify)

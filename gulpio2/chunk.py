@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.arguments import optional_number
+from gulpio2.arguments import optional_number, require_verify
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, StorageError
 from gulpio2.format.edits import Origins
-from gulpio2.item import StoredItem, record_of
+from gulpio2.item import StoredItem
+from gulpio2.record import record_of
 from gulpio2.rewritten import watched
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import begin_writing, refuse_changed
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from gulpio2.serializers import AbstractSerializer
     from gulpio2.staging import ChunkSession
     from gulpio2.storage.base import StoreWriter
-    from gulpio2.types import Meta, StrPath
+    from gulpio2.types import Meta, StrPath, Verify
 
 __all__ = ["GulpChunk"]
 
@@ -65,9 +66,8 @@ class GulpChunk(ReadingVerbs):
     threads : int, optional
         Threads that may decode the frames of a call at the same time. Default: one
         per core, 8 at most; one in a daemonic worker process.
-    verify : bool, optional
-        Compare each entry of the map with its check on opening, and the checksum of
-        each frame that has one, before it is given.
+    verify : bool or 'frames', optional
+        What to compare with the checks that are stored; see `GulpDirectory`.
     handles : HandlePool, optional
         Open files shared with other chunks.
     meta_dict : OrderedDict, optional
@@ -105,7 +105,7 @@ class GulpChunk(ReadingVerbs):
         jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
         *,
         threads: int | None = None,
-        verify: bool = False,
+        verify: Verify = "frames",
         handles: HandlePool | None = None,
         meta_dict: OrderedDict[str, Any] | None = None,
     ) -> None:
@@ -114,7 +114,7 @@ class GulpChunk(ReadingVerbs):
         self.serializer = serializer
         self.jpeg_decoder = jpeg_decoder
         self.threads = optional_number("threads", threads, 1)
-        self.verify = verify
+        self.verify = require_verify(verify)
         self.fp: BinaryIO | StoreWriter | None = None
         # The bytes of the map that meta_dict is made of; None where they are not known.
         self._base: bytes | None = None
@@ -155,7 +155,7 @@ class GulpChunk(ReadingVerbs):
             self._read_at,
             self.jpeg_decoder,
             self.threads,
-            self.verify,
+            bool(self.verify),
             self._handles if self._session is None and self.fp is None else None,
         )
 
@@ -374,7 +374,7 @@ class GulpChunk(ReadingVerbs):
 
     def _load_map(self) -> tuple[OrderedDict[str, Any], bytes | None]:
         """Read the map; give its bytes too, if they can be read."""
-        return self._map_file.load_checked(verify=self.verify)
+        return self._map_file.load_checked(verify=self.verify is True)
 
     def __repr__(self) -> str:
         """Show the file and the number of items."""

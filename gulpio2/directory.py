@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.arguments import optional_number
+from gulpio2.arguments import optional_number, require_verify
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import (
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from gulpio2.format.layout import Listing
     from gulpio2.format.manifest import Manifest
     from gulpio2.storage.index.index import Index
-    from gulpio2.types import StrPath
+    from gulpio2.types import StrPath, Verify
 
 __all__ = ["GulpDirectory"]
 
@@ -92,7 +92,7 @@ class _ChunkSettings(NamedTuple):
     folder: Path
     jpeg_decoder: Callable[[bytes], Any]
     threads: int | None
-    verify: bool
+    verify: Verify
     handles: HandlePool
 
 
@@ -128,11 +128,11 @@ class GulpDirectory(ReadingVerbs):
         Threads that may decode the frames of a call at the same time; all directories
         of a process share them. Default: one per core, 8 at most; one in a daemonic
         worker process, as those of a torch ``DataLoader`` are.
-    verify : bool, optional
-        Compare each entry of the maps with its check on opening, and the checksum of
-        each frame, before it is given, with the stored one; what was written by
-        GulpIO2 0.0.4 has neither. With an index, an entry is compared when it is first
-        used.
+    verify : bool or 'frames', optional
+        What to compare with the checks that are stored; what was written by GulpIO2
+        0.0.4 has none. Default: the checksum of each frame before it is given. True:
+        each entry of the maps too, on opening, or with an index when it is first used.
+        False: nothing. Most changes of a stored byte decode without an error.
     indexed : bool, optional
         Whether to open by the index, ``index.arrow``, which is written where it is
         missing or stale and the folder allows it, and else made in memory. Default: if
@@ -184,13 +184,13 @@ class GulpDirectory(ReadingVerbs):
         jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
         *,
         threads: int | None = None,
-        verify: bool = False,
+        verify: Verify = "frames",
         indexed: bool | None = None,
     ) -> None:
         self.output_dir = output_dir
         self.jpeg_decoder = jpeg_decoder
         self.threads = optional_number("threads", threads, 1)
-        self.verify = verify
+        self.verify = require_verify(verify)
         self.indexed = indexed
         self._open()
 
@@ -220,7 +220,7 @@ class GulpDirectory(ReadingVerbs):
             listing.chunks,
             wanted=self.indexed,
             may_write=may_write_index(self.output_dir, listing.partials),
-            verify=self.verify,
+            verify=self.verify is True,
         )
         if self._index is None:
             # Of maps that are read now; what is written meanwhile counts as a change.
@@ -430,7 +430,7 @@ class GulpDirectory(ReadingVerbs):
             partial(self._handles.read_at, path),
             self.jpeg_decoder,
             self.threads,
-            self.verify,
+            bool(self.verify),
             self._handles,
         )
 
@@ -462,7 +462,7 @@ class GulpDirectory(ReadingVerbs):
             return self._index
         if self._made_index is None:
             self._made_index = index_of_state(
-                self.output_dir, self._states, verify=self.verify
+                self.output_dir, self._states, verify=self.verify is True
             )
         return self._made_index
 

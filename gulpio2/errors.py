@@ -81,6 +81,7 @@ __all__ = [
     "StorageNotFoundError",
     "UnknownFileFormatError",
     "UnknownVersionError",
+    "of_zeros",
     "unreadable",
     "with_article",
 ]
@@ -330,6 +331,22 @@ def unreadable(cause: Exception, message: str) -> SourceReadError:
     if isinstance(cause, ValueError):  # of JSON, or of a text's encoding
         return SourceFormatError(message)
     return SourceReadError(message)
+
+
+def of_zeros(start: bytes) -> str:
+    """Say what it may mean where there are zeros in place of a frame; else nothing.
+
+    Parameters
+    ----------
+    start : bytes
+        What the frame begins with.
+    """
+    if start[:2] != b"\0\0":
+        return ""
+    return (
+        ". It is zeros: a damaged one, or one of an item that was deleted and "
+        "compacted since the directory was opened, which is to be opened again"
+    )
 
 
 def with_article(noun: str) -> str:

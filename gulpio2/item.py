@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from gulpio2.errors import (
     FrameIndexError,
     FrameTimeError,
 )
-from gulpio2.format.entry import EntryExtras, load_extras, stored_crc32
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
 from gulpio2.reading import (
@@ -32,9 +31,6 @@ from gulpio2.reading import (
     stack_results,
     with_place,
 )
-from gulpio2.storage.index.entries import IndexRecord
-from gulpio2.storage.index.mappings import Entries
-from gulpio2.storage.index.spans import FrameSpans
 from gulpio2.threads import default_threads
 
 if TYPE_CHECKING:
@@ -42,100 +38,14 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from gulpio2.codecs.decode import DecodeOptions
+    from gulpio2.format.entry import EntryExtras
+    from gulpio2.record import ItemRecord
     from gulpio2.storage.handles import HandlePool
     from gulpio2.types import FrameSelection, Meta, StrPath
 
     Seconds = float | Fraction | Iterable[float | Fraction]
 
-__all__ = [
-    "EntryRecord",
-    "ItemRecord",
-    "StoredItem",
-    "read_clips",
-    "record_of",
-]
-
-
-class ItemRecord(Protocol):
-    """What a map says of an item, however it was looked up."""
-
-    @property
-    def num_frames(self) -> int:
-        """Frames stored."""
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of the records, padding included."""
-
-    @property
-    def entry(self) -> Mapping[str, Any]:
-        """The entry in the map."""
-
-    @property
-    def meta(self) -> Meta:
-        """A copy of the metadata; {} where there is none."""
-
-    def extras(self, where: str) -> EntryExtras:
-        """Give checksums, times and source facts, where it has them."""
-
-    def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
-        """Give offset and length of the JPEG of each of these frames."""
-
-    def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
-        """Give the checksum of each of these frames; None where there are none."""
-
-
-# These two are not frozen, which would make them slow to make, for each clip.
-@dataclass(slots=True, eq=False)
-class EntryRecord:
-    """An entry of a map that is in memory."""
-
-    entry: Mapping[str, Any]
-    """Its value in the map."""
-
-    @property
-    def num_frames(self) -> int:
-        """Frames stored."""
-        return len(self.entry["frame_info"])
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of the records, padding included."""
-        return sum(info[2] for info in self.entry["frame_info"])
-
-    @property
-    def meta(self) -> Meta:
-        """A copy of the metadata, not of what is nested; {} where there is none."""
-        metas = self.entry["meta_data"]
-        return dict(metas[0] or {}) if metas else {}
-
-    def extras(self, where: str) -> EntryExtras:
-        """Give checksums, times and source facts, where it has them."""
-        return load_extras(self.entry, where=where)
-
-    def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
-        """Give offset and length of the JPEG of each of these frames."""
-        infos = self.entry["frame_info"]
-        if type(infos) is FrameSpans and not infos.changed:
-            return infos.jpeg_spans(indices)
-        chosen = map(infos.__getitem__, indices)
-        return [(loc, length - pad) for loc, pad, length in chosen]
-
-    def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
-        """Give the checksum of each of these frames; None where there are none."""
-        del where  # extras were checked when the map was opened
-        return stored_crc32(self.entry, indices)
-
-
-def record_of(meta_dict: Mapping[str, Any], id_: str) -> ItemRecord | None:
-    """Look an item up in a map; None where there is none."""
-    if not isinstance(meta_dict, Entries):
-        entry = meta_dict.get(id_)
-        return None if entry is None else EntryRecord(entry)
-    found = meta_dict.look_up(id_)
-    if found is None or isinstance(found, IndexRecord):
-        return found
-    return EntryRecord(found)
+__all__ = ["StoredItem", "read_clips"]
 
 
 @dataclass(slots=True, eq=False)
@@ -154,7 +64,7 @@ class StoredItem:
     """Bytes of a JPEG to what a frame is to be."""
     threads: int | None = None
     """Threads that may decode at the same time; None for the default."""
-    verify: bool = False
+    verify: bool = True
     """Whether the checksum of each frame is compared before it is given."""
     handles: HandlePool | None = None
     """The open files that `read_at` reads from, where it does nothing else."""
@@ -240,7 +150,7 @@ class StoredItem:
         indices = self.select(selection)
         if indices and self.decoder is jpeg_bytes_to_img:
             return read_arrays(
-                [self.request(indices, options)],
+                [self.request(indices)],
                 out,
                 options=options,
                 threads=self.num_threads,
@@ -248,27 +158,37 @@ class StoredItem:
             )
         return read_clips([(self, indices)], out, options, batched=False)
 
-    def request(
-        self, indices: Sequence[int], options: DecodeOptions = AS_STORED
-    ) -> FrameRequest:
-        """Name the records of these frames, and checksums that are to be compared.
-
-        Those of a crop, too: it ends before the frame does, where damage would show.
-        """
-        verify = self.verify or options.crop is not None
+    def request(self, indices: Sequence[int]) -> FrameRequest:
+        """Name the records of these frames, and checksums that are to be compared."""
         handles = self.handles  # asked directly: a call less than `read_into`, per read
         return FrameRequest(
             self.read_at,
             self.record.spans(indices),
             lambda position: self._place(indices[position]),
-            self.checksums(indices) if verify else None,
+            self.checksums(indices),
             partial(handles.read_several, str(self.data_path)) if handles else None,
             isinstance(indices, range),
+            self.is_edited_to,
         )
 
     def checksums(self, indices: Sequence[int]) -> list[int] | None:
-        """Give the CRC-32 of each of these frames; None where none are stored."""
-        return self.record.crc32(indices, self._where)
+        """Give the CRC-32 of each of these frames, where it is to be compared.
+
+        None where none are stored, too.
+        """
+        return self.record.crc32(indices) if self.verify else None
+
+    def is_edited_to(self, crc32: int) -> bool:
+        """Tell whether a frame is in another one's place by an edit of the entry.
+
+        Entries in memory may be edited, their frames put into another order.
+
+        Parameters
+        ----------
+        crc32 : int
+            Checksum of the frame, which is not the one stored for its place.
+        """
+        return self.record.is_edited(self.id_) and crc32 in self.extras.crc32
 
     def read_into(
         self, offset: int, length: int, memory: bytearray
@@ -373,7 +293,7 @@ def read_clips(
             )
     if indices and first.decoder is jpeg_bytes_to_img:
         return read_arrays(
-            [item.request(indices, options) for item, indices in chosen],
+            [item.request(indices) for item, indices in chosen],
             out,
             options=options,
             threads=first.num_threads,

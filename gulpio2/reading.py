@@ -92,7 +92,9 @@ def fetch_jpegs(request: FrameRequest) -> list[memoryview]:
             jpegs[member] = view[at : at + length]
             if request.crc32 is not None:
                 try:
-                    verify_crc32(block, at, at + length, request.crc32[member])
+                    verify_crc32(
+                        jpegs[member], request.crc32[member], request.is_edited_to
+                    )
                 except CorruptFrameError as cause:
                     raise CorruptFrameError(
                         f"{request.place(member)}: {cause}"

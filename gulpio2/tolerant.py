@@ -47,8 +47,8 @@ class TolerantReader:
     Parameters
     ----------
     directory : GulpDirectory
-        Opened with ``verify=True``: without, a damaged frame that the decoder makes
-        something of is not found.
+        Not one with ``verify=False``: a damaged frame that the decoder makes something
+        of is not found then, nor in what has no checksums.
     on_damage : {"raise", "skip", "substitute"}, optional
         Raise as the directory does; leave the frame out; or give the nearest frame of
         the item that is good, the earlier one of two, in its place.
@@ -71,7 +71,7 @@ class TolerantReader:
     >>> from gulpio2 import GulpDirectory
     >>> from gulpio2.testing import make_gulp_directory
     >>> _ = make_gulp_directory("out", num_items=1, num_frames=8)
-    >>> reader = TolerantReader(GulpDirectory("out", verify=True), on_damage="skip")
+    >>> reader = TolerantReader(GulpDirectory("out"), on_damage="skip")
     >>> frames, meta = reader.read_frames("item0", slice(0, 4))
     >>> len(frames), str(reader.damage)
     (4, '0 damaged frames in 0 items')

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    TypedDict,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +35,7 @@ __all__ = [
     "Meta",
     "StoredFrame",
     "StrPath",
+    "Verify",
     "YuvFrame",
     "no_progress",
 ]
@@ -38,6 +46,9 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 Meta = dict[str, Any]
 # slice, int, sequence of int, integer or boolean array; see format/selection.py.
 FrameSelection = Any
+# What is compared with the checks that are stored: each frame before it is given, the
+# entries of maps too, or nothing.
+Verify = bool | Literal["frames"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

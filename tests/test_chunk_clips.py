@@ -240,13 +240,18 @@ def test_frames_are_given_as_they_are_stored(tmp_path):
 # --- damage -------------------------------------------------------------------------
 
 
-def test_a_frame_that_is_no_jpeg_is_named_with_its_place(chunk, tmp_path):
+@pytest.mark.parametrize(
+    ("verify", "what"),
+    [("frames", "its checksum is .* It is zeros"), (False, "not a readable JPEG")],
+)
+def test_a_frame_that_is_no_jpeg_is_named_with_its_place(chunk, tmp_path, verify, what):
+    chunk.verify = verify
     path = tmp_path / "data_0.gulp"
     loc, _, length = chunk.meta_dict["a"]["frame_info"][2]
     data = bytearray(path.read_bytes())
     data[loc : loc + length] = b"\0" * length
     path.write_bytes(data)
-    message = rf"item 'a', frame 2, in {path} at byte {loc}: not a readable JPEG"
+    message = rf"item 'a', frame 2, in {path} at byte {loc}: {what}"
     for read in (chunk.read_frames, chunk.read_clip):
         with pytest.raises(CorruptFrameError, match=message):
             read("a", [1, 2, 3])

@@ -83,7 +83,7 @@ def test_the_shape_of_the_first_frame_is_read_without_decoding(chunk):
 def test_a_first_frame_that_is_none_is_named(chunk, tmp_path):
     data = tmp_path / "data_0.gulp"
     data.write_bytes(b"\0" * data.stat().st_size)
-    message = r"item 'variable', frame 0, in .*data_0\.gulp at byte 0: not a readable"
+    message = r"item 'variable', frame 0, in .*data_0\.gulp at byte 0: its checksum"
     with pytest.raises(CorruptFrameError, match=message):
         _ = chunk.item("variable").frame_shape
 

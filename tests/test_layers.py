@@ -21,7 +21,7 @@ PACKAGE = Path(gulpio2.errors.__file__).parent
 
 # The parts of the package, named by the first name below gulpio2, from the bottom up.
 LAYERS = (
-    ("__version__", "arguments", "errors", "types", "_optional"),
+    ("__version__", "types", "arguments", "errors", "_optional"),
     ("format",),
     ("codecs", "sampling", "order", "media"),
     ("storage",),
@@ -37,6 +37,7 @@ LAYERS = (
         "gathering",
         "appending",
         "staging",
+        "record",
         "item",
         "verbs",
         "rewritten",

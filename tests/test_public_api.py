@@ -180,10 +180,10 @@ NEW = {
 # What this package adds to a callable of 0.0.4, by keyword: parameter and default.
 # All of it: a callable that is not here has nothing added.
 ADDED: dict[str, dict[str, object]] = {
-    "gulpio2:GulpDirectory": {"threads": None, "verify": False, "indexed": None},
+    "gulpio2:GulpDirectory": {"threads": None, "verify": "frames", "indexed": None},
     "gulpio2:GulpChunk": {
         "threads": None,
-        "verify": False,
+        "verify": "frames",
         "handles": None,
         "meta_dict": None,
     },

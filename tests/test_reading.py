@@ -9,6 +9,8 @@ import platform
 import resource
 import subprocess
 import threading
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -434,23 +436,33 @@ def test_an_index_outside_is_named_with_its_item(folder):
 def test_verified_frames_are_those_stored_and_a_changed_byte_is_found(tmp_path):
     frames = [jpeg(f) for f in make_frames(8, 120, 160)]
     directory = write_chunk(tmp_path, item=frames)
-    verified = GulpDirectory(tmp_path, verify=True)
-    np.testing.assert_array_equal(
-        verified.read_clip("item"), directory.read_clip("item")
-    )
-    assert verified.read_jpegs("item") == frames
+    pixels = directory.read_clip("item")
+    for verify in (True, "frames", False):
+        verified = GulpDirectory(tmp_path, verify=verify)
+        np.testing.assert_array_equal(verified.read_clip("item"), pixels)
+        assert verified.read_jpegs("item") == frames
     path = tmp_path / "data_0.gulp"
     loc, _, length = directory.merged_meta_dict["item"]["frame_info"][6]
     data = bytearray(path.read_bytes())
     data[loc + length // 2] ^= 0x10  # in the scan: most such flips decode all the same
     path.write_bytes(data)
     message = f"item 'item', frame 6, in .* at byte {loc}: its checksum is "
-    for threads in (1, 4):
-        verified = GulpDirectory(tmp_path, verify=True, threads=threads)
-        for read in (verified.read_frames, verified.read_clip, verified.read_jpegs):
-            with pytest.raises(CorruptFrameError, match=message):
-                read("item")
+    settings: list[dict[str, Any]] = [{"verify": True}, {}]
+    for threads, options in product((1, 4), settings):
+        verified = GulpDirectory(tmp_path, threads=threads, **options)
+        view = verified.query("id == 'item'")
+        for reader in (verified, view, verified.chunk_objs_lookup[0]):
+            for read in (reader.read_frames, reader.read_clip, reader.read_jpegs):
+                with pytest.raises(CorruptFrameError, match=message):
+                    read("item")
+        with pytest.raises(CorruptFrameError, match=message):
+            verified.read_clips([("item", [0, 1]), ("item", [5, 6])])
         assert len(verified.read_clip("item", slice(0, 6))) == 6
+    unverified = GulpDirectory(tmp_path, verify=False).read_clip("item")
+    different = [
+        not np.array_equal(*pair) for pair in zip(unverified, pixels, strict=True)
+    ]
+    assert np.flatnonzero(different).tolist() == [6]
 
 
 def test_frames_without_checksums_are_read_without_verifying():
@@ -458,6 +470,47 @@ def test_frames_without_checksums_are_read_without_verifying():
     directory = GulpDirectory(golden, verify=True)
     id_ = next(iter(directory.merged_meta_dict))
     assert len(directory[id_][0]) == len(GulpDirectory(golden)[id_][0])
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_entries_that_are_edited_in_memory_are_read_as_they_are_now(tmp_path, indexed):
+    jpegs = [jpeg(frame) for frame in make_frames(4, 24, 32)]
+    write_chunk(tmp_path, item=jpegs, other=jpegs[:2]).close()
+    directory = GulpDirectory(tmp_path, indexed=indexed)
+    entries = directory.merged_meta_dict
+    entries["item"]["frame_info"].reverse()
+    entries["item"]["meta_data"][0]["when"] = {1, 2}  # what JSON cannot hold
+    assert directory.read_jpegs("item") == jpegs[::-1]
+    assert directory.read_jpegs("item", [0, 3]) == [jpegs[3], jpegs[0]]
+    pixels = GulpDirectory(tmp_path).read_clip("item")
+    assert np.array_equal(directory.read_clip("item"), pixels[::-1])
+    entries["other"]["frame_info"].extend(entries["item"]["frame_info"])
+    assert directory.read_jpegs("other") == [*jpegs[:2], *jpegs[::-1]]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_frames_that_have_changed_places_on_the_disk_are_no_edit(tmp_path, indexed):
+    one = jpeg(make_frames(1, 24, 32)[0])
+    other = one[:-20] + bytes([one[-20] ^ 1]) + one[-19:]  # of the same length
+    write_chunk(tmp_path, item=[one, other]).close()
+    path = tmp_path / "data_0.gulp"
+    data = path.read_bytes()
+    half = len(data) // 2
+    path.write_bytes(data[half:] + data[:half])
+    directory = GulpDirectory(tmp_path, indexed=indexed)
+    assert directory.verify == "frames"
+    with pytest.raises(CorruptFrameError, match=r"frame 0, .* its checksum is "):
+        directory.read_jpegs("item")
+    unverified = GulpDirectory(tmp_path, verify=False, indexed=indexed)
+    assert unverified.read_jpegs("item") == [other, one]
+
+
+@pytest.mark.parametrize("make", [GulpDirectory, partial(GulpChunk, meta_file_path="")])
+def test_what_is_to_be_verified_is_one_of_three(tmp_path: Path, make: Any):
+    with pytest.raises(ValueError, match="verify is 'entries'; it must be True, False"):
+        make(tmp_path, verify="entries")
+    options: dict[str, Any] = {"verify": np.True_}  # as of an array of settings
+    assert GulpDirectory(tmp_path, **options).verify is True
 
 
 # ------------------------------------------------------------------ system calls

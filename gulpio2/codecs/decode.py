@@ -165,11 +165,6 @@ class FrameDecoder:
         self._region = rows, columns
         return rows, columns
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether a part of each frame is given, which may end before damage shows."""
-        return self._region is not None
-
     def fits(self, block: bytes | bytearray, start: int) -> bool:
         """Tell whether a frame is known, by its first bytes, to be like the first."""
         return bool(self._prefix) and block.startswith(self._prefix, start)

@@ -14,7 +14,7 @@ import simplejpeg
 from gulpio2.arguments import require_choice
 from gulpio2.codecs.frame_header import with_factors_of_444
 from gulpio2.codecs.pixels import cmyk_to_rgb, resample_plane, to_storable
-from gulpio2.errors import AdapterContractError, CorruptFrameError
+from gulpio2.errors import AdapterContractError, CorruptFrameError, of_zeros
 from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.types import YuvFrame
 
@@ -134,13 +134,8 @@ def read_header(data: bytes | memoryview) -> JpegHeader:
     except KeyError:
         return _read_header_of_441(data)
     except ValueError as cause:
-        what = f"not a readable JPEG: {cause}"
-        if bytes(data[:2]) == b"\0\0":
-            what += (
-                ". It is zeros: a damaged one, or one of an item that was deleted and "
-                "compacted since the directory was opened, which is to be opened again"
-            )
-        raise CorruptFrameError(what) from cause
+        why = f"not a readable JPEG: {cause}{of_zeros(bytes(data[:2]))}"
+        raise CorruptFrameError(why) from cause
 
 
 def _read_header_of_441(data: bytes | memoryview) -> JpegHeader:

@@ -118,7 +118,7 @@ class _Indexed:
         for id_ in index.ids() if index is not None else ():
             record = index.record(id_) if index is not None else None
             if record is not None:
-                crc32 = record.crc32(range(2), id_)
+                crc32 = record.crc32(range(2))
                 found.append((id_, list(record.frame_info), crc32, record.meta))
         return found
 

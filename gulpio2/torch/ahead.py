@@ -67,7 +67,8 @@ class ReadAhead:
             Whether to go on with the next clip: there is memory, and storage is fast.
         """
         clip.ahead = self
-        for _, length, _, _ in clip.reads[len(clip.blocks) :]:
+        for places in clip.reads[len(clip.blocks) :]:
+            length = places.length
             memory = self._take(length)
             if memory is None:
                 return False

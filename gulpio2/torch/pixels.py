@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.blocks import verify_crc32
 from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
@@ -254,6 +253,7 @@ class _Work:
     def decode(self, block: Any, places: Places) -> None:
         """Decode the frames of a block."""
         start = perf_counter()
+        self._verify(block, places)
         targets = self._targets
         shape = targets[0].shape
         if self._decoder is None:
@@ -270,8 +270,6 @@ class _Work:
                     block, places, shape, self._plan.rng
                 )
         clock = self._clock
-        if self._decoder.is_partial:
-            self._verify(block, places)
         if self._decoder.shape == shape and not self._mirrored:
             self._decoder.decode_each(block, self._frames(places))
             clock.decode += perf_counter() - start
@@ -288,20 +286,16 @@ class _Work:
             start = resized
 
     def _verify(self, block: Any, places: Places) -> None:
-        """Compare the checksums of frames of which the codec reads a part only."""
+        """Compare the checksums of the frames of a block, which was just read."""
         located = self._plan.located
-        if located is None:
+        if located is None or places.crc32 is None:
             return
-        index_of = dict(zip(self._plan.rows, self._plan.indices, strict=True))
-        indices = [index_of[row] for row in places.rows]
-        checksums = located.item.checksums(indices)
-        if checksums is None:
-            return
-        base = places.offset
+        view, base = memoryview(block), places.offset
         for self.row, (offset, length), crc32 in zip(
-            places.rows, places.spans, checksums, strict=True
+            places.rows, places.spans, places.crc32, strict=True
         ):
-            verify_crc32(block, offset - base, offset - base + length, crc32)
+            start = offset - base
+            located.verify(view[start : start + length], crc32)
 
     def _frames(self, places: Places) -> Iterator[tuple[int, int, Rows]]:
         """Give where the JPEG of each frame is in its block, and the frame's place."""

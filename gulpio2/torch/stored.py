@@ -8,9 +8,11 @@ from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gulpio2.blocks import verify_crc32
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import CorruptFrameError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
 from gulpio2.view import GulpView
 
@@ -39,6 +41,8 @@ class Places(NamedTuple):
     """Row in the sample, of each frame."""
     spans: Sequence[tuple[int, int]]
     """Offset in the data file and length of the JPEG, of each frame."""
+    crc32: Sequence[int] | None = None
+    """Checksum of each frame, where it is to be compared."""
 
 
 class ReadyClip(NamedTuple):
@@ -99,7 +103,8 @@ class StoredClip:
         rows: list[int] = []
         for block, places in zip(self.blocks, self.reads, strict=True):
             jpegs = decoder.plain_jpegs(block, places.spans, places.offset)
-            if jpegs is None:
+            # One that differs is told of in its turn, when it is to be decoded.
+            if jpegs is None or not self._is_sound(jpegs, places.crc32):
                 return
             found += jpegs
             rows += places.rows
@@ -108,6 +113,19 @@ class StoredClip:
             found = [jpeg for _, jpeg in placed]
         self.ready = ReadyClip(decoder, found)
         self.reads = []
+
+    def verify(self, jpeg: memoryview, crc32: int) -> None:
+        """Compare the checksum of a frame.
+
+        Raises
+        ------
+        CorruptFrameError
+            It is not the one that was stored.
+        """
+        verify_crc32(jpeg, crc32, self.item.is_edited_to)
+
+    def _is_sound(self, jpegs: list[memoryview], crc32: Sequence[int] | None) -> bool:
+        return crc32 is None or list(map(crc32_of, jpegs)) == crc32
 
     def drop(self) -> None:
         """Forget what was read ahead, and give back its memory."""
@@ -148,7 +166,7 @@ def locate_clip(
     -------
     StoredClip or None
         None where the reader is to be asked for the bytes, or for the frames: it is
-        not one of this package, compares checksums, or has a decoder of its own.
+        not one of this package, or has a decoder of its own.
 
     Raises
     ------
@@ -162,20 +180,22 @@ def locate_clip(
     if getattr(type(reader), "read_jpegs", None) not in _OWN:
         return None
     item: StoredItem = reader.item(id_)
-    if item.verify or item.decoder is not jpeg_bytes_to_img:
+    if item.decoder is not jpeg_bytes_to_img:
         return None
     try:
         spans = item.record.spans(indices)
     except IndexError:
         item.select(indices)  # says which frame there is not
         raise
+    crc32 = item.checksums(indices)
     if (whole := cover_neighbours(spans)) is not None:
-        return StoredClip(item, [Places(*whole, rows, spans)])
+        return StoredClip(item, [Places(*whole, rows, spans, crc32)])
     reads, found = [], 0
     for offset, length, members in plan_apart(spans):
         own_rows = [rows[member] for member in members]
         own_spans = [spans[member] for member in members]
-        reads.append(Places(offset, length, own_rows, own_spans))
+        own_crc32 = crc32 and [crc32[member] for member in members]
+        reads.append(Places(offset, length, own_rows, own_spans, own_crc32))
         found += len(members)
     if found < len(spans):
         empty = first_empty(spans)

@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
@@ -26,6 +26,9 @@ from gulpio2.ingest.crashes import WorkerSlots
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.task_journal import TaskJournal
 from gulpio2.testing import FrameAdapter, make_frames
+
+if TYPE_CHECKING:
+    from gulpio2.types import Verify
 
 
 class DrawnAdapter(FrameAdapter):
@@ -144,8 +147,9 @@ def verify_share(folder: Path, seed: int) -> float:
     Of each clip the fastest of ten reads of each kind, in turns, is taken: what else
     goes on in a computer makes a read slower and never faster.
     """
+    settings: tuple[Verify, ...] = (False, "frames")
     directories = [
-        GulpDirectory(folder, threads=1, verify=verify) for verify in (False, True)
+        GulpDirectory(folder, threads=1, verify=verify) for verify in settings
     ]
     rng = np.random.default_rng(seed)
     ids = list(directories[0].chunk_lookup)

@@ -112,8 +112,8 @@ MUTATIONS = [
     Mutation(
         "ignore the checksum of a frame in a verified read",
         "blocks.py",
-        "    if found != crc32:\n",
-        "    if found < 0:\n",
+        "    if found == crc32 or (",
+        "    if True or (",
         FLIPS,
     ),
     Mutation(

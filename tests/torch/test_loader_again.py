@@ -196,7 +196,7 @@ def test_damage_of_the_first_sample_is_told_with_its_place(folder):
         damage(folder, f"item{first}", frame)
     dataset = GulpClipDataset(folder, partial(sample_window, clip_length=8))
     loader = GulpLoader(dataset, batch_size=3, seed=1, output="numpy")
-    with pytest.raises(CorruptFrameError, match=f"'item{first}' .*frame 0: .*--deep"):
+    with pytest.raises(CorruptFrameError, match=f"'item{first}'.*frame 0.*--deep"):
         list(loader)
 
 

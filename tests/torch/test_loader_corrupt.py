@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import os
 import time
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import CorruptFrameError, StorageError
-from gulpio2.sampling import sample_window
+from gulpio2.sampling import ClipIndices, sample_window
 from gulpio2.testing import make_frames
 from gulpio2.torch import (
     CenterCrop,
@@ -241,23 +242,29 @@ def test_a_data_file_that_was_cut_is_damage_too(make_directory):
     assert batch.targets == ["clip0"]
 
 
-def test_checksums_are_compared_where_the_directory_verifies(make_directory):
-    path = make_directory(counts=(8, 8))
-    directory = GulpDirectory(path)
-    loc, _, length = directory.merged_meta_dict["clip1"]["frame_info"][3]
-    with (path / "data_0.gulp").open("r+b") as file:
-        file.seek(loc + length // 2)
-        byte = file.read(1)
-        file.seek(loc + length // 2)
-        file.write(bytes([byte[0] ^ 1]))
-    directory.close()
-    dataset = GulpClipDataset(
-        GulpDirectory(path, verify=True),
-        partial(sample_window, clip_length=8),
-        target="id",
-    )
-    (batch,) = load(dataset, "skip", shuffle=False)
-    assert batch.targets == ["clip0"]
+@pytest.mark.parametrize("frames", [range(8), [6, 3, 1]], ids=["one read", "apart"])
+@pytest.mark.parametrize("view", [None, CenterCrop(8), CenterCrop((64, 32))])
+@pytest.mark.parametrize("verify", ["frames", False])
+def test_checksums_are_compared(make_directory, view, frames, verify):
+    path = make_directory(counts=(8,) * 6)
+    with GulpDirectory(path) as directory:
+        loc, _, _ = directory.merged_meta_dict["clip4"]["frame_info"][3]
+        number = directory.chunk_lookup["clip4"]
+    with (path / f"data_{number}.gulp").open("r+b") as file:
+        at = loc + 30  # in the table by which values are divided
+        changed = os.pread(file.fileno(), 1, at)[0] ^ 1
+        os.pwrite(file.fileno(), bytes([changed]), at)
+
+    def sampler(num_frames, rng=None):
+        return ClipIndices(np.array(frames), np.ones(len(frames), np.bool_))
+
+    directory = GulpDirectory(path, verify=verify)
+    dataset = GulpClipDataset(directory, sampler, target="id")
+    loader = load(dataset, "skip", shuffle=False, view=view, threads=2, batch_size=3)
+    targets = [target for batch in loader for target in batch.targets]
+    left_out = {"clip4"} if verify else set()  # the codec says nothing
+    assert targets == [f"clip{n}" for n in range(6) if f"clip{n}" not in left_out]
+    assert loader.num_skipped == len(left_out)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras
+from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras, stored_crc32
 from gulpio2.format.gmeta import dump_text, validate_entry
 from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
 from gulpio2.storage.index.spans import FrameSpans
@@ -139,7 +139,7 @@ class IndexedEntry(OrderedDict[str, Any]):
 # Not frozen, which would make it slow to make, for each clip.
 @dataclass(slots=True, eq=False)
 class IndexRecord:
-    """What an index says of an item. See `gulpio2.item.ItemRecord`."""
+    """What an index says of an item. See `gulpio2.record.ItemRecord`."""
 
     columns: Columns
     row: int
@@ -194,17 +194,25 @@ class IndexRecord:
         """Give offset and length of the JPEG of each of these frames."""
         return self.frame_info.jpeg_spans(indices)
 
-    def crc32(self, indices: Sequence[int], where: str) -> list[int] | None:
+    def crc32(self, indices: Sequence[int]) -> list[int] | None:
         """Give the checksum of each of these frames; None where there are none."""
         flags = self.columns.flags.item(self.row)
         if flags & HAS_CRC32:
             first = self.columns.frame_bounds.item(self.row)
+            if isinstance(indices, range) and indices.step > 0:
+                part = slice(first + indices.start, first + indices.stop, indices.step)
+                checksums: list[int] = self.columns.frame_crc32[part].tolist()
+                return checksums
             checksum = self.columns.frame_crc32.item
             return [checksum(first + index) for index in indices]
         if flags & IRREGULAR:
-            crc32 = self.extras(where).crc32
-            return [int(crc32[index]) for index in indices] if len(crc32) else None
+            return stored_crc32(self.entry, indices)
         return None
+
+    def is_edited(self, id_: str) -> bool:
+        """Tell whether the entry is not what was stored: it is what the map says."""
+        del id_
+        return False
 
     def lasting(self) -> IndexRecord:
         """Give a record whose entry stays what it is now, whatever the map says."""
