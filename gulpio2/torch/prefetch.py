@@ -217,7 +217,9 @@ class Prefetcher:
             # It collects garbage, and perhaps has the lock for which others wait.
             return
         for thread in self._threads:
-            if thread.ident is not None:
+            # One that has not begun, as an interrupt came while it was started, cannot
+            # be waited for; it will find that there is nothing to do.
+            if thread.is_alive():
                 thread.join()
         _running.discard(self)
         # Whoever still holds this has no use for what was made, or read ahead.

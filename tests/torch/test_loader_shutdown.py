@@ -189,6 +189,24 @@ def test_an_iteration_that_one_of_its_threads_collects_ends(loader, monkeypatch)
     assert names() == []
 
 
+def test_an_interrupt_while_a_thread_is_started_comes_out_as_one(loader, monkeypatch):
+    begin, says_that_it_began = threading.Lock(), threading.Event.set
+    trainer = threading.get_ident()
+
+    def say_so_later(event):
+        if begin.locked() and threading.get_ident() != trainer:
+            os.kill(os.getpid(), signal.SIGINT)  # for this thread it waits
+            with begin:
+                pass
+        says_that_it_began(event)
+
+    monkeypatch.setattr(threading.Event, "set", say_so_later)
+    with begin, pytest.raises(KeyboardInterrupt):
+        next(iter(loader))
+    assert len(list(loader)) == 6
+    assert names() == []
+
+
 MEMORY = (
     PROGRAM
     + """
