@@ -6,6 +6,7 @@ frames are asked for.
 
 from __future__ import annotations
 
+import re
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,9 @@ VIDEO_FORMATS = frozenset(
         "mts", "ogv", "ts", "webm", "wmv",
     }
 )  # fmt: skip
+# A number in a name, but not the decimals of one: 1.25 comes before 1.5.
+_NUMBER = re.compile(r"(?<![0-9])(?<![0-9]\.)[0-9]+")
+_DIGITS = 32
 
 
 def video_frames(
@@ -131,6 +135,10 @@ def folder_frames(
         Endings without their dot, case-sensitive.
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
+
+    Notes
+    -----
+    Numbers in the names count as numbers: ``2.jpg`` comes before ``10.jpg``.
     """
     return DeferredFrames(partial(_listed_frames, folder, tuple(formats), frame_size))
 
@@ -138,7 +146,7 @@ def folder_frames(
 def _listed_frames(
     folder: StrPath, formats: tuple[str, ...], frame_size: int
 ) -> FrameSource:
-    paths = find_images_in_folder(folder, formats)
+    paths = sorted(find_images_in_folder(folder, formats), key=_by_number)
     if not paths:
         what = " or ".join(f"*.{ending}" for ending in formats)
         missing = "" if Path(folder).is_dir() else " (there is no such folder)"
@@ -147,3 +155,9 @@ def _listed_frames(
             "there, or take it out of the list of items."
         )
     return image_frames(paths, frame_size=frame_size)
+
+
+def _by_number(path: str) -> tuple[str, str]:
+    """Give what orders the files of a folder as if all numbers had as many digits."""
+    name = path.rpartition("/")[2]
+    return _NUMBER.sub(lambda found: found[0].zfill(_DIGITS), name), name

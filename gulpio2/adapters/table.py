@@ -51,7 +51,8 @@ class TableAdapter(AbstractDatasetAdapter):
         The gulp directory; labels that it has already keep their index.
     path_column : str
         Column with the path of a video, of an image, or of a folder of images, which
-        together are one item, sorted by name; endings count in any case of letters.
+        together are one item, sorted by name, ``2.jpg`` before ``10.jpg``; endings
+        count in any case of letters.
     id_column : str, optional
         Column with the id, a text or an integer. None takes the path as it is in the
         table.

@@ -330,7 +330,8 @@ class Custom20BNCsvJpegAdapter(_LabelledRows):
     csv_file : str or path object
         Rows of ``id;label``, no header. Blank rows are left out.
     folder : str or path object
-        Holds ``<id>/*.jpg``, the frames in the order of their names.
+        Holds ``<id>/*.jpg``, the frames in the order of their names, ``2.jpg`` before
+        ``10.jpg``.
     output_folder : str or path object
         The gulp directory; labels that it has already keep their index.
     shuffle : bool

@@ -46,6 +46,24 @@ def test_a_folder_of_images_comes_sorted_by_name(make_jpeg, tmp_path):
     assert brightness(folder_frames(tmp_path / "in")) == [10, 90]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["1.jpg", "2.jpg", "10.jpg", "100.jpg"],
+        ["f_99998.jpg", "f_99999.jpg", "f_100000.jpg"],  # of a pattern such as f_%05d
+        ["cam2-9.jpg", "cam2-10.jpg", "cam10-1.jpg"],
+        ["12.25.jpg", "12.5.jpg", "100.125.jpg"],  # seconds
+        ["a-1.jpg", "a.jpg", "a1.jpg", "a_1.jpg"],  # as by name
+        ["01.jpg", "1.jpg"],
+    ],
+)
+def test_images_of_a_folder_come_by_their_numbers(make_jpeg, tmp_path, names):
+    for position, name in enumerate(names):
+        make_jpeg(tmp_path / "in7" / name, 40 * position)
+    expected = [40 * position for position in range(len(names))]
+    assert brightness(folder_frames(tmp_path / "in7")) == expected
+
+
 def test_images_may_be_resized(make_jpeg, tmp_path):
     path = make_jpeg(tmp_path / "a.jpg", height=48, width=64)
     assert [f.shape for f in image_frames([path], frame_size=24)] == [(24, 32, 3)]
