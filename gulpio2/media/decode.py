@@ -202,8 +202,8 @@ class OpenVideo:
         is_counted = self.threads > 1
         never = itertools.repeat(False)  # noqa: FBT003  # without a keyword
         packets: Iterator[tuple[Any, bool]] = zip(self.packets(), never, strict=False)
-        if is_counted:  # an error may be lost at the end: there all are counted
-            packets = threaded.with_last(self.packets(), self.threads - 1)
+        if is_counted or dropped:  # a cut is in the last; errors of the last are lost
+            packets = threaded.with_last(self.packets(), max(self.threads - 1, 1))
         for packet, is_last in packets:
             joined = joined or packet.is_keyframe
             pts = packet.pts

@@ -8,6 +8,7 @@ import av
 import numpy as np
 import pytest
 
+from gulpio2.errors import SourceReadError
 from gulpio2.media import skipping
 from gulpio2.media.clock import Shown
 from gulpio2.media.convert import FrameConverter
@@ -89,6 +90,25 @@ def test_frames_that_none_is_predicted_from_are_not_decoded(
     monkeypatch.setattr(skipping, "_CODECS", frozenset())
     assert stored(path, frame_rate=5) == ours
     assert len(decoded) == 75
+
+
+@pytest.mark.parametrize(
+    ("codec", "ending"), [("mpeg2video", ".ts"), ("mpeg4", ".nut")]
+)
+def test_a_cut_that_is_noticed_is_noticed_at_a_lower_rate(tmp_path, codec, ending):
+    path = write(tmp_path / "a", codec, {"bf": "2", "g": "15"}, ending=ending)
+    whole = path.read_bytes()
+    cut, refused = path.with_name(f"cut{ending}"), 0
+    for part in range(30, 100, 3):
+        cut.write_bytes(whole[: len(whole) * part // 100])
+        try:
+            stored(cut)
+        except SourceReadError:
+            refused += 1
+            for rate in (5, 10):
+                with pytest.raises(SourceReadError, match="cannot be read at frame"):
+                    stored(cut, frame_rate=rate)
+    assert refused > 10
 
 
 def test_dropped_frames_are_not_converted(tmp_path, monkeypatch):
