@@ -21,10 +21,13 @@ from gulpio2.errors import (
     UnknownFileFormatError,
 )
 
+# Known when the program runs: the command line looks what a rate may be, or it would
+# take what the default is, a whole number.
+from gulpio2.format.rates import FrameRate  # noqa: TC001
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gulpio2.format.rates import FrameRate
     from gulpio2.types import Item, Meta, StrPath
 
 __all__ = [

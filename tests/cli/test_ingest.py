@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gulpio2 import GulpDirectory
+from gulpio2.adapters import VideoFrames
 
 
 def ids_in(folder):
@@ -345,6 +346,18 @@ def test_a_setting_that_the_adapter_refuses_is_wrong_usage(gulp2, tmp_path):
     words = ["ingest", "video-folder", tmp_path / "videos", tmp_path / "out"]
     result = gulp2(*words, "--frame-rate", "foo", status=2)
     assert "frame_rate is 'foo'; give frames per second" in result.stderr
+
+
+@pytest.mark.parametrize("rate", ["7.5", "15/2", "8", ""])
+def test_a_rate_that_is_a_whole_number_by_default_may_be_another(
+    gulp2, tmp_path, make_video, rate
+):
+    path = make_video(tmp_path / "videos" / "a" / "1.mp4", 30)
+    (tmp_path / "list.json").write_text('[{"id": "a", "template": "walk"}]')
+    words = ["20bn-json-videos", "list.json", "videos", "out", "--frame-rate", rate]
+    gulp2("ingest", *words)
+    frames, _ = GulpDirectory("out")["a"]
+    assert len(frames) == len(VideoFrames(path, frame_rate=rate))
 
 
 def test_where_an_adapter_failed_is_told_when_everything_is(gulp2, tmp_path):
