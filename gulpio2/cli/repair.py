@@ -45,7 +45,8 @@ def repair(
     """Salvage every undamaged item of a directory into a new, clean one.
 
     Frames whose item is unknown or incomplete are kept under ids of the form
-    salvaged_CHUNK_OFFSET; their metadata says where they come from. Frames that are not
+    salvaged_CHUNK_OFFSET; their metadata says where they come from. What a damaged or
+    missing map said is taken from index.arrow, where there is one. Frames that are not
     where their map says, since data files were changed or renamed, are found by their
     checksums. Deleted items stay deleted. What is lost is listed. The exit status is 1
     if anything is lost, or is under such an id.

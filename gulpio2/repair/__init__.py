@@ -3,6 +3,7 @@
 * `report`: what was found, moved and lost.
 * `survey`: goes through the source and decides about every item and frame.
 * `candidates`: what may become an item of the target.
+* `maps`: what a map says; `indexed`: what the index has of one that is lost.
 * `entries`: how far an entry of a map can be trusted.
 * `data_file`: looks at a place of a data file, and searches it for frames.
 * `moved`: frames that are not where the map says, found by their checksums.

@@ -103,6 +103,11 @@ def repair_directory(
     does, and frames that moved are of unknown owner. Where nothing is lost by it, it
     is noted that frames moved, and the report is as of a sound directory.
 
+    Where a map is damaged or missing, and the directory has an index, the entries are
+    taken from there, with ids and metadata. If the map has the size and time that the
+    index knows it by, all of it is had back, which is noted. Else it may have changed
+    since, and is a loss; what was appended later is of unknown owner.
+
     What is left of other items gets an id ``salvaged_<chunk>_<offset>``, and where it
     comes from as metadata. So do frames that are found by their JPEG markers where the
     map is lost or damaged: those that follow each other and have one shape are one

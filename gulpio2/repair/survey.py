@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.format.gmeta import load_pairs, validate_entry
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.format.removals import entry_spans, merge_spans
-from gulpio2.format.salvage import gaps_between, salvage_map
+from gulpio2.format.salvage import gaps_between
 from gulpio2.format.wording import counted
 from gulpio2.repair.candidates import Candidate, ChunkSurvey, Frame, can_be_stored
 from gulpio2.repair.data_file import DataFile
 from gulpio2.repair.entries import read_entry
+from gulpio2.repair.indexed import IndexedMaps
+from gulpio2.repair.maps import no_map, read_map
 from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
 from gulpio2.repair.regions import regions_between
 from gulpio2.repair.report import Loss
@@ -52,7 +53,8 @@ def survey_chunks(
     ChunkSurvey
         What each holds, in the order of the numbers.
     """
-    chunks = [_ChunkSurveyor(store, n, removals, progress) for n in numbers]
+    indexed = IndexedMaps(store)
+    chunks = [_ChunkSurveyor(store, n, removals, progress, indexed) for n in numbers]
     for chunk in chunks:
         chunk.look()
     files = {chunk.number: chunk.file for chunk in chunks}
@@ -110,16 +112,18 @@ class _ChunkSurveyor:
         number: int,
         removals: Removals | None,
         progress: Progress,
+        indexed: IndexedMaps,
     ) -> None:
         self.store = store
         self.number = number
         self.removals = removals
+        self._indexed = indexed
         self.name = data_name(number)
         self.file = DataFile(store, number, progress)
         self.survey = ChunkSurvey()
         self.items: list[_Item] = []
         self.sound = True
-        """Whether the map could be read as a whole, and each entry be trusted."""
+        """Whether all of the map is known, and each entry can be trusted."""
         self.places: Places | None = None
         """What the map speaks of, where any of it is not in its place."""
         self.is_unprovable = False
@@ -127,14 +131,14 @@ class _ChunkSurveyor:
         self.known: list[tuple[int, int]] = []
         """Records that are in their places: they are not searched."""
         self._unclaimed = Unclaimed(self.file, self.survey)
-        self._no_map = Loss(
-            meta_name(number), "is missing: lost, or its chunk was never committed"
-        )
 
     def look(self) -> None:
         """Look at what the map speaks of, in its place."""
-        pairs, self.sound = self._read_map()
         self.file.open()
+        reading = read_map(self.store, self.file, self._indexed, self.removals)
+        pairs, self.sound = reading.pairs, reading.sound
+        self.survey.lost += reading.lost
+        self.survey.notes += reading.notes
         if self.file.fault and not (pairs or self.sound):
             self._lose(self.file.fault)
         for id_, entry in pairs:
@@ -156,36 +160,6 @@ class _ChunkSurveyor:
         self.survey.lost.append(Loss(file, reason, **where))
 
     # --- what the map says ---------------------------------------------------------
-
-    def _read_map(self) -> tuple[list[tuple[str, Any]], bool]:
-        """Give the entries of the map, and whether it could be read as a whole."""
-        name = meta_name(self.number)
-        try:
-            data = self.store.read(name)
-        except FileNotFoundError:
-            self.survey.lost.append(self._no_map)
-            return [], False
-        except OSError as cause:
-            self._lose(f"cannot be read: {cause.strerror or cause}", file=name)
-            return [], False
-        try:
-            pairs = load_pairs(data)
-        except (ValueError, RecursionError) as cause:
-            found = list(salvage_map(data))
-            self._lose(
-                f"cannot be read as a whole ({cause}); {len(found)} entries can",
-                file=name,
-            )
-            return found, False
-        sound = True
-        good = []
-        for id_, entry in pairs:
-            if fault := validate_entry(entry):
-                self._lose(f"its entry {fault[:200]}", file=name, item=id_)
-                sound = False
-            else:
-                good.append((id_, entry))
-        return good, sound
 
     def _look_at(self, id_: str, entry: dict[str, Any]) -> None:
         """Look at all frames of an item in their places."""
@@ -394,7 +368,7 @@ class _ChunkSurveyor:
             # Data that have another map may be those of any chunk.
             may_be = self.is_unprovable or (places is not None and is_unprovable)
             self._unclaimed.sort_out(regions, may_be_deleted=may_be)
-        if hits and not regions and self.survey.lost == [self._no_map]:
+        if hits and not regions and self.survey.lost == [no_map(self.number)]:
             # It is the data file of another map, under a name of its own.
             self.survey.lost.clear()
             self.survey.notes.append(f"{self.name}: all that is in it has other maps")

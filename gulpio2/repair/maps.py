@@ -1,0 +1,166 @@
+"""What a map says that may be damaged or lost, and what the index says in its place."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.format.entry import EXTRAS_KEY
+from gulpio2.format.gmeta import load_pairs, validate_entry
+from gulpio2.format.layout import INDEX_NAME, meta_name
+from gulpio2.format.removals import entry_spans
+from gulpio2.format.salvage import salvage_map
+from gulpio2.format.wording import counted
+from gulpio2.repair.entries import read_entry
+from gulpio2.repair.report import Loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gulpio2.format.removals import Removals
+    from gulpio2.repair.data_file import DataFile
+    from gulpio2.repair.indexed import IndexedMaps
+    from gulpio2.storage.base import Store
+
+__all__ = ["MapReading", "no_map", "read_map"]
+
+_Pair = tuple[str, dict[str, Any]]
+
+
+@dataclass(slots=True)
+class MapReading:
+    """What is known of a map."""
+
+    pairs: list[_Pair] = field(default_factory=list)
+    """Id and entry of those that have the form of one."""
+    sound: bool = False
+    """Whether these are all of the entries that it had."""
+    lost: list[Loss] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    data: bytes | None = None
+    """Its bytes; None where there are none to be had."""
+    is_json: bool = False
+    """Whether it could be parsed as a whole."""
+
+
+def no_map(number: int) -> Loss:
+    """Say that there is no map."""
+    text = "is missing: lost, or its chunk was never committed"
+    return Loss(meta_name(number), text)
+
+
+def read_map(
+    store: Store, file: DataFile, indexed: IndexedMaps, removals: Removals | None
+) -> MapReading:
+    """Read the map of a chunk.
+
+    Parameters
+    ----------
+    store : Store
+        The damaged directory.
+    file : DataFile
+        The chunk's, which is open.
+    indexed : IndexedMaps
+        What the index has: it is asked only where the map is damaged.
+    removals : Removals or None
+        What was deleted; None if that cannot be read any more.
+
+    Notes
+    -----
+    The index is derived from the maps and may be older than they are. It has the map
+    that was lost only if that had the same size and time. Else it tells of items which
+    were there once, and of none of which the map itself can tell, or ``deleted.json``.
+    """
+    reading = _as_it_is(store, file.number)
+    told = indexed.of(file.number, reading.data)
+    if told is None:
+        return reading
+    trusted = {id_ for id_, entry in reading.pairs if read_entry(id_, entry)[1]}
+    is_whole = reading.sound and len(trusted) == len(reading.pairs)
+    if told.is_current and not is_whole:
+        text = f"{meta_name(file.number)}: is damaged, and {INDEX_NAME} has all of it"
+        return MapReading(told.pairs, sound=True, notes=[text])
+    if reading.is_json:  # it was changed since, perhaps on purpose
+        return reading
+    rows = dict(_still_there(told.pairs, file, removals))
+    taken = len(rows.keys() - trusted)
+    if not taken:
+        return reading
+    ours = dict(reading.pairs)
+    pairs = [(id_, ours[id_] if id_ in trusted else rows[id_]) for id_ in rows]
+    # An entry whose id alone is damaged has the places of one of these.
+    places = {span for _, entry in pairs for span in entry_spans(entry)[:1]}
+    pairs += [
+        (id_, entry)
+        for id_, entry in reading.pairs
+        if id_ not in rows
+        and (id_ in trusted or places.isdisjoint(entry_spans(entry)[:1]))
+    ]
+    (loss,) = reading.lost
+    text = (
+        f"{loss.reason}; {counted(taken, 'item')} taken from {INDEX_NAME}, as they "
+        "were when it was made: what was changed since then is lost"
+    )
+    return replace(reading, pairs=pairs, lost=[replace(loss, reason=text)])
+
+
+def _as_it_is(store: Store, number: int) -> MapReading:
+    """Read what can be read of the file."""
+    name = meta_name(number)
+    try:
+        data = store.read(name)
+    except FileNotFoundError:
+        return MapReading(lost=[no_map(number)])
+    except OSError as cause:
+        text = f"cannot be read: {cause.strerror or cause}"
+        return MapReading(lost=[Loss(name, text)])
+    try:
+        pairs = load_pairs(data)
+    except (ValueError, RecursionError) as cause:
+        found = salvage_map(data)
+        text = f"cannot be read as a whole ({cause}); {len(found)} entries can"
+        return MapReading(found, lost=[Loss(name, text)], data=data)
+    reading = MapReading(sound=True, data=data, is_json=True)
+    for id_, entry in pairs:
+        if fault := validate_entry(entry):
+            text = f"its entry {fault[:200]}"
+            reading.lost.append(Loss(name, text, item=id_))
+            reading.sound = False
+        else:
+            reading.pairs.append((id_, entry))
+    return reading
+
+
+def _still_there(
+    pairs: Iterable[_Pair], file: DataFile, removals: Removals | None
+) -> list[_Pair]:
+    """Leave out of an earlier map what may not be there any more."""
+    if removals is None:
+        return []
+    deleted = removals.deleted.get(file.number, [])
+    erased = removals.erased.get(file.number, [])
+    left = [
+        (id_, entry)
+        for id_, entry in pairs
+        if not any(
+            id_ == other and gone["frame_info"] == entry["frame_info"]
+            for other, gone in deleted
+        )
+        and not any(_meets(span, erased) for span in entry_spans(entry))
+    ]
+    # Where GulpIO2 has written another data file, its frames lie in other places.
+    if all(
+        file.frame_at(loc, length - pad, None) is not None
+        for _, entry in left
+        if EXTRAS_KEY not in entry
+        for loc, pad, length in entry["frame_info"]
+    ):
+        return left
+    return [(id_, entry) for id_, entry in left if EXTRAS_KEY in entry]
+
+
+def _meets(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
+    """Tell whether a span shares bytes with others, which are ascending and apart."""
+    at = bisect_left(others, (span[1], 0))
+    return at > 0 and others[at - 1][1] > span[0]

@@ -1,0 +1,246 @@
+"""A repair takes what a damaged or lost map said from the index, where there is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import RepairReport, repair_directory
+from gulpio2.sanity import check_directory
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from gulpio2.testing.faults import content
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Items = dict[str, tuple[list[bytes], Any]]
+
+
+def indexed(folder: Path, **more: int) -> Path:
+    make_gulp_directory(folder, **{"num_items": 6, "num_frames": 3, **more}).close()
+    assert build_index(folder) is not None
+    return folder
+
+
+def items_of(folder: Path) -> Items:
+    with GulpDirectory(folder) as directory:
+        return {
+            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
+            for id_ in directory.chunk_lookup
+        }
+
+
+def repaired(source: Path, target: Path) -> RepairReport:
+    before = content(source)
+    report = repair_directory(source, target)
+    assert content(source) == before
+    assert check_directory(target, deep=True).problems == []
+    return report
+
+
+def damaged(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file as a disk does, which notes no time."""
+    state = path.stat()
+    path.write_bytes(change(path.read_bytes()))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+def without_checksums(folder: Path) -> None:
+    """Make maps what GulpIO2 0.0.4 would have written."""
+    for path in folder.glob("*.gmeta"):
+        entries = json.loads(path.read_bytes())
+        for entry in entries.values():
+            del entry["gulp2"]
+        path.write_text(json.dumps(entries))
+
+
+@pytest.mark.parametrize(
+    ("change", "old"),
+    [
+        (lambda data: bytes(len(data)), False),
+        (lambda data: data[:40] + b"\xff" + data[41:], False),
+        (lambda data: data.replace(b'"number": 2', b'"number": 7'), False),
+        (lambda data: data.replace(b'"item2"', b'"item7"'), False),
+        (lambda data: data.replace(b'"frame_info": ', b'"frame_infn": ', 1), False),
+        (lambda data: bytes(len(data)), True),
+        (lambda data: data.replace(b'"frame_info": ', b'"frame_infn": ', 1), True),
+    ],
+    ids=["zeros", "no text", "metadata", "id", "no entry", "zeros, old", "entry, old"],
+)
+def test_a_map_that_rotted_is_had_back_as_a_whole(
+    tmp_path: Path, change: Callable[[bytes], bytes], old: bool
+) -> None:
+    GulpIngestor(FrameAdapter(num_items=6), tmp_path / "in", 2, 1).run()
+    source = tmp_path / "in"
+    if old:
+        without_checksums(source)
+    build_index(source)
+    path = source / "meta_1.gmeta"
+    whole = path.read_bytes()
+    damaged(path, change)
+    assert path.read_bytes() != whole
+    expected = json.loads(whole)
+    report = repaired(source, tmp_path / "out")
+    assert (report.ok, report.items, report.lost) == (True, 6, [])
+    assert report.notes == ["meta_1.gmeta: is damaged, and index.arrow has all of it"]
+    found = json.loads((tmp_path / "out" / "meta_1.gmeta").read_bytes())
+    if old:
+        for entry in found.values():
+            del entry["gulp2"]
+    assert found == expected
+    assert list(found) == list(expected)
+    # A run of which all is there is complete.
+    manifests = [folder / "gulp.json" for folder in (source, tmp_path / "out")]
+    assert manifests[0].read_bytes() == manifests[1].read_bytes()
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-60])
+
+
+@pytest.mark.parametrize("damage", [lose, empty, cut])
+@pytest.mark.parametrize("old", [False, True], ids=["", "no checksums"])
+def test_items_of_a_lost_map_keep_id_and_metadata(
+    tmp_path: Path, damage: Callable[[Path], None], old: bool
+) -> None:
+    source = indexed(tmp_path / "in")
+    expected = items_of(source)
+    if old:
+        without_checksums(source)
+        build_index(source)
+    damage(source / "meta_1.gmeta")
+    report = repaired(source, tmp_path / "out")
+    assert report.items == 6
+    assert report.salvaged == []
+    (loss,) = report.lost  # nobody knows what has changed since
+    assert loss.file == "meta_1.gmeta"
+    assert "taken from index.arrow" in loss.reason
+    assert items_of(tmp_path / "out") == expected
+    assert list(items_of(tmp_path / "out")) == list(expected)
+
+
+def test_what_was_appended_since_the_index_was_made_gets_a_placeholder(
+    tmp_path: Path,
+) -> None:
+    source = indexed(tmp_path / "in")
+    expected = items_of(source)
+    with GulpDirectory(source) as directory:
+        chunk = directory.chunk_objs_lookup[1]
+        with chunk.open("ab"):
+            chunk.append("new", {}, make_frames(2))
+        frames = directory.read_jpegs("item2")
+    with GulpDirectory(source) as directory:
+        new = directory.read_jpegs("new")
+    lose(source / "meta_1.gmeta")
+    report = repaired(source, tmp_path / "out")
+    found = items_of(tmp_path / "out")
+    (part,) = report.salvaged
+    assert found.pop(part.id)[0] == new
+    assert found == expected
+    assert found["item2"][0] == frames
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_items_deleted_since_the_index_was_made_stay_deleted(
+    tmp_path: Path, compact: bool
+) -> None:
+    source = indexed(tmp_path / "in")
+    expected = items_of(source)
+    shutil.copy2(source / "index.arrow", tmp_path / "index.arrow")
+    delete_items(source, ["item2"])
+    if compact:
+        compact_directory(source)
+    shutil.copy2(tmp_path / "index.arrow", source / "index.arrow")
+    lose(source / "meta_1.gmeta")
+    repaired(source, tmp_path / "out")
+    expected.pop("item2")
+    assert items_of(tmp_path / "out") == expected
+
+
+def test_where_nothing_tells_what_was_deleted_an_old_index_is_not_believed(
+    tmp_path: Path,
+) -> None:
+    source = indexed(tmp_path / "in")
+    delete_items(source, ["item3"])
+    (source / "deleted.json").write_bytes(b"?")
+    lose(source / "meta_1.gmeta")
+    report = repaired(source, tmp_path / "out")
+    assert report.items == 4
+    assert report.salvaged == []
+
+
+def test_an_index_of_another_data_file_gives_no_id_to_its_frames(
+    tmp_path: Path,
+) -> None:
+    source = indexed(tmp_path / "in")
+    without_checksums(source)
+    build_index(source)
+    with GulpDirectory(source) as directory:
+        chunk = directory.chunk_objs_lookup[1]
+        first = directory.read_jpegs("item2")[0]
+        with chunk.open("wb"):  # the first frame has the place that it had
+            chunk.append("other", {}, [first, *make_frames(4, height=40)])
+    lose(source / "meta_1.gmeta")
+    report = repaired(source, tmp_path / "out")
+    assert report.items == 4
+    assert not {"item2", "item3"} & items_of(tmp_path / "out").keys()
+    assert sum(part.frames for part in report.salvaged) == 5
+
+
+def test_a_map_that_was_edited_is_what_it_is_now(tmp_path: Path) -> None:
+    source = indexed(tmp_path / "in")
+    path = source / "meta_1.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"number": 2', b'"number": 77'))
+    report = repaired(source, tmp_path / "out")
+    (part,) = report.salvaged
+    _, meta = items_of(tmp_path / "out")[part.id]
+    assert meta["salvaged"]["meta_data"] == [{"number": 77}]
+    assert report.items == 5
+
+
+def test_an_entry_whose_id_alone_is_damaged_is_not_there_twice(tmp_path: Path) -> None:
+    source = indexed(tmp_path / "in")
+    expected = items_of(source)
+    path = source / "meta_1.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"item2"', b'"item7"')[:-1])
+    report = repaired(source, tmp_path / "out")
+    assert report.salvaged == []
+    assert items_of(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_index_gives_nothing_that_was_not_stored(
+    tmp_path: Path, seed: int
+) -> None:
+    source = indexed(tmp_path / "in")
+    expected = items_of(source)
+    data = bytearray((source / "index.arrow").read_bytes())
+    for at in range(seed * 7, len(data), 149):
+        data[at] ^= 1 << seed % 8
+    (source / "index.arrow").write_bytes(data)
+    lose(source / "meta_1.gmeta")
+    repaired(source, tmp_path / "out")
+    found = items_of(tmp_path / "out")
+    for id_ in found.keys() & expected.keys():
+        assert found[id_] == expected[id_]
+    assert {f"item{number}" for number in (0, 1, 4, 5)} <= found.keys()
+    frames = [jpeg for jpegs, _ in expected.values() for jpeg in jpegs]
+    assert sorted(jpeg for jpegs, _ in found.values() for jpeg in jpegs) == sorted(
+        frames
+    )
