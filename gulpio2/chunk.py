@@ -25,7 +25,7 @@ from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import remember, taken_in
-from gulpio2.storage.locks import AppendLock
+from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.map_file import MapFile
 from gulpio2.verbs import ReadingVerbs
 
@@ -236,7 +236,7 @@ class GulpChunk(ReadingVerbs):
         DuplicateIdError
             "ab", and items of the same id were added in memory and on the disk.
         LockedError
-            "ab", and it is open so already, in another process or by another object.
+            It is open for writing already, in another process or by another object.
         StorageError
             A file cannot be opened, written or synced.
         """
@@ -267,11 +267,11 @@ class GulpChunk(ReadingVerbs):
     def _opened_for_writing(self, *, extend: bool) -> Iterator[None]:
         if self.fp is not None:
             raise StorageError(None, f"{self.data_file_path} is open already")
-        with AppendLock() as lock, ExitStack() as undo:
+        with WriterLock() as lock, ExitStack() as undo:
             undo.callback(vars(self).update, meta_dict=self.meta_dict, _base=self._base)
             before: dict[str, Any] = {}
-            if extend:
-                lock.take(self.data_file_path)  # what is read then stays as it is
+            lock.take(self.data_file_path, replacing=not extend)
+            if extend:  # what is read then stays as it is
                 before = self._take_in(undo)
             else:
                 self.meta_dict, self._base = OrderedDict(), b""

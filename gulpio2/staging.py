@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gulpio2.codecs.encoding import FrameEncoder
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.storage.base import Store, StoreWriter
-    from gulpio2.storage.locks import AppendLock
+    from gulpio2.storage.locks import WriterLock
     from gulpio2.storage.map_file import MapFile
     from gulpio2.types import StrPath
 
@@ -338,7 +338,7 @@ def begin_writing(
     meta_path: StrPath,
     meta_dict: MutableMapping[str, Any],
     stored: Mapping[str, Any] | None,
-    lock: AppendLock,
+    lock: WriterLock,
 ) -> ChunkSession:
     """Begin a chunk anew, or go on at the end of one that is there.
 
@@ -350,13 +350,13 @@ def begin_writing(
         The map in memory.
     stored : mapping or None
         What the map on the disk says, to go on; None to begin anew.
-    lock : AppendLock
-        Holds the data file, if one is to go on; at the end also one that is new.
+    lock : WriterLock
+        Holds the data file, if there is one; at the end also one that is new.
 
     Raises
     ------
     LockedError
-        Another is appending to it, or begins it too.
+        Another is writing to it, or begins it too.
     ChunkMismatchError
         The data file is missing, or ends before the last record of the map does.
     """
@@ -382,9 +382,10 @@ def begin_writing(
             "or open with 'wb'"
         )
     session = ChunkSession(store, path.name, meta_dict, None, extend=extend)
-    if stored is not None and session.partial is not None:
+    if session.partial is not None:
+        partial, anew = store.path(session.partial), stored is None
         try:
-            lock.begin(store.path(session.partial), path, store.names())
+            lock.begin(partial, path, store.names(), replacing=anew)
         except BaseException:
             session.close()
             session.abort()

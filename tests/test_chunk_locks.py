@@ -1,10 +1,11 @@
-"""One at a time appends to a chunk; a second one is told when it opens it."""
+"""One at a time writes to a chunk; a second one is told when it opens it."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -36,16 +37,16 @@ if TYPE_CHECKING:
 # here do what is safe.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 
-REFUSED = r"data_0\.gulp is open for appending already, .* open again"
+REFUSED = r"data_0\.gulp(\..*\.partial)? is open for writing already, .* open again"
 
 # Appends an item, says so, and goes on when it is told to.
 HOLDER = """
 import os, sys, time
 import numpy as np
 from gulpio2 import GulpChunk
-folder, id_, with_child = sys.argv[1:]
+folder, id_, with_child, flag = sys.argv[1:]
 chunk = GulpChunk(f"{folder}/data_0.gulp", f"{folder}/meta_0.gmeta")
-with chunk.open("ab"):
+with chunk.open(flag):
     chunk.append(id_, {}, [np.zeros((4, 6, 3), np.uint8)])
     child = os.fork() if with_child == "True" else None
     if child == 0:
@@ -64,9 +65,11 @@ def hold(
     processes: list[subprocess.Popen[str]] = []
     children: list[int] = []
 
-    def start(id_: str = "held", *, with_child: bool = False) -> subprocess.Popen[str]:
+    def start(
+        id_: str = "held", *, with_child: bool = False, flag: str = "ab"
+    ) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [python, "-c", HOLDER, str(tmp_path), id_, str(with_child)],
+            [python, "-c", HOLDER, str(tmp_path), id_, str(with_child), flag],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=repository,
@@ -94,12 +97,12 @@ def end(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
-def assert_refused(folder: Path) -> None:
+def assert_refused(folder: Path, flag: str = "ab") -> None:
     """See that a chunk cannot be opened, and that trying leaves all as it is."""
     chunk, before = new_chunk(folder), content(folder)
     ids, files = list(chunk.meta_dict), open_files(folder)
-    with pytest.raises(LockedError, match=REFUSED), chunk.open("ab"):
-        pytest.fail("two of them append")
+    with pytest.raises(LockedError, match=REFUSED), chunk.open(flag):
+        pytest.fail("two of them write")
     assert content(folder) == before
     assert (list(chunk.meta_dict), chunk.fp) == (ids, None)
     assert open_files(folder) == files
@@ -285,7 +288,7 @@ def test_what_many_processes_append_is_all_there(tmp_path, python, repository):
 def test_a_new_chunk_is_begun_by_one_alone(tmp_path, hold):
     holder = hold()
     before = sorted(content(tmp_path))
-    message = r"data_0\.gulp\..*\.partial is open for appending already"
+    message = r"data_0\.gulp\..*\.partial is open for writing already"
     with pytest.raises(LockedError, match=message), new_chunk(tmp_path).open("ab"):
         pytest.fail("two of them begin")
     assert sorted(content(tmp_path)) == before  # which is the first one's
@@ -339,14 +342,130 @@ def test_a_new_chunk_stays_locked_after_a_flush(tmp_path):
     assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
 
 
-def test_writing_anew_is_not_hindered(tmp_path):
+# --- a chunk that is written anew ---------------------------------------------------
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["there", "new"])
+@pytest.mark.parametrize("flags", [("wb", "wb"), ("wb", "ab"), ("ab", "wb")])
+def test_one_alone_writes_a_chunk_anew(tmp_path, hold, is_new, flags):
+    if not is_new:
+        write(tmp_path, ("a", {}, JPEGS[:2]))
+    first, second = flags
+    holder = hold(flag=first)
+    assert_refused(tmp_path, second)
+    with new_chunk(tmp_path, 1).open(second):  # another chunk
+        pass
+    end(holder)
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag=second)
+    left = ["b"] if second == "wb" else ["held", "b"]
+    assert list(new_chunk(tmp_path).meta_dict) == left
+    assert problems(tmp_path) == []
+
+
+def test_a_killed_process_that_wrote_anew_is_no_hindrance(tmp_path, hold):
     write(tmp_path, ("a", {}, JPEGS[:2]))
-    anew = new_chunk(tmp_path)
-    with anew.open("wb"):
-        with new_chunk(tmp_path).open("ab"):  # of the one that is to be replaced
-            pass
-        anew.append("b", {}, JPEGS[2:3])
+    holder = hold(flag="wb", with_child=True)
+    holder.kill()
+    holder.wait()
+    assert list(new_chunk(tmp_path).meta_dict) == ["a"]
+    write(tmp_path, ("b", {}, JPEGS[2:3]))
     assert list(new_chunk(tmp_path).meta_dict) == ["b"]
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+def test_a_chunk_that_was_written_anew_stays_locked_after_a_flush(tmp_path, flag):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        chunk.append("b", {}, JPEGS[2:3])
+        chunk.flush()
+        assert_refused(tmp_path, flag)
+        chunk.append("c", {}, JPEGS[3:4])
+    assert list(new_chunk(tmp_path).meta_dict) == ["b", "c"]
+    assert open_files(tmp_path) == []
+
+
+ANEW = """
+import sys, time
+import numpy as np
+from gulpio2 import GulpChunk
+from gulpio2.errors import LockedError
+folder, name, size = sys.argv[1:]
+frame = np.zeros((int(size), 6, 3), np.uint8)
+for number in range(10):
+    while True:
+        chunk = GulpChunk(f"{folder}/data_0.gulp", f"{folder}/meta_0.gmeta")
+        try:
+            with chunk.open("wb"):
+                chunk.append(f"{name}{number}", {}, [frame] * int(size))
+            break
+        except LockedError:
+            time.sleep(0.001)
+"""
+
+
+def test_what_many_processes_write_anew_is_the_chunk_of_one(
+    tmp_path, python, repository
+):
+    processes = [
+        subprocess.Popen(
+            [python, "-c", ANEW, str(tmp_path), name, str(size)], cwd=repository
+        )
+        for size, name in enumerate("xyz", 4)
+    ]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    (id_,) = new_chunk(tmp_path, verify=True).meta_dict
+    assert id_[1:] == "9"
+    assert len(new_chunk(tmp_path, verify=True).read_jpegs(id_)) == 4 + "xyz".find(
+        id_[0]
+    )
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
+    assert problems(tmp_path) == []
+
+
+def test_a_chunk_is_written_anew_beside_one_that_shares_its_data_file(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    write(one, ("a", {}, JPEGS[:2]))
+    link_file(one / "data_0.gulp", other / "data_0.gulp")
+    (other / "meta_0.gmeta").write_bytes((one / "meta_0.gmeta").read_bytes())
+    anew = new_chunk(one)
+    with anew.open("wb"):
+        write(other, ("b", {}, JPEGS[2:3]), flag="ab")
+        assert_refused(one, "wb")
+        anew.append("c", {}, JPEGS[3:4])
+    assert list(new_chunk(one).meta_dict) == ["c"]
+    assert list(new_chunk(other).meta_dict) == ["a", "b"]
+    for folder in (one, other):
+        assert problems(folder) == []
+
+
+@pytest.mark.usefixtures("permissions")
+@pytest.mark.parametrize("mode", [0o444, 0o000])
+def test_a_data_file_that_may_not_be_written_to_can_be_replaced(tmp_path, mode):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    (tmp_path / "data_0.gulp").chmod(mode)
+    write(tmp_path, ("b", {}, JPEGS[2:3]))
+    (tmp_path / "data_0.gulp").chmod(0o644)
+    assert list(new_chunk(tmp_path).meta_dict) == ["b"]
+    assert problems(tmp_path) == []
+
+
+def test_a_map_that_goes_while_it_is_opened_is_none(tmp_path, monkeypatch):
+    # In the instant in which another process replaces the chunk (rule 23).
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    exists = pathlib.Path.exists
+
+    def gone(path: pathlib.Path) -> bool:
+        found = exists(path)
+        if path.name == "meta_0.gmeta":
+            path.unlink()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, "exists", gone)
+        assert list(new_chunk(tmp_path).meta_dict) == []
 
 
 # --- links, and file systems of other kinds -----------------------------------------

@@ -15,7 +15,7 @@ from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from gulpio2.storage.locks import AppendLock
+    from gulpio2.storage.locks import WriterLock
     from gulpio2.types import StrPath
 
 __all__ = ["copy_file", "is_beginning", "link_file", "stop_sharing"]
@@ -98,7 +98,7 @@ def is_beginning(path: StrPath, source: StrPath, length: int) -> bool:
         )
 
 
-def stop_sharing(path: StrPath, lock: AppendLock) -> None:
+def stop_sharing(path: StrPath, lock: WriterLock) -> None:
     """Give a file that has other names, by hard links, bytes of its own.
 
     What is appended to it then does not come to directories that it was merged into,
@@ -108,7 +108,7 @@ def stop_sharing(path: StrPath, lock: AppendLock) -> None:
     ----------
     path : str or path
         Of a file; a symbolic link is followed, and stays.
-    lock : AppendLock
+    lock : WriterLock
         Holds the file, and at the end the copy too.
 
     Raises

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["AppendLock", "lock_file", "lock_folder"]
+__all__ = ["WriterLock", "lock_file", "lock_folder"]
 
 # Descriptors of locks that this process holds. A forked child closes its copies, for
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed
@@ -28,6 +28,8 @@ _held: set[int] = set()
 # Seconds. What a worker whose parent was killed needs at most to end, or to close what
 # it has inherited, if its disk answers.
 _PATIENCE = 1.0
+# What is said of a file that may not be written to; it can be locked all the same.
+_MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY)
 # What a file system says that knows no locks.
 _UNKNOWN = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL)
 
@@ -93,8 +95,8 @@ def _let_go(fd: int) -> None:
         os.close(fd)
 
 
-class AppendLock:
-    """The right to append to a data file, which one at a time has.
+class WriterLock:
+    """The right to append to a data file, or to replace it, which one at a time has.
 
     It is let go of at the end of a ``with`` block, or of the process.
 
@@ -108,7 +110,7 @@ class AppendLock:
     def __init__(self) -> None:
         self._fds: list[int] = []
 
-    def __enter__(self) -> AppendLock:
+    def __enter__(self) -> WriterLock:
         """Begin without a lock."""
         return self
 
@@ -117,10 +119,18 @@ class AppendLock:
         while self._fds:
             _let_go(self._fds.pop())
 
-    def take(self, path: StrPath) -> None:
+    def take(self, path: StrPath, *, replacing: bool = False) -> None:
         """Lock the file of this name, beside what is locked already.
 
         Where there is none, nothing is locked.
+
+        Parameters
+        ----------
+        path : str or path
+            Its path.
+        replacing : bool, optional
+            Nothing is to be written to it: it may be one that can only be read. One
+            that may not be opened at all is not locked.
 
         Raises
         ------
@@ -136,20 +146,32 @@ class AppendLock:
             except FileNotFoundError:
                 return
             except OSError as cause:
-                raise refused(
-                    cause, "open for writing", path, writing=True, extending=True
-                ) from cause
+                if not (replacing and cause.errno in _MAY_NOT):
+                    raise refused(
+                        cause, "open for writing", path, writing=True, extending=True
+                    ) from cause
+                try:
+                    fd = open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
+                except PermissionError:
+                    return
             _held.add(fd)
             self._fds.append(fd)
             if not _is_locked(fd, path):
                 raise LockedError(
                     errno.EWOULDBLOCK,
-                    f"{os.fspath(path)} is open for appending already, in another "
+                    f"{os.fspath(path)} is open for writing already, in another "
                     "process or by another object of this one. Wait for it to be "
                     "closed, and open again",
                 )
 
-    def begin(self, partial: str, path: Path, names: Collection[str]) -> None:
+    def begin(
+        self,
+        partial: str,
+        path: Path,
+        names: Collection[str],
+        *,
+        replacing: bool = False,
+    ) -> None:
         """Lock a file that is to get a name, where nobody is about to give it another.
 
         Parameters
@@ -160,6 +182,8 @@ class AppendLock:
             Its path to be.
         names : collection of str
             What is in the folder, the new file included.
+        replacing : bool, optional
+            Another file may have the name, and loses it.
 
         Raises
         ------
@@ -167,13 +191,18 @@ class AppendLock:
             Another begins it too: one would replace the other's.
         """
         self.take(partial)
-        for name in names:
-            is_begun = name.startswith(f"{path.name}.") and name.endswith(".partial")
-            other = path.parent / name
-            if is_begun and not self._has(other):
-                with AppendLock() as lock:  # one that is left over can be locked
+        prefix = f"{path.name}."
+        begun = [name for name in names if name.startswith(prefix)]
+        for other in (
+            path.parent / name for name in begun if name.endswith(".partial")
+        ):
+            if not self._has(other):
+                with WriterLock() as lock:  # one that is left over can be locked
                     lock.take(other)
-        if path.exists():
+        if replacing:
+            self.take(path, replacing=True)  # it may be there since
+            self._keep({fd for fd in self._fds if not _is_shared(fd)})
+        elif path.exists():
             raise _begun(path)
 
     def keep_only(self, path: StrPath) -> None:
@@ -187,8 +216,11 @@ class AppendLock:
         if not self._fds:
             raise _begun(path)  # its map may have been read before that
         self.take(path)
+        self._keep({fd for fd in self._fds if _is_at(fd, path)})
+
+    def _keep(self, fds: Collection[int]) -> None:
         for fd in self._fds:
-            if not _is_at(fd, path):
+            if fd not in fds:
                 _let_go(fd)
         self._fds = [fd for fd in self._fds if fd in _held]
 
@@ -210,6 +242,14 @@ def _is_at(fd: int, path: StrPath) -> bool:
         return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116  # any StrPath
     except OSError:
         return False
+
+
+def _is_shared(fd: int) -> bool:
+    """Tell whether an open file has several names, as of directories that were merged.
+
+    Who appends to it under another name gets a copy, and is not to wait until then.
+    """
+    return os.fstat(fd).st_nlink > 1
 
 
 def _is_locked(fd: int, path: StrPath) -> bool:

@@ -49,7 +49,9 @@ class MapFile:
         if not self.path.exists():
             return OrderedDict(), b""
         if self.reads_json:
-            data = self._store.read(self.path.name)
+            data = read_if_there(self._store, self.path.name)
+            if data is None:  # removed since, as when the chunk is written anew
+                return OrderedDict(), b""
             return load_ordered_json(data, where=str(self.path)), data
         before: bytes | None = None
         with suppress(StorageError):  # it may be no file, but what a client has there
