@@ -148,7 +148,8 @@ def delete_items(
                 for id_ in gone:
                     entries.pop(id_, None)
                 store.write_atomically(name, dump_gmeta(entries))
-            refresh_index(path)  # which has the metadata of what was deleted
+            # It has the metadata of what was deleted.
+            refresh_index(path, forgetting=True)
     return deletions
 
 
@@ -246,7 +247,9 @@ def compact_directory(
             if not_noted:
                 write_removals(store, removals)
         if not dry_run:
-            refresh_index(path)  # an earlier version did not, when items were deleted
+            refresh_index(
+                path, forgetting=True
+            )  # an earlier version did not, when items were deleted
     return done
 
 

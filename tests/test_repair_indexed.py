@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import ChunkMismatchError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import RepairReport, repair_directory
 from gulpio2.sanity import check_directory
@@ -133,6 +134,36 @@ def test_items_of_a_lost_map_keep_id_and_metadata(
     assert "taken from index.arrow" in loss.reason
     assert items_of(tmp_path / "out") == expected
     assert list(items_of(tmp_path / "out")) == list(expected)
+
+
+def test_what_the_index_alone_knows_is_not_overwritten_before_a_repair(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = indexed(tmp_path / "in")
+    expected = items_of(source)
+    lose(source / "meta_1.gmeta")
+    before = (source / "index.arrow").read_bytes()
+    with GulpDirectory(source, indexed=True) as directory:
+        assert list(directory.query("number == 4").ids) == ["item4"]
+        assert len(directory.chunk_lookup) == 4
+    with pytest.raises(ChunkMismatchError, match=r"data_1\.gulp has no map, .*repair"):
+        build_index(source, thorough=True)
+    more = FrameAdapter(num_items=7, num_frames=3)
+    GulpIngestor(more, source, 2, 1, on_duplicate="skip").run()
+    assert "has no index that is up to date: " in caplog.text
+    assert (source / "index.arrow").read_bytes() == before
+    repaired(source, tmp_path / "out")
+    found = items_of(tmp_path / "out")
+    assert {id_: found[id_] for id_ in expected} == expected
+
+
+def test_the_index_is_made_anew_where_deleted_items_would_stay_in_it(
+    tmp_path: Path,
+) -> None:
+    source = indexed(tmp_path / "in")
+    lose(source / "meta_1.gmeta")
+    delete_items(source, ["item0"])
+    assert b"item0" not in (source / "index.arrow").read_bytes()
 
 
 def test_what_was_appended_since_the_index_was_made_gets_a_placeholder(

@@ -17,7 +17,7 @@ import numpy as np
 
 from gulpio2.errors import StorageError, StorageNotFoundError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import INDEX_NAME, meta_name
+from gulpio2.format.layout import INDEX_NAME, data_name, meta_name
 from gulpio2.storage.handles import letting_go, open_descriptor, open_regular
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
@@ -38,7 +38,15 @@ if TYPE_CHECKING:
 
     from gulpio2.types import Progress
 
-__all__ = ["compose", "is_settled", "load_index", "map_states", "read_map", "state_in"]
+__all__ = [
+    "compose",
+    "is_settled",
+    "load_index",
+    "lost_maps",
+    "map_states",
+    "read_map",
+    "state_in",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -87,6 +95,30 @@ def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     for column, values in enumerate((found, sizes, times)):
         states[:, column] = values
     return states
+
+
+def lost_maps(
+    folder: str, states: npt.NDArray[np.int64], old: IndexContent | None
+) -> list[int]:
+    """Give the chunks of which nothing but an index tells what is in the data file.
+
+    The map of one is lost, or a program was interrupted that wrote the chunk anew.
+
+    Parameters
+    ----------
+    folder : str
+        The directory.
+    states : numpy.ndarray
+        Of its maps; see `map_states`.
+    old : IndexContent or None
+        What there is.
+    """
+    if old is None:
+        return []
+    gone = np.setdiff1d(old.chunks[old.chunks[:, 4] > 0, 0], states[:, 0])
+    return [
+        number for number in gone.tolist() if Path(folder, data_name(number)).exists()
+    ]
 
 
 def state_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | None:

@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import ChunkMismatchError, MetaFileError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
+from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
-from gulpio2.storage.index.composing import compose, load_index, map_states, read_map
+from gulpio2.storage.index.composing import (
+    compose,
+    load_index,
+    lost_maps,
+    map_states,
+    read_map,
+)
 from gulpio2.storage.index.file import map_index, write_index
 from gulpio2.storage.index.opening import PARTIAL, is_small
 from gulpio2.storage.index.table import has_right_metadata
@@ -112,6 +118,7 @@ def build_index(
     *,
     even_if_small: bool = True,
     thorough: bool = False,
+    forgetting: bool = False,
     progress: Progress | None = None,
     ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
 ) -> IndexSummary | None:
@@ -127,6 +134,8 @@ def build_index(
     thorough : bool, optional
         Read every map and compare it with its CRC-32 in the index, in place of its
         size and time; parse those that differ.
+    forgetting : bool, optional
+        Replace an index also where nothing else tells what is in a data file.
     progress : Progress, optional
         Called for each chunk, with the bytes of its map.
     ahead : mutable mapping, optional
@@ -140,7 +149,7 @@ def build_index(
     Raises
     ------
     ChunkMismatchError
-        A map has no data file.
+        A map has no data file; or a data file no map, and the index has its items.
     MetaFileError
         A map is damaged.
     DuplicateIdError
@@ -161,6 +170,8 @@ def build_index(
         return None
     _sweep(store)
     old, _ = load_index(folder)
+    if not forgetting:
+        _refuse_to_forget(folder, lost_maps(folder, states, old))
     content, parsed = compose(
         folder, states, old, progress, thorough=thorough, ahead=ahead
     )
@@ -180,8 +191,22 @@ def build_index(
     )
 
 
+def _refuse_to_forget(folder: str, lost: list[int]) -> None:
+    if lost:
+        number = lost[0]
+        raise ChunkMismatchError(
+            f"{os.path.join(folder, data_name(number))} has no map, and nothing but "  # noqa: PTH118  # as everywhere here
+            f"{INDEX_NAME} tells what is in it. Put {meta_name(number)} back, or run "
+            "`gulp2 repair`, which takes the items from the index; to go on without "
+            "them, run `gulp2 index --remove` first"
+        )
+
+
 def refresh_index(
-    path: StrPath, ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None
+    path: StrPath,
+    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
+    *,
+    forgetting: bool = False,
 ) -> None:
     """Write the index at the end of a change, where the directory is large enough.
 
@@ -194,9 +219,13 @@ def refresh_index(
         The directory.
     ahead : mutable mapping, optional
         Columns of maps that were read before, see `MapsAhead.parts`; taken out of it.
+    forgetting : bool, optional
+        As for `build_index`.
     """
     try:
-        summary = build_index(path, even_if_small=False, ahead=ahead)
+        summary = build_index(
+            path, even_if_small=False, forgetting=forgetting, ahead=ahead
+        )
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
         _logger.warning(
             "%s has no index that is up to date: %s. `gulp2 index` makes one",

@@ -13,7 +13,7 @@ import numpy as np
 from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.layout import INDEX_NAME
 from gulpio2.format.scan import UnusualMapError
-from gulpio2.storage.index.composing import compose, load_index, map_states
+from gulpio2.storage.index.composing import compose, load_index, lost_maps, map_states
 from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.index import Index
 from gulpio2.storage.local import LocalStore
@@ -192,6 +192,8 @@ class _Maker:
             )
         if content is old:
             return content, True
+        if lost_maps(folder, states, old):
+            return content, False  # a repair takes from the file what nothing else has
         if may_replace and self._may_write and _write(folder, content):
             written, _ = load_index(folder)
             if written is not None and np.array_equal(written.chunks, content.chunks):
