@@ -79,7 +79,7 @@ def delete_items(
     path : str or path
         The directory.
     ids : iterable of str or int
-        The items; all of them must be there.
+        The items; all of them must be there, but for some that are hidden already.
     dry_run : bool, optional
         Only say what would be done.
 
@@ -91,7 +91,7 @@ def delete_items(
     Raises
     ------
     ItemNotFoundError
-        One of them is not there; nothing was changed then.
+        One of them is not there, or all are hidden; nothing was changed then.
     ChunkMismatchError
         The data file of one of them is missing; nothing was changed then.
     IngestError
@@ -102,8 +102,8 @@ def delete_items(
     Notes
     -----
     The frames stay in the data file until `compact_directory`. A crash between two
-    chunks leaves the items of the first hidden and the others visible; deleting the
-    rest again is all it takes.
+    chunks leaves the items of the first hidden and the others visible; deleting them
+    again is all it takes.
     """
     store = open_store(path)
     require_known_version(store)
@@ -134,11 +134,16 @@ def delete_items(
                 changed.setdefault(number, []).append(id_)
         if missing := wanted.difference(deletion.id for deletion in deletions):
             _refuse_items_without_data(store, missing)
-            raise ItemNotFoundError(
-                f"no item {min(missing)!r} in {path}"
-                + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
-                + ". Nothing was deleted (`gulp2 ls` lists the items)"
-            )
+            before = {id_ for pairs in removals.deleted.values() for id_, _ in pairs}
+            unknown = missing - before
+            if unknown or not deletions:
+                name = min(unknown or missing)
+                raise ItemNotFoundError(
+                    f"no item {name!r} in {path}"
+                    + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
+                    + ("" if unknown else ": deleted already")
+                    + ". Nothing was deleted (`gulp2 ls` lists the items)"
+                )
         if not dry_run and changed:
             # First what accounts for the bytes, then what hides the items.
             write_removals(store, removals)

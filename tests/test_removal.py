@@ -283,6 +283,34 @@ def test_deleting_again_after_a_crash_half_way_accounts_for_the_bytes_once(tmp_p
     assert check_directory(tmp_path, deep=True).problems == []
 
 
+def test_the_same_deletion_again_ends_one_that_was_interrupted(tmp_path):
+    ids = ["item0", "item3", "item5"]
+    for operation in range(1, 100):
+        folder = tmp_path / str(operation)
+        make_gulp_directory(folder, num_items=6, items_per_chunk=2).close()
+
+        def killed(folder=folder, operation=operation):
+            kill_at_operation(operation)
+            delete_items(folder, ids)
+
+        if os.WIFEXITED(in_child(killed)):
+            break
+        with GulpDirectory(folder) as directory:
+            left = set(ids) & set(directory.chunk_lookup)
+        if left:
+            deleted = delete_items(folder, ids)
+            assert {deletion.id for deletion in deleted} == left
+        else:
+            with pytest.raises(ItemNotFoundError, match="nor 2 others: deleted alr"):
+                delete_items(folder, ids)
+        with GulpDirectory(folder) as directory:
+            assert list(directory.chunk_lookup) == ["item1", "item2", "item4"]
+        with pytest.raises(ItemNotFoundError, match="no item 'nobody' in"):
+            delete_items(folder, [*ids, "nobody", "item1"])
+        assert check_directory(folder, deep=True).problems == []
+    assert operation > 10
+
+
 def assert_sound_after_killed_compactions(folder, then):
     """Kill a compaction at each operation, do something, and look what is said."""
     told = set()

@@ -45,8 +45,9 @@ __all__ = ["delete"]
 def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Hide items: whoever opens the directory from now on does not see them.
 
-    All IDs must be there, or nothing is done. The frames stay in the data files until
-    `gulp2 compact` erases them.
+    All IDs must be there, or nothing is done; those that an interrupted run has deleted
+    are passed over. The frames stay in the data files until `gulp2 compact` erases
+    them.
     """
     from gulpio2.format.layout import data_name
     from gulpio2.removal import delete_items
