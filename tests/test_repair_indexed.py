@@ -91,7 +91,9 @@ def test_a_map_that_rotted_is_had_back_as_a_whole(
     expected = json.loads(whole)
     report = repaired(source, tmp_path / "out")
     assert (report.ok, report.items, report.lost) == (True, 6, [])
-    assert report.notes == ["meta_1.gmeta: is damaged, and index.arrow has all of it"]
+    (note,) = report.notes
+    assert note.startswith("meta_1.gmeta: ")
+    assert note.endswith(". index.arrow has all of it")
     found = json.loads((tmp_path / "out" / "meta_1.gmeta").read_bytes())
     if old:
         for entry in found.values():
@@ -275,3 +277,14 @@ def test_a_damaged_index_gives_nothing_that_was_not_stored(
     assert sorted(jpeg for jpegs, _ in found.values() for jpeg in jpegs) == sorted(
         frames
     )
+
+
+def test_an_index_that_cannot_be_used_is_told_of_where_it_is_needed(
+    tmp_path: Path,
+) -> None:
+    source = indexed(tmp_path / "in")
+    (source / "index.arrow").write_bytes(b"no index")
+    assert repaired(source, tmp_path / "sound").notes == []
+    lose(source / "meta_1.gmeta")
+    (note,) = repaired(source, tmp_path / "out").notes
+    assert note.startswith("index.arrow: cannot be used: ")

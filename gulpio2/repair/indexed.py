@@ -45,13 +45,18 @@ class IndexedMaps:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.fault = ""
+        """Why it cannot be asked, known once it was; empty if it can, or is none."""
 
     @cached_property
     def _content(self) -> IndexContent | None:
         try:
             return map_index(self.store.path(INDEX_NAME))
-        except (OSError, ValueError):
-            return None  # none, or one that is damaged: a reader would build it anew
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as cause:
+            self.fault = f"{INDEX_NAME}: cannot be used: {cause}"
+            return None
 
     def of(self, number: int, data: bytes | None) -> IndexedMap | None:
         """Give a map; None where the index has none, or has it as it is.

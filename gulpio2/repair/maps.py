@@ -75,11 +75,14 @@ def read_map(
     reading = _as_it_is(store, file.number)
     told = indexed.of(file.number, reading.data)
     if told is None:
+        if not reading.sound and indexed.fault:
+            reading.notes.append(indexed.fault)
         return reading
     trusted = {id_ for id_, entry in reading.pairs if read_entry(id_, entry)[1]}
     is_whole = reading.sound and len(trusted) == len(reading.pairs)
     if told.is_current and not is_whole:
-        text = f"{meta_name(file.number)}: is damaged, and {INDEX_NAME} has all of it"
+        why = "damaged" if reading.is_json else reading.lost[0].reason
+        text = f"{meta_name(file.number)}: {why}. {INDEX_NAME} has all of it"
         return MapReading(told.pairs, sound=True, notes=[text])
     if reading.is_json:  # it was changed since, perhaps on purpose
         return reading
