@@ -285,6 +285,7 @@ def test_an_index_that_cannot_be_used_is_told_of_where_it_is_needed(
     source = indexed(tmp_path / "in")
     (source / "index.arrow").write_bytes(b"no index")
     assert repaired(source, tmp_path / "sound").notes == []
-    lose(source / "meta_1.gmeta")
+    for number in (1, 2):
+        lose(source / f"meta_{number}.gmeta")
     (note,) = repaired(source, tmp_path / "out").notes
     assert note.startswith("index.arrow: cannot be used: ")

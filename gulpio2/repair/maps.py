@@ -77,6 +77,7 @@ def read_map(
     if told is None:
         if not reading.sound and indexed.fault:
             reading.notes.append(indexed.fault)
+            indexed.fault = ""  # once is enough
         return reading
     trusted = {id_ for id_, entry in reading.pairs if read_entry(id_, entry)[1]}
     is_whole = reading.sound and len(trusted) == len(reading.pairs)
