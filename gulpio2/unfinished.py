@@ -1,4 +1,4 @@
-"""What a directory is known to lack: the rest of an ingest, or shares of one."""
+"""What a directory is known to lack: chunks, shares or the rest of an ingest."""
 
 from __future__ import annotations
 
@@ -8,21 +8,45 @@ from typing import TYPE_CHECKING
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import IngestError, MetaFileError, with_article
 from gulpio2.format.journal import load_copying
-from gulpio2.format.layout import JOURNAL_NAME
+from gulpio2.format.layout import (
+    JOURNAL_NAME,
+    MANIFEST_NAME,
+    data_name,
+    list_chunks,
+    meta_name,
+)
 from gulpio2.format.manifest import missing_shares
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
 
 __all__ = [
+    "lost_chunks",
     "refuse_unfinished_merge",
     "say_what_is_missing",
     "warn_of_what_is_missing",
 ]
 
 _logger = logging.getLogger(__name__)
+
+
+def lost_chunks(store: Store, runs: Iterable[Run]) -> list[int]:
+    """Give the chunks that runs have stored, and that are not there any more.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    runs : iterable of Run
+        Of its manifest.
+    """
+    there = list_chunks(store.names()).chunks
+    return sorted({number for run in runs for number in run.chunks}.difference(there))
 
 
 def say_what_is_missing(directory: GulpDirectory) -> list[str]:
@@ -44,6 +68,7 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
     try:
         store, runs = open_store(folder), directory.manifest.runs
         journal = read_if_there(store, JOURNAL_NAME)
+        lost = lost_chunks(store, runs)
     except (MetaFileError, OSError):
         return []  # what is damaged, or gone, is told by who needs it, and by a check
     if journal is not None:
@@ -57,6 +82,13 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
         found.append(
             f"{folder} is not finished: it holds what {with_article(verb)} has stored "
             f"so far. If none is at work: {advice}"
+        )
+    if lost:
+        more = f" (and those of {len(lost) - 1} more)" if lost[1:] else ""
+        found.append(
+            f"{folder} has lost a chunk, of which its {MANIFEST_NAME} tells: "
+            f"{data_name(lost[0])} or {meta_name(lost[0])} is not there{more}. Put "
+            "both files back, or ingest their items again"
         )
     if missing := missing_shares(runs):
         found.append(

@@ -68,12 +68,15 @@ def info(
 
     Reads the maps and the first frame of some items, so it is quick and no check:
     that is gulp2 check. A data file that cannot be opened, and a link that leads to
-    nothing, are named beside what the rest holds, and the exit status is 1.
+    nothing, are named beside what the rest holds, and the exit status is 1. Chunks and
+    shares that gulp.json tells of and that are not there are named as well.
     """
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME
     from gulpio2.storage.index.keeping import index_state
+    from gulpio2.storage.local import open_store
+    from gulpio2.unfinished import lost_chunks
 
     index = index_state(directory)  # before opening, which may write one
     with open_gulp_directory(directory) as opened:
@@ -93,15 +96,16 @@ def info(
             elif (directory / MANIFEST_NAME).exists():
                 unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
+        lost = lost_chunks(open_store(directory), runs)
     if as_json:
-        write_json(_to_json(directory, summary, runs, metainfo, index))
+        write_json(_to_json(directory, summary, runs, lost, metainfo, index))
     else:
         if (directory / JOURNAL_NAME).exists():
             unknown = (
                 "an ingest, a merge or a repair is at work here, or was interrupted"
             )
         lines = _to_lines(directory, summary, metainfo, label_key, index)
-        write_lines((*lines, *_made_by(runs, unknown)))
+        write_lines((*lines, *_made_by(runs, lost, unknown)))
     if summary.refused:
         ctx.exit(1)
 
@@ -134,6 +138,7 @@ def _to_json(
     directory: Path,
     summary: Summary,
     runs: tuple[Run, ...],
+    lost: list[int],
     metainfo: dict[str, Any],
     index: IndexState,
 ) -> dict[str, Any]:
@@ -164,6 +169,7 @@ def _to_json(
             }
             for run in runs
         ],
+        "missing_chunks": lost,
         "missing_shares": missing_shares(runs),
         "metainfo": metainfo,
         "index": {
@@ -218,11 +224,15 @@ def _to_lines(
     yield f"  index      {_index_text(index)}"
 
 
-def _made_by(runs: tuple[Run, ...], unknown: str) -> Iterator[str]:
+def _made_by(runs: tuple[Run, ...], lost: list[int], unknown: str) -> Iterator[str]:
     if not runs:
         yield f"  made by    unknown: {unknown}"
     for run in runs:
         yield from _run_lines(run)
+    if lost:
+        named = ", ".join(map(str, lost[:_NAMED]))
+        more = f" and {len(lost) - _NAMED:,} more" if lost[_NAMED:] else ""
+        yield f"  lacks      chunks that were stored: {named}{more}; see gulp2 check"
     if missing := missing_shares(runs):
         yield f"  lacks      shares of its ingest: {', '.join(missing)}"
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from gulpio2 import GulpChunk
+from gulpio2 import GulpChunk, GulpIngestor
 from gulpio2.format.journal import Copying
-from gulpio2.testing import make_frames
+from gulpio2.testing import FrameAdapter, make_frames
 
 STRANGE = ["a/b", "b[1]", "line\nbreak", "\x1b[31mred", "ümlaut", "7"]
 
@@ -140,6 +140,21 @@ def test_a_column_that_is_no_plain_name_is_listed_as_it_is_written(gulp2, tmp_pa
         result = gulp2("ls", tmp_path, "--where", condition, status=2)
         assert message in " ".join(result.stderr.split())
     assert gulp2("ls", tmp_path, "--where", "`meta.id` == 'x'").stdout == "a\n"
+
+
+@pytest.mark.parametrize("names", [["meta_0.gmeta"], ["meta_0.gmeta", "data_0.gulp"]])
+def test_a_chunk_that_was_stored_and_is_gone_is_told_of(gulp2, tmp_path, names):
+    folder = tmp_path / "gulped"
+    GulpIngestor(FrameAdapter(num_items=6), folder, 2, 1).run()
+    assert not gulp2("ls", folder).stderr
+    assert json.loads(gulp2("info", folder, "--json").stdout)["missing_chunks"] == []
+    for name in names:
+        (folder / name).unlink()
+    result = gulp2("ls", folder)
+    assert result.stdout.split() == ["item2", "item3", "item4", "item5"]
+    assert "data_0.gulp or meta_0.gmeta is not there. Put both" in result.stderr
+    assert "lacks      chunks that were stored: 0; see" in gulp2("info", folder).stdout
+    assert json.loads(gulp2("info", folder, "--json").stdout)["missing_chunks"] == [0]
 
 
 def test_a_directory_that_is_not_finished_is_listed_and_told(gulp2, gulped):
