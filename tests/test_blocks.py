@@ -138,8 +138,8 @@ def run_job(
 
 @pytest.mark.parametrize(("num_frames", "starts_with"), [(8, 1), (7, 0), (20, 1)])
 def test_the_caller_reads_a_block_for_who_wakes_where_both_have_as_many_frames(
-    num_frames: int, starts_with: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    num_frames, starts_with, monkeypatch
+):
     monkeypatch.setattr(jobs, "_SHARE_BYTES", 1)
     step = 100 * KB
     spans = [(k * step, 8) for k in range(num_frames)]

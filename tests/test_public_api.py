@@ -402,34 +402,32 @@ def split(signature: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ORIGINAL)
-def test_a_signature_of_the_original_begins_as_there(name: str) -> None:
+def test_a_signature_of_the_original_begins_as_there(name):
     assert_begins_with(name, ORIGINAL[name])
 
 
 @pytest.mark.parametrize("name", NEW)
-def test_a_new_name_has_the_promised_signature(name: str) -> None:
+def test_a_new_name_has_the_promised_signature(name):
     assert written(parameters_of(name)) == NEW[name]
 
 
 @pytest.mark.parametrize("name", ORIGINAL)
-def test_what_is_added_to_the_original_is_keyword_only_with_its_default(
-    name: str,
-) -> None:
+def test_what_is_added_to_the_original_is_keyword_only_with_its_default(name):
     added = {p.name: p for p in parameters_of(name) if p.kind is p.KEYWORD_ONLY}
     assert {key: p.default for key, p in added.items()} == ADDED.get(name, {})
 
 
-def test_all_that_is_added_is_added_to_what_the_original_has() -> None:
+def test_all_that_is_added_is_added_to_what_the_original_has():
     assert set(ADDED) <= set(ORIGINAL)
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_a_class_has_these_public_members_and_no_more(name: str) -> None:
+def test_a_class_has_these_public_members_and_no_more(name):
     assert [n for n in dir(resolve(name)) if not n.startswith("_")] == MEMBERS[name]
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_every_public_method_has_a_promised_signature(name: str) -> None:
+def test_every_public_method_has_a_promised_signature(name):
     methods = {
         f"{name}.{member}"
         for member in MEMBERS[name]
@@ -438,7 +436,7 @@ def test_every_public_method_has_a_promised_signature(name: str) -> None:
     assert methods <= {*ORIGINAL, *NEW}
 
 
-def test_the_default_encoder_is_quality_90_with_the_chroma_of_the_source() -> None:
+def test_the_default_encoder_is_quality_90_with_the_chroma_of_the_source():
     from gulpio2.codecs.jpeg import EncoderSettings
 
     (encoder,) = (
@@ -452,12 +450,12 @@ def test_the_default_encoder_is_quality_90_with_the_chroma_of_the_source() -> No
 @pytest.mark.parametrize(
     ("module", "name"), [(m, n) for m, names in EXPORTED.items() for n in names]
 )
-def test_a_name_of_the_original_imports_from_its_place(module: str, name: str) -> None:
+def test_a_name_of_the_original_imports_from_its_place(module, name):
     assert hasattr(importlib.import_module(module), name)
 
 
 @pytest.mark.parametrize("module", NEW_EXPORTS)
-def test_a_module_exports_these_names_and_no_more(module: str) -> None:
+def test_a_module_exports_these_names_and_no_more(module):
     public = {n for n in EXPORTED[module] if not n.startswith("_")}
     if module == "gulpio2":
         public.add("__version__")
@@ -479,14 +477,14 @@ def modules_of_the_package() -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["gulpio2", *modules_of_the_package()])
-def test_every_module_lists_its_names_and_all_of_them_exist(name: str) -> None:
+def test_every_module_lists_its_names_and_all_of_them_exist(name):
     module = importlib.import_module(name)
     names = module.__all__  # sorted, which ruff checks
     assert len(set(names)) == len(names)
     assert [n for n in names if not hasattr(module, n)] == []
 
 
-def test_the_package_exports_the_names_of_the_original_and_its_errors() -> None:
+def test_the_package_exports_the_names_of_the_original_and_its_errors():
     exported = set(gulpio2.__all__)
     assert set(EXPORTED["gulpio2"]) <= exported
     assert set(errors.__all__) & exported == {
@@ -505,7 +503,7 @@ def test_the_package_exports_the_names_of_the_original_and_its_errors() -> None:
     assert public <= exported, "public, and not in __all__"
 
 
-def test_the_version_is_text_with_three_numbers_that_setup_reads_too() -> None:
+def test_the_version_is_text_with_three_numbers_that_setup_reads_too():
     assert re.fullmatch(r"\d+\.\d+\.\d+([a-z.]+\d+)?", gulpio2.__version__)
     tree = ast.parse((PACKAGE / "__version__.py").read_text("utf-8"))
     values = [
@@ -516,12 +514,12 @@ def test_the_version_is_text_with_three_numbers_that_setup_reads_too() -> None:
     assert gulpio2.__version__ in values
 
 
-def test_one_class_has_one_identity_in_every_place_it_imports_from() -> None:
+def test_one_class_has_one_identity_in_every_place_it_imports_from():
     for name in ("ChunkWriter", "GulpChunk", "GulpDirectory", "GulpIngestor"):
         assert getattr(gulpio2, name) is getattr(fileio, name)
 
 
-def test_the_exceptions_of_the_original_are_names_of_ours() -> None:
+def test_the_exceptions_of_the_original_are_names_of_ours():
     for name in ("DuplicateIdException", "FFMPEGNotFound", "ImageNotFound"):
         error = getattr(utils, name)
         assert issubclass(error, Exception)
@@ -560,7 +558,7 @@ BUILT_IN = {
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_an_error_is_also_the_built_in_kind(name: str) -> None:
+def test_an_error_is_also_the_built_in_kind(name):
     error, kinds = getattr(errors, name), BUILT_IN[name]
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         assert issubclass(error, kind)
@@ -575,7 +573,7 @@ ERRORS = [
 ]
 
 
-def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+def test_the_tree_of_errors_is_drawn_as_it_is():
     drawn, branch = {}, [""] * 9
     for line in (errors.__doc__ or "").split("::\n\n")[1].splitlines():
         match = re.match(r"( {4,})(\w+)( \(([\w, ]+)\))?", line)
@@ -593,7 +591,7 @@ def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_an_error_survives_the_way_to_another_process(name: str) -> None:
+def test_an_error_survives_the_way_to_another_process(name):
     error = getattr(errors, name)("what was wrong")
     error.__notes__ = ["and where"]
     copy = pickle.loads(pickle.dumps(error))
@@ -616,7 +614,7 @@ NUMBERED = {
 
 
 @pytest.mark.parametrize("number", NUMBERED)
-def test_the_number_of_a_storage_error_decides_its_class(number: int | None) -> None:
+def test_the_number_of_a_storage_error_decides_its_class(number):
     error = errors.StorageError(number, "what was wrong")
     for one in (error, pickle.loads(pickle.dumps(error))):
         assert type(one) is NUMBERED[number]
@@ -624,7 +622,7 @@ def test_the_number_of_a_storage_error_decides_its_class(number: int | None) -> 
     assert type(errors.LockedError(number, "")) is errors.LockedError
 
 
-def test_serializers_have_the_class_tree_of_the_original() -> None:
+def test_serializers_have_the_class_tree_of_the_original():
     assert inspect.isabstract(fileio.AbstractSerializer)
     assert issubclass(fileio.JSONSerializer, fileio.AbstractSerializer)
     assert issubclass(fileio.PickleSerializer, fileio.AbstractSerializer)
@@ -632,7 +630,7 @@ def test_serializers_have_the_class_tree_of_the_original() -> None:
     assert isinstance(fileio.pickle_serializer, fileio.PickleSerializer)
 
 
-def test_adapters_have_the_class_tree_of_the_original() -> None:
+def test_adapters_have_the_class_tree_of_the_original():
     base, mixin = adapters.AbstractDatasetAdapter, adapters.Custom20BNAdapterMixin
     assert inspect.isabstract(base)
     assert base.__abstractmethods__ == {"__len__", "iter_data"}
@@ -643,7 +641,7 @@ def test_adapters_have_the_class_tree_of_the_original() -> None:
             assert issubclass(getattr(adapters, name), mixin)
 
 
-def test_a_directory_has_the_attributes_of_the_original(tmp_path: Path) -> None:
+def test_a_directory_has_the_attributes_of_the_original(tmp_path):
     directory = gulpio2.GulpDirectory(tmp_path)
     assert directory.output_dir is tmp_path
     assert directory.jpeg_decoder is utils.jpeg_bytes_to_img
@@ -655,7 +653,7 @@ def test_a_directory_has_the_attributes_of_the_original(tmp_path: Path) -> None:
     assert directory.merged_meta_dict == {}
 
 
-def test_a_chunk_has_the_attributes_of_the_original(tmp_path: Path) -> None:
+def test_a_chunk_has_the_attributes_of_the_original(tmp_path):
     data, meta = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
     chunk = gulpio2.GulpChunk(data, meta)
     assert chunk.data_file_path is data
@@ -668,7 +666,7 @@ def test_a_chunk_has_the_attributes_of_the_original(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_ingestor_has_the_attributes_of_the_original() -> None:
+def test_an_ingestor_has_the_attributes_of_the_original():
     adapter: Any = object()
     ingestor = gulpio2.GulpIngestor(adapter, "some/folder", "10", "2")
     assert ingestor.adapter is adapter
@@ -677,7 +675,7 @@ def test_an_ingestor_has_the_attributes_of_the_original() -> None:
     assert gulpio2.ChunkWriter(adapter).adapter is adapter
 
 
-def test_a_report_and_its_failures_have_the_promised_fields() -> None:
+def test_a_report_and_its_failures_have_the_promised_fields():
     report, failure = (resolve(f"gulpio2.ingest.report:{n}") for n in REPORTED)
     for kind in (report, failure):
         fields = [f.name for f in dataclasses.fields(kind)]
@@ -685,7 +683,7 @@ def test_a_report_and_its_failures_have_the_promised_fields() -> None:
 
 
 @pytest.mark.parametrize("num_workers", [0, -1, "0"])
-def test_an_ingestor_without_workers_is_refused(num_workers: Any) -> None:
+def test_an_ingestor_without_workers_is_refused(num_workers):
     adapter: Any = object()
     with pytest.raises(AssertionError, match="num_workers"):
         gulpio2.GulpIngestor(adapter, "some/folder", 1, num_workers)

@@ -672,8 +672,8 @@ READS = {
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("what", READS)
 def test_what_is_let_go_of_together_is_not_new_memory_the_next_time(
-    tmp_path: Path, python: str, what: str, threads: int
-) -> None:
+    tmp_path, python, what, threads
+):
     frames = make_frames(16, 256, 340)
     write_chunk(tmp_path / "gulped", clip=frames)
     num_frames, code = READS[what]

@@ -130,9 +130,7 @@ def repaired(source: Path, target: Path) -> RepairReport:
 
 
 @pytest.mark.parametrize(("damage", "costs"), DAMAGES.values(), ids=DAMAGES)
-def test_what_moved_is_found_with_its_ids(
-    tmp_path: Path, damage: list[Callable[[Path], None]], costs: int
-) -> None:
+def test_what_moved_is_found_with_its_ids(tmp_path, damage, costs):
     source = make(tmp_path / "in")
     expected = items_of(source)
     for step in damage:
@@ -156,9 +154,7 @@ def test_what_moved_is_found_with_its_ids(
 
 
 @pytest.mark.parametrize(("damage", "costs"), DAMAGES.values(), ids=DAMAGES)
-def test_no_less_is_found_than_without_maps(
-    tmp_path: Path, damage: list[Callable[[Path], None]], costs: int
-) -> None:
+def test_no_less_is_found_than_without_maps(tmp_path, damage, costs):
     del costs
     source = make(tmp_path / "in")
     known = frames_of(items_of(source))
@@ -173,7 +169,7 @@ def test_no_less_is_found_than_without_maps(
     assert frames_of(items_of(tmp_path / "out")) & known >= without
 
 
-def test_swapped_data_files_come_out_as_they_were(tmp_path: Path) -> None:
+def test_swapped_data_files_come_out_as_they_were(tmp_path):
     adapter = FrameAdapter(num_items=6, num_frames=3)
     GulpIngestor(adapter, tmp_path / "in", 2, 1).run()
     before = content(tmp_path / "in")
@@ -189,9 +185,7 @@ def test_swapped_data_files_come_out_as_they_were(tmp_path: Path) -> None:
     ]
 
 
-def test_bytes_that_were_put_in_are_named_where_nothing_else_is_lost(
-    tmp_path: Path,
-) -> None:
+def test_bytes_that_were_put_in_are_named_where_nothing_else_is_lost(tmp_path):
     source = make(tmp_path / "in")
     put_in(data(source), 0, RUBBISH)
     report = repaired(source, tmp_path / "out")
@@ -200,9 +194,7 @@ def test_bytes_that_were_put_in_are_named_where_nothing_else_is_lost(
     assert (loss.file, loss.start, loss.stop) == ("data_0.gulp", 0, 1000)
 
 
-def test_a_data_file_that_other_maps_speak_of_needs_none_of_its_own(
-    tmp_path: Path,
-) -> None:
+def test_a_data_file_that_other_maps_speak_of_needs_none_of_its_own(tmp_path):
     source = make(tmp_path / "in")
     data(source).rename(data(source, 3))
     report = repaired(source, tmp_path / "out")
@@ -214,7 +206,7 @@ def test_a_data_file_that_other_maps_speak_of_needs_none_of_its_own(
     assert [loss.file for loss in report.lost] == ["meta_3.gmeta", "data_3.gulp"]
 
 
-def test_foreign_frames_are_no_item_of_the_map(tmp_path: Path) -> None:
+def test_foreign_frames_are_no_item_of_the_map(tmp_path):
     source = make(tmp_path / "in")
     other = make(tmp_path / "other", num_frames=4, num_items=3, height=30)
     expected, foreign = items_of(source), items_of(other)
@@ -229,9 +221,7 @@ def test_foreign_frames_are_no_item_of_the_map(tmp_path: Path) -> None:
     assert found == {id_: expected[id_] for id_ in found}
 
 
-def test_a_frame_that_is_damaged_in_its_place_is_no_frame_of_unknown_owner(
-    tmp_path: Path,
-) -> None:
+def test_a_frame_that_is_damaged_in_its_place_is_no_frame_of_unknown_owner(tmp_path):
     source = make(tmp_path / "in")
     with GulpDirectory(source) as directory:
         spans = directory.item("item1").entry["frame_info"]
@@ -248,9 +238,7 @@ def test_a_frame_that_is_damaged_in_its_place_is_no_frame_of_unknown_owner(
     ]
 
 
-def test_frames_that_do_not_end_as_a_jpeg_does_move_with_their_neighbours(
-    tmp_path: Path,
-) -> None:
+def test_frames_that_do_not_end_as_a_jpeg_does_move_with_their_neighbours(tmp_path):
     jpegs = [*frames_of(items_of(make(tmp_path / "jpegs", num_items=5)))]
     pairs = [one + other for one, other in zip(jpegs[:12], jpegs[12:], strict=False)]
     (tmp_path / "in").mkdir()
@@ -266,7 +254,7 @@ def test_frames_that_do_not_end_as_a_jpeg_does_move_with_their_neighbours(
     assert items_of(tmp_path / "out") == expected
 
 
-def test_equal_frames_are_told_apart_by_nothing_and_need_not_be(tmp_path: Path) -> None:
+def test_equal_frames_are_told_apart_by_nothing_and_need_not_be(tmp_path):
     black, *others = make_frames(5)
     (tmp_path / "in").mkdir()
     chunk = GulpChunk(data(tmp_path / "in"), tmp_path / "in" / "meta_0.gmeta")
@@ -280,7 +268,7 @@ def test_equal_frames_are_told_apart_by_nothing_and_need_not_be(tmp_path: Path) 
     assert items_of(tmp_path / "out") == expected
 
 
-def test_many_equal_frames_take_no_long_time(tmp_path: Path) -> None:
+def test_many_equal_frames_take_no_long_time(tmp_path):
     (tmp_path / "in").mkdir()
     chunk = GulpChunk(data(tmp_path / "in"), tmp_path / "in" / "meta_0.gmeta")
     first, *_ = make_frames(1, 8, 8)
@@ -298,9 +286,7 @@ def test_many_equal_frames_take_no_long_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize(("damage", "costs"), DAMAGES.values(), ids=DAMAGES)
-def test_deleted_items_that_moved_stay_deleted(
-    tmp_path: Path, damage: list[Callable[[Path], None]], costs: int, compacted: bool
-) -> None:
+def test_deleted_items_that_moved_stay_deleted(tmp_path, damage, costs, compacted):
     source = make(tmp_path / "in")
     everything = items_of(source)
     delete_items(source, ["item1", "item2", "item3", "item5"])
@@ -326,7 +312,7 @@ def without_checksums(folder: Path) -> None:
         path.write_bytes(dump_gmeta(entries))
 
 
-def test_without_checksums_nothing_is_claimed_and_all_is_found(tmp_path: Path) -> None:
+def test_without_checksums_nothing_is_claimed_and_all_is_found(tmp_path):
     source = make(tmp_path / "in")
     without_checksums(source)
     expected = items_of(source)
@@ -342,7 +328,7 @@ def test_without_checksums_nothing_is_claimed_and_all_is_found(tmp_path: Path) -
     assert [(loss.item, loss.frames) for loss in report.lost] == [("item3", (3, 4))]
 
 
-def test_deleted_items_without_checksums_are_not_brought_back(tmp_path: Path) -> None:
+def test_deleted_items_without_checksums_are_not_brought_back(tmp_path):
     source = make(tmp_path / "in")
     without_checksums(source)
     delete_items(source, ["item1"])
@@ -354,7 +340,7 @@ def test_deleted_items_without_checksums_are_not_brought_back(tmp_path: Path) ->
     assert any("they may be those of deleted items" in line for line in told)
 
 
-def test_a_cut_map_tells_of_what_moved_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_cut_map_tells_of_what_moved_as_far_as_it_goes(tmp_path):
     source = make(tmp_path / "in")
     expected = items_of(source)
     path = source / "meta_0.gmeta"
@@ -367,9 +353,7 @@ def test_a_cut_map_tells_of_what_moved_as_far_as_it_goes(tmp_path: Path) -> None
     assert frames_of(found) == frames_of(expected)
 
 
-def test_an_entry_that_cannot_be_trusted_claims_nothing_that_moved(
-    tmp_path: Path,
-) -> None:
+def test_an_entry_that_cannot_be_trusted_claims_nothing_that_moved(tmp_path):
     source = make(tmp_path / "in")
     path = source / "meta_0.gmeta"
     path.write_bytes(path.read_bytes().replace(b'"number": 1', b'"number": 9'))
@@ -384,9 +368,7 @@ def test_an_entry_that_cannot_be_trusted_claims_nothing_that_moved(
     assert loss.item == "item1"
 
 
-def test_moved_data_in_any_form_leave_right_items_and_real_frames(
-    tmp_path: Path,
-) -> None:
+def test_moved_data_in_any_form_leave_right_items_and_real_frames(tmp_path):
     source = make(tmp_path / "in", num_items=9, items_per_chunk=3)
     deleted = items_of(source)["item4"]
     delete_items(source, ["item4"])
@@ -434,7 +416,7 @@ def test_moved_data_in_any_form_leave_right_items_and_real_frames(
         assert without.keys() & known.keys() <= frames_of(found).keys(), attempt
 
 
-def test_frames_between_damaged_ones_are_found_at_any_byte(tmp_path: Path) -> None:
+def test_frames_between_damaged_ones_are_found_at_any_byte(tmp_path):
     source = make(tmp_path / "in", num_items=1, num_frames=9)
     jpegs = items_of(source)["item0"][0]
     with GulpDirectory(source) as directory:
@@ -447,9 +429,7 @@ def test_frames_between_damaged_ones_are_found_at_any_byte(tmp_path: Path) -> No
     assert meta["salvaged"]["frames"] == [0, 2, 4, 6, 8]
 
 
-def test_what_was_not_committed_is_left_behind_where_data_moved_too(
-    tmp_path: Path,
-) -> None:
+def test_what_was_not_committed_is_left_behind_where_data_moved_too(tmp_path):
     source = make(tmp_path / "in")
     expected = items_of(source)
     other = make(tmp_path / "other", num_items=1, height=40)
@@ -463,7 +443,7 @@ def test_what_was_not_committed_is_left_behind_where_data_moved_too(
     assert "never committed" in report.notes[-1]
 
 
-def test_another_frame_in_the_place_of_the_only_one_is_kept(tmp_path: Path) -> None:
+def test_another_frame_in_the_place_of_the_only_one_is_kept(tmp_path):
     source = make(tmp_path / "in", num_items=1, num_frames=1)
     other = make(tmp_path / "other", num_items=1, num_frames=1, height=40)
     shutil.copy(data(other), data(source))

@@ -21,7 +21,7 @@ from gulpio2.types import StoredFrame
 from tests.test_reading import NUM_FRAMES, chosen, count_reads, selections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 HEIGHT, WIDTH = 40, 56
 TICKS = [3 * number + (number > 5) for number in range(NUM_FRAMES)]
@@ -158,9 +158,7 @@ def test_frames_stored_bytes_and_times_are_selected_alike(folder, way, data):
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="no /proc/self/io")
 @pytest.mark.parametrize("way", WAYS)
-def test_a_contiguous_clip_is_one_system_call_however_it_was_opened(
-    folder: Path, way: Callable[[Path], Any]
-):
+def test_a_contiguous_clip_is_one_system_call_however_it_was_opened(folder, way):
     reader = way(folder)
     out = np.empty((8, HEIGHT, WIDTH, 3), np.uint8)
     reader.read_clip("grey", 0)  # opens the data file

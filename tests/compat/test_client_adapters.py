@@ -14,7 +14,6 @@ from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import ModuleType
 
 
 @pytest.fixture
@@ -44,11 +43,8 @@ def segments(tmp_path: Path, frame: Any) -> tuple[Path, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_an_adapter_of_the_client_is_ingested_with_its_table(
-    client_code: ModuleType,
-    segments: tuple[Path, list[dict[str, Any]]],
-    tmp_path: Path,
-    num_workers: int,
-) -> None:
+    client_code, segments, tmp_path, num_workers
+):
     root, table = segments
     adapter = client_code.SegmentAdapter(str(root), table, frame_size=12)
     assert GulpIngestor(adapter, str(tmp_path / "out"), 2, num_workers)() is None
@@ -67,9 +63,7 @@ def test_an_adapter_of_the_client_is_ingested_with_its_table(
         assert (meta["nouns"], meta["counts"]) == (["a", "b"], [1, 2])
 
 
-def test_what_an_adapter_notes_after_the_yield_is_stored(
-    client_code: ModuleType, tmp_path: Path, grey: Any
-) -> None:
+def test_what_an_adapter_notes_after_the_yield_is_stored(client_code, tmp_path, grey):
     items: list[Any] = [(k, {"k": k}, [grey(k)]) for k in range(3)]
     adapter = client_code.ArrayAdapter(items, note_afterwards=True)
     GulpIngestor(adapter, str(tmp_path / "out"), 2, 1)()
@@ -80,8 +74,8 @@ def test_what_an_adapter_notes_after_the_yield_is_stored(
 
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_an_exception_of_the_adapter_reaches_the_caller(
-    client_code: ModuleType, tmp_path: Path, grey: Any, num_workers: int
-) -> None:
+    client_code, tmp_path, grey, num_workers
+):
     items: list[Any] = [(k, {}, [grey(k)]) for k in range(6)]
     adapter = client_code.FailingAdapter(items, fails_at=3)
     with pytest.raises(client_code.MissingFramesError, match="folder3") as caught:
@@ -91,18 +85,14 @@ def test_an_exception_of_the_adapter_reaches_the_caller(
     assert {"0", "1", "2", "4", "5"} >= set(stored) >= {"0", "1", "4", "5"}
 
 
-def test_worker_counts_of_the_machine_and_text_are_taken(
-    client_code: ModuleType, tmp_path: Path, grey: Any
-) -> None:
+def test_worker_counts_of_the_machine_and_text_are_taken(client_code, tmp_path, grey):
     adapter = client_code.ArrayAdapter([("a", {}, [grey()])])
     workers = str(multiprocessing.cpu_count())
     GulpIngestor(adapter, str(tmp_path / "deep" / "out"), "100", workers)()
     assert list(GulpDirectory(tmp_path / "deep" / "out").merged_meta_dict) == ["a"]
 
 
-def test_a_second_ingest_continues_the_chunk_numbers(
-    client_code: ModuleType, tmp_path: Path, grey: Any
-) -> None:
+def test_a_second_ingest_continues_the_chunk_numbers(client_code, tmp_path, grey):
     for start in (0, 3):
         items: list[Any] = [(f"i{k}", {}, [grey(k)]) for k in range(start, start + 3)]
         GulpIngestor(client_code.ArrayAdapter(items), str(tmp_path / "out"), 2, 1)()
@@ -111,9 +101,7 @@ def test_a_second_ingest_continues_the_chunk_numbers(
     assert list(directory.merged_meta_dict) == [f"i{k}" for k in range(6)]
 
 
-def test_an_item_without_frames_is_named_and_not_stored(
-    client_code: ModuleType, tmp_path: Path, grey: Any
-) -> None:
+def test_an_item_without_frames_is_named_and_not_stored(client_code, tmp_path, grey):
     from gulpio2 import ChunkWriter
 
     adapter = client_code.ArrayAdapter([("none", {}, []), ("one", {}, [grey()])])
@@ -124,8 +112,8 @@ def test_an_item_without_frames_is_named_and_not_stored(
 
 
 def test_an_item_without_frames_is_printed_as_the_original_prints_it(
-    client_code: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    client_code, tmp_path, capsys
+):
     from gulpio2 import ChunkWriter
 
     adapter = client_code.ArrayAdapter([("none", {}, [])])
@@ -145,9 +133,7 @@ class RenamingChunk(GulpChunk):
         super().append(f"flow/{id_}", meta_data, frames)
 
 
-def test_a_chunk_class_of_the_client_may_store_other_ids(
-    client_code: ModuleType, tmp_path: Path, grey: Any
-) -> None:
+def test_a_chunk_class_of_the_client_may_store_other_ids(client_code, tmp_path, grey):
     from gulpio2 import ChunkWriter
 
     adapter = client_code.ArrayAdapter([("a", {}, [grey()]), ("b", {}, [grey(2)])])

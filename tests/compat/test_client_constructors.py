@@ -127,11 +127,8 @@ def sources(
     ],
 )
 def test_an_adapter_with_a_constructor_of_0_0_4_is_ingested(
-    kind: Any,
-    arguments: tuple[str, ...],
-    id_: str,
-    copied: bool,
-) -> None:
+    kind, arguments, id_, copied
+):
     adapter = kind(*arguments)
     if copied:
         adapter = pickle.loads(pickle.dumps(adapter))
@@ -143,7 +140,7 @@ def test_an_adapter_with_a_constructor_of_0_0_4_is_ingested(
 
 
 @pytest.mark.usefixtures("sources")
-def test_the_hooks_of_the_20bn_adapters_are_called() -> None:
+def test_the_hooks_of_the_20bn_adapters_are_called():
     Path("rows.csv").write_text("abc;walk\ndef;run\n")
     Path("out").mkdir()
     Path("out", "label2idx.json").write_text('{"walk": 7}')

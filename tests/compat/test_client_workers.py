@@ -14,7 +14,6 @@ from gulpio2 import GulpDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import ModuleType
 
 HAS_FORK = "fork" in multiprocessing.get_all_start_methods()
 needs_fork = pytest.mark.skipif(not HAS_FORK, reason="this system cannot fork")
@@ -43,9 +42,7 @@ def read_in_child(directory: GulpDirectory, pipe: Any) -> None:
 @needs_fork
 @threads_and_fork
 @pytest.mark.parametrize("read_first", [False, True])
-def test_a_forked_worker_reads_before_and_after_the_parent(
-    rgb: Path, read_first: bool
-) -> None:
+def test_a_forked_worker_reads_before_and_after_the_parent(rgb, read_first):
     directory = GulpDirectory(str(rgb))
     expected = np.stack(GulpDirectory(str(rgb))["P01_103_96", [4, 1]][0])
     if read_first:
@@ -73,9 +70,7 @@ def test_a_forked_worker_reads_before_and_after_the_parent(
 
 
 @pytest.mark.parametrize("read_first", [False, True])
-def test_a_spawned_worker_gets_the_directory_and_reads(
-    rgb: Path, read_first: bool
-) -> None:
+def test_a_spawned_worker_gets_the_directory_and_reads(rgb, read_first):
     directory = GulpDirectory(str(rgb))
     if read_first:
         directory["P01_103_96"]
@@ -91,9 +86,7 @@ def test_a_spawned_worker_gets_the_directory_and_reads(
 @threads_and_fork
 @pytest.mark.parametrize("read_first", [False, True])
 @pytest.mark.parametrize("method", [pytest.param("fork", marks=needs_fork), "spawn"])
-def test_a_torch_loader_reads_in_its_workers(
-    rgb: Path, client_code: ModuleType, method: str, read_first: bool
-) -> None:
+def test_a_torch_loader_reads_in_its_workers(rgb, client_code, method, read_first):
     from torch.utils.data import DataLoader
 
     dataset = client_code.RgbDataset(rgb)
@@ -109,7 +102,7 @@ def test_a_torch_loader_reads_in_its_workers(
         np.testing.assert_array_equal(clips[k].numpy(), dataset[k][0])
 
 
-def test_threads_share_a_directory(rgb: Path) -> None:
+def test_threads_share_a_directory(rgb):
     directory = GulpDirectory(str(rgb))
     expected = {id_: np.stack(directory[id_][0]) for id_ in directory.merged_meta_dict}
     asked = list(expected) * 60

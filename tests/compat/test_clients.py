@@ -13,9 +13,7 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-    from types import ModuleType
 
 
 @pytest.fixture
@@ -47,20 +45,14 @@ def flow(make_directory: Any, grey: Any) -> Path:
     ],
     ids=["absolute", "text", "trailing slash", "path", "relative"],
 )
-def test_a_directory_opens_however_its_path_is_spelled(
-    rgb: Path,
-    spelled: Callable[[Path], Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_directory_opens_however_its_path_is_spelled(rgb, spelled, monkeypatch):
     monkeypatch.chdir(rgb.parent)
     directory = GulpDirectory(spelled(rgb))
     assert len(directory.merged_meta_dict) == 3
     assert directory["7"][0][0].shape == (24, 32, 3)
 
 
-def test_a_missing_or_empty_directory_opens_empty_and_is_not_made(
-    tmp_path: Path,
-) -> None:
+def test_a_missing_or_empty_directory_opens_empty_and_is_not_made(tmp_path):
     missing = GulpDirectory(str(tmp_path / "missing"))
     assert (missing.num_chunks, missing.merged_meta_dict) == (0, {})
     assert list(missing) == []
@@ -69,9 +61,7 @@ def test_a_missing_or_empty_directory_opens_empty_and_is_not_made(
 
 
 # ------------------------------------------------------------------ enumerating
-def test_metadata_is_enumerated_edited_and_the_edits_stick(
-    client_code: ModuleType, tmp_path: Path, grey: Any
-) -> None:
+def test_metadata_is_enumerated_edited_and_the_edits_stick(client_code, tmp_path, grey):
     meta = {
         "label": "a",
         "nothing": None,
@@ -90,7 +80,7 @@ def test_metadata_is_enumerated_edited_and_the_edits_stick(
     assert next(iter(next(dataset.gulp_dir.chunks())))[1] == expected
 
 
-def test_the_inner_mappings_are_shared_objects(rgb: Path) -> None:
+def test_the_inner_mappings_are_shared_objects(rgb):
     directory = GulpDirectory(str(rgb))
     for chunk, meta_dict in zip(directory, directory.all_meta_dicts, strict=True):
         assert chunk.meta_dict is meta_dict
@@ -98,7 +88,7 @@ def test_the_inner_mappings_are_shared_objects(rgb: Path) -> None:
             assert directory.merged_meta_dict[id_] is entry
 
 
-def test_metadata_read_with_frames_is_a_fresh_dict_each_time(rgb: Path) -> None:
+def test_metadata_read_with_frames_is_a_fresh_dict_each_time(rgb):
     directory = GulpDirectory(str(rgb))
     _, meta = directory["7"]
     meta["of"] = "changed by the caller"
@@ -106,7 +96,7 @@ def test_metadata_read_with_frames_is_a_fresh_dict_each_time(rgb: Path) -> None:
     assert directory["7"][1] == {"of": "7"}
 
 
-def test_edits_travel_to_a_worker_with_the_directory(rgb: Path) -> None:
+def test_edits_travel_to_a_worker_with_the_directory(rgb):
     directory = GulpDirectory(str(rgb))
     directory.merged_meta_dict["7"]["meta_data"][0]["edited"] = True
     copy = pickle.loads(pickle.dumps(directory))
@@ -115,9 +105,7 @@ def test_edits_travel_to_a_worker_with_the_directory(rgb: Path) -> None:
 
 
 # ------------------------------------------------------------------ reading
-def test_one_colour_frame_becomes_a_pil_image(
-    rgb: Path, client_code: ModuleType, frame: Any
-) -> None:
+def test_one_colour_frame_becomes_a_pil_image(rgb, client_code, frame):
     pytest.importorskip("PIL")
     image = client_code.RgbDataset(rgb).load_frame("P01_103_96", 3)
     assert (image.mode, image.size) == ("RGB", (32, 24))
@@ -125,9 +113,7 @@ def test_one_colour_frame_becomes_a_pil_image(
     assert difference.mean() < 6
 
 
-def test_flow_frames_are_grey_and_come_in_pairs(
-    flow: Path, client_code: ModuleType, grey: Any
-) -> None:
+def test_flow_frames_are_grey_and_come_in_pairs(flow, client_code, grey):
     pytest.importorskip("PIL")
     dataset = client_code.FlowDataset(flow)
     u, v = dataset.load_flow("P01_103_96", 2)
@@ -143,7 +129,7 @@ def test_flow_frames_are_grey_and_come_in_pairs(
         np.testing.assert_array_equal(vs[k], every[3 + 2 * k])
 
 
-def test_frames_are_chosen_by_a_list_of_numpy_integers_with_repeats(rgb: Path) -> None:
+def test_frames_are_chosen_by_a_list_of_numpy_integers_with_repeats(rgb):
     directory = GulpDirectory(str(rgb))
     every = directory["P01_103_96"][0]
     choices: list[Any] = [
@@ -159,7 +145,7 @@ def test_frames_are_chosen_by_a_list_of_numpy_integers_with_repeats(rgb: Path) -
         )
 
 
-def test_a_whole_item_is_a_pair_of_frames_and_metadata(rgb: Path) -> None:
+def test_a_whole_item_is_a_pair_of_frames_and_metadata(rgb):
     directory = GulpDirectory(str(rgb))
     frames, meta = directory["P01_103_96"]
     assert (len(frames), meta) == (6, {"of": "P01_103_96"})
@@ -168,7 +154,7 @@ def test_a_whole_item_is_a_pair_of_frames_and_metadata(rgb: Path) -> None:
 
 
 @pytest.mark.parametrize("id_", [7, "7", np.int64(7), np.int32(7)])
-def test_an_id_may_be_a_number_from_a_table(rgb: Path, id_: Any) -> None:
+def test_an_id_may_be_a_number_from_a_table(rgb, id_):
     directory = GulpDirectory(str(rgb))
     assert len(directory[id_, slice(0, 4)][0]) == 4
     assert directory[id_][1] == {"of": "7"}
@@ -177,13 +163,13 @@ def test_an_id_may_be_a_number_from_a_table(rgb: Path, id_: Any) -> None:
     assert id_ in directory.chunk_objs_lookup[0]
 
 
-def test_an_id_may_hold_a_slash(rgb: Path) -> None:
+def test_an_id_may_hold_a_slash(rgb):
     directory = GulpDirectory(str(rgb))
     assert directory.chunk_lookup["brush_hair/clip1"] == 1
     assert len(directory["brush_hair/clip1", 1:][0]) == 2
 
 
-def test_an_unknown_id_is_a_key_error_with_the_id_in_it(rgb: Path) -> None:
+def test_an_unknown_id_is_a_key_error_with_the_id_in_it(rgb):
     directory = GulpDirectory(str(rgb))
     for id_ in ("nobody", 99):
         with pytest.raises(KeyError, match=str(id_)):
@@ -192,7 +178,7 @@ def test_an_unknown_id_is_a_key_error_with_the_id_in_it(rgb: Path) -> None:
             directory[id_, 0:1]
 
 
-def test_a_decoder_of_the_client_may_give_anything(rgb: Path) -> None:
+def test_a_decoder_of_the_client_may_give_anything(rgb):
     seen: list[bytes] = []
 
     def decoder(data: bytes) -> tuple[str, int]:
@@ -208,7 +194,7 @@ def test_a_decoder_of_the_client_may_give_anything(rgb: Path) -> None:
 
 
 # ------------------------------------------------------------------ iterating
-def test_chunks_and_their_items_are_iterated(rgb: Path) -> None:
+def test_chunks_and_their_items_are_iterated(rgb):
     directory = GulpDirectory(str(rgb))
     read = [meta["of"] for chunk in directory for _, meta in chunk]
     assert read == ["P01_103_96", "7", "brush_hair/clip1"]
@@ -217,7 +203,7 @@ def test_chunks_and_their_items_are_iterated(rgb: Path) -> None:
     assert len(list(first)) == 1
 
 
-def test_iteration_filters_by_ids_and_keeps_the_order_of_the_chunk(rgb: Path) -> None:
+def test_iteration_filters_by_ids_and_keeps_the_order_of_the_chunk(rgb):
     chunk = GulpDirectory(str(rgb)).chunk_objs_lookup[0]
 
     def ids(**options: Any) -> list[str]:
@@ -228,9 +214,7 @@ def test_iteration_filters_by_ids_and_keeps_the_order_of_the_chunk(rgb: Path) ->
     assert ids(accepted_ids=[]) == []
 
 
-def test_shuffling_follows_the_global_numpy_seed(
-    make_directory: Any, grey: Any
-) -> None:
+def test_shuffling_follows_the_global_numpy_seed(make_directory, grey):
     folder = make_directory({k: [grey(k)] for k in range(20)})
     (chunk,) = GulpDirectory(str(folder))
 
@@ -246,7 +230,7 @@ def test_shuffling_follows_the_global_numpy_seed(
     assert list(chunk.meta_dict) == [str(k) for k in range(20)]
 
 
-def test_a_chunk_is_iterated_inside_of_an_open_block(rgb: Path) -> None:
+def test_a_chunk_is_iterated_inside_of_an_open_block(rgb):
     (chunk, _) = GulpDirectory(str(rgb))
     with chunk.open("rb"):
         assert [meta["of"] for _, meta in chunk] == ["P01_103_96", "7"]

@@ -102,9 +102,7 @@ def printed_mapping(out: str) -> dict[str, Any]:
 
 # ------------------------------------------------------------------ what they take
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_help_names_every_option_and_positional_of_the_original(
-    name: str, original: Any, script: Any
-) -> None:
+def test_help_names_every_option_and_positional_of_the_original(name, original, script):
     theirs, ours = original.script(name, "--help"), script(name, "--help")
     assert (theirs.code, ours.code) == (0, 0)
     assert ours.err == ""
@@ -121,9 +119,7 @@ def test_help_names_every_option_and_positional_of_the_original(
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_bad_usage_prints_the_usage_on_stderr_and_exits_with_1(
-    name: str, original: Any, script: Any
-) -> None:
+def test_bad_usage_prints_the_usage_on_stderr_and_exits_with_1(name, original, script):
     for arguments in ([], ["one", "two", "three", "four"], ["--nonsense", "a", "b"]):
         theirs, ours = original.script(name, *arguments), script(name, *arguments)
         assert theirs.code == ours.code == 1, arguments
@@ -141,8 +137,8 @@ DIFFERENT_DEFAULTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", JOBS)
 def test_the_mapping_printed_first_is_that_of_the_original(
-    name: str, sources: Path, original: Any, script: Any
-) -> None:
+    name, sources, original, script
+):
     """With no option at all, so that it holds every default."""
     positionals = [
         argument
@@ -168,8 +164,8 @@ def test_the_mapping_printed_first_is_that_of_the_original(
     ids=["written out", "prefixes", "20bn json", "jpeg"],
 )
 def test_options_are_taken_before_and_after_the_positionals_as_there(
-    name: str, given: list[str], sources: Path, original: Any, script: Any
-) -> None:
+    name, given, sources, original, script
+):
     mappings: list[dict[str, Any]] = []
     for run, options in ((original.script, {}), (script, {"cwd": sources})):
         for k, line in enumerate(
@@ -219,8 +215,8 @@ def psnr(one: np.ndarray, two: np.ndarray) -> float:
 @pytest.mark.parametrize("size", [-1, 24])
 @pytest.mark.parametrize("name", JOBS)
 def test_the_same_job_gives_the_same_items_metadata_and_labels(
-    name: str, size: int, sources: Path, original: Any, script: Any
-) -> None:
+    name, size, sources, original, script
+):
     videos = {"gulp2_20bn_csv_webm", "gulp2_20bn_json_videos", "gulp2_video_folder"}
     option = "--frame_size" if name in videos else "--image_size"
     per_chunk = "images" if "gulp2_image" in name else "videos"
@@ -241,9 +237,7 @@ def test_the_same_job_gives_the_same_items_metadata_and_labels(
             assert psnr(one, two) > 34, f"{id_} shows something else"
 
 
-def test_png_files_are_stored_as_the_same_bytes(
-    sources: Path, original: Any, script: Any
-) -> None:
+def test_png_files_are_stored_as_the_same_bytes(sources, original, script):
     name = "gulp2_image_folder"
     original.script(name, "--num_workers=1", "images/", "theirs")
     script(name, "--num_workers=1", "images/", "ours", cwd=sources)
@@ -251,9 +245,7 @@ def test_png_files_are_stored_as_the_same_bytes(
     assert ours.read_bytes() == theirs.read_bytes()
 
 
-def test_a_gzipped_table_is_read_by_both(
-    sources: Path, original: Any, script: Any
-) -> None:
+def test_a_gzipped_table_is_read_by_both(sources, original, script):
     name, table = "gulp2_20bn_json_videos", ["list.json.gz", "json_videos"]
     original.script(name, *table, "theirs")
     script(name, *table, "ours", cwd=sources)
@@ -261,8 +253,8 @@ def test_a_gzipped_table_is_read_by_both(
 
 
 def test_duplicates_are_removed_and_a_directory_extended_as_there(
-    sources: Path, original: Any, script: Any
-) -> None:
+    sources, original, script
+):
     rows = [{"id": k, "template": "walk"} for k in (1, 1, 2)]
     (sources / "more.json").write_text(json.dumps(rows))
     name = "gulp2_20bn_json_videos"
@@ -283,8 +275,8 @@ def test_duplicates_are_removed_and_a_directory_extended_as_there(
 
 
 def test_our_check_and_theirs_agree_on_a_whole_directory(
-    make_directory: Any, grey: Any, original: Any, script: Any
-) -> None:
+    make_directory, grey, original, script
+):
     folder = make_directory({"a": [grey(1)]}, {"b": [grey(2)]})
     theirs = original.script("gulp2_sanity_check", folder)
     ours = script("gulp2_sanity_check", folder)
@@ -308,8 +300,8 @@ CONSTRUCTED: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("name", CONSTRUCTED)
 def test_an_adapter_has_the_attributes_and_yields_the_items_of_the_original(
-    name: str, sources: Path, original: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name, sources, original, monkeypatch
+):
     def arguments(out: str) -> list[Any]:
         given = [str(a).replace("ABSOLUTE", str(sources)) for a in CONSTRUCTED[name]]
         return [out if argument == "OUT" else argument for argument in given]

@@ -96,8 +96,8 @@ BROKEN = [
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_defect_23_the_check_reports_each_fault_and_ends_nonzero(
-    make_directory: Any, grey: Any, script: Any, kind: str
-) -> None:
+    make_directory, grey, script, kind
+):
     folder = make_directory({"a": [grey(1)], "b": [grey(2)]})
     jpeg = utils.img_to_jpeg_bytes(grey(3))
     name = make_broken(folder, kind, jpeg)
@@ -112,8 +112,8 @@ def test_defect_23_the_check_reports_each_fault_and_ends_nonzero(
     "kind", ["empty chunk", "last item empty", "last id not last", "whole"]
 )
 def test_defect_23_the_check_passes_what_is_whole(
-    make_directory: Any, grey: Any, frame: Any, script: Any, kind: str
-) -> None:
+    make_directory, grey, frame, script, kind
+):
     folder = make_directory({"a": [grey(1)], "b": [frame(2)]})
     if kind == "empty chunk":
         write_raw(folder, 1, b"", {})
@@ -131,8 +131,8 @@ def test_defect_23_the_check_passes_what_is_whole(
 
 
 def test_defect_23_the_check_prints_the_four_tests_of_the_original_in_order(
-    make_directory: Any, grey: Any, script: Any
-) -> None:
+    make_directory, grey, script
+):
     result = script("gulp2_sanity_check", make_directory({"a": [grey(1)]}))
     messages = [
         "Check for empty meta files",
@@ -146,9 +146,7 @@ def test_defect_23_the_check_prints_the_four_tests_of_the_original_in_order(
     assert [lines[position + 1] for position in at] == ["Test passed"] * 4
 
 
-def test_defect_23_a_missing_directory_fails_the_check(
-    tmp_path: Path, script: Any
-) -> None:
+def test_defect_23_a_missing_directory_fails_the_check(tmp_path, script):
     result = script("gulp2_sanity_check", tmp_path / "missing")
     assert result.code != 0
     assert "missing" in result.out + result.err
@@ -156,9 +154,7 @@ def test_defect_23_a_missing_directory_fails_the_check(
 
 
 # ------------------------------------------------------------------ 24
-def test_defect_24_the_image_list_has_no_root_by_default(
-    tmp_path: Path, frame: Any, script: Any
-) -> None:
+def test_defect_24_the_image_list_has_no_root_by_default(tmp_path, frame, script):
     save_image(tmp_path / "pictures" / "x.png", frame())
     (tmp_path / "list.txt").write_text("pictures/x.png,a\n")
     result = script("gulp2_image_list", "list.txt", "out", cwd=tmp_path)
@@ -169,8 +165,8 @@ def test_defect_24_the_image_list_has_no_root_by_default(
 
 # ------------------------------------------------------------------ 25
 def test_defect_25_activitynet_takes_the_training_phase_by_default(
-    tmp_path: Path, make_video: Any, script: Any
-) -> None:
+    tmp_path, make_video, script
+):
     for name in ("v_train", "v_val"):
         make_video(tmp_path / "vids" / f"{name}.mp4", num_frames=3)
     records = {"v_train": {"subset": "training"}, "v_val": {"subset": "validation"}}
@@ -187,7 +183,7 @@ def test_defect_25_activitynet_takes_the_training_phase_by_default(
 
 # ------------------------------------------------------------------ 26
 @pytest.mark.parametrize("name", INGEST_SCRIPTS)
-def test_defect_26_version_prints_the_version_and_ends(name: str, script: Any) -> None:
+def test_defect_26_version_prints_the_version_and_ends(name, script):
     result = script(name, "--version")
     assert result.code == 0
     assert gulpio2.__version__ in result.out
@@ -195,9 +191,7 @@ def test_defect_26_version_prints_the_version_and_ends(name: str, script: Any) -
 
 
 # ------------------------------------------------------------------ 27
-def test_defect_27_extend_is_accepted_and_extends(
-    tmp_path: Path, make_video: Any, script: Any
-) -> None:
+def test_defect_27_extend_is_accepted_and_extends(tmp_path, make_video, script):
     for k, flags in ((1, []), (2, ["--extend"])):
         make_video(tmp_path / "videos" / f"{k}.webm", num_frames=12)
         (tmp_path / f"{k}.csv").write_text(f"{k};label{k}\n")
@@ -267,8 +261,8 @@ def run_program(program: Path, fresh_python: Any, *arguments: str) -> dict[str, 
     [("MyGreatAdapter", "my_great_adapter"), ("Custom20BNX", "custom20_b_n_x")],
 )
 def test_defect_28_the_program_is_named_from_the_class(
-    tmp_path: Path, script: Any, name: str, expected: str
-) -> None:
+    tmp_path, script, name, expected
+):
     assert register(tmp_path, script, "folder", name).name == expected
 
 
@@ -311,21 +305,16 @@ def test_defect_28_the_program_is_named_from_the_class(
     ids=["no defaults", "own output_folder", "defaults", "given", "none", "own counts"],
 )
 def test_defect_28_the_program_gives_the_constructor_what_its_user_gives(
-    tmp_path: Path,
-    script: Any,
-    fresh_python: Any,
-    parameters: str,
-    arguments: list[str],
-    expected: dict[str, str],
-) -> None:
+    tmp_path, script, fresh_python, parameters, arguments, expected
+):
     program = register(tmp_path, script, parameters)
     meta = run_program(program, fresh_python, *arguments)
     assert {key: meta[key] for key in expected} == expected
 
 
 def test_defect_28_the_program_ingests_under_the_main_guard_only(
-    tmp_path: Path, script: Any, fresh_python: Any
-) -> None:
+    tmp_path, script, fresh_python
+):
     program = register(tmp_path, script, "folder")
     text = program.read_text()
     assert text.startswith("#!")

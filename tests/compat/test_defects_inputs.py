@@ -13,7 +13,7 @@ import random
 import re
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -26,14 +26,9 @@ from gulpio2.adapters import (
 )
 from tests.compat.folders import ids_in, save_image
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 
 # ------------------------------------------------------------------ 29
-def test_defect_29_an_unreadable_image_costs_that_one_item(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_defect_29_an_unreadable_image_costs_that_one_item(tmp_path, frame):
     for k in range(3):
         save_image(tmp_path / f"x{k}.png", frame(k))
     (tmp_path / "x1.png").write_bytes(b"no image")
@@ -52,8 +47,8 @@ def test_defect_29_an_unreadable_image_costs_that_one_item(
 
 
 def test_defect_29_a_list_may_have_blank_lines_spaces_and_commas_in_paths(
-    tmp_path: Path, frame: Any
-) -> None:
+    tmp_path, frame
+):
     save_image(tmp_path / "a,b.png", frame())
     save_image(tmp_path / "c.png", frame())
     (tmp_path / "list.txt").write_text("\na,b.png, cat \n   \nc.png,dog\n\n")
@@ -64,9 +59,7 @@ def test_defect_29_a_list_may_have_blank_lines_spaces_and_commas_in_paths(
     assert items == [("cat-a,b.png", "cat"), ("dog-c.png", "dog")]
 
 
-def test_defect_29_csv_files_may_have_blank_rows(
-    tmp_path: Path, make_video: Any, frame: Any
-) -> None:
+def test_defect_29_csv_files_may_have_blank_rows(tmp_path, make_video, frame):
     (tmp_path / "list.csv").write_text("\n1;a\n\n2;b\n\n")
     for k in (1, 2):
         make_video(tmp_path / "videos" / f"{k}.webm")
@@ -81,8 +74,8 @@ def test_defect_29_csv_files_may_have_blank_rows(
 
 
 def test_defect_29_a_row_of_one_column_is_a_dummy_label_or_an_error_with_its_line(
-    tmp_path: Path, make_video: Any
-) -> None:
+    tmp_path, make_video
+):
     (tmp_path / "list.csv").write_text("1;a\n\n2\n")
     table = str(tmp_path / "list.csv")
     for k in (1, 2):
@@ -97,7 +90,7 @@ def test_defect_29_a_row_of_one_column_is_a_dummy_label_or_an_error_with_its_lin
 
 
 # ------------------------------------------------------------------ 30
-def test_defect_30_the_temporary_folder_goes_after_an_exception(tmp_path: Path) -> None:
+def test_defect_30_the_temporary_folder_goes_after_an_exception(tmp_path):
     bursting = utils.temp_dir_for_bursting(str(tmp_path))
     with pytest.raises(RuntimeError, match="mine"), bursting as folder:  # noqa: PT012
         (Path(folder) / "x.jpg").write_bytes(b"x")
@@ -105,9 +98,7 @@ def test_defect_30_the_temporary_folder_goes_after_an_exception(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_defect_30_the_temporary_folder_does_not_depend_on_the_seed(
-    tmp_path: Path,
-) -> None:
+def test_defect_30_the_temporary_folder_does_not_depend_on_the_seed(tmp_path):
     folders = []
     for _ in range(2):
         random.seed(1)
@@ -123,9 +114,7 @@ def test_defect_30_the_temporary_folder_does_not_depend_on_the_seed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_defect_30_an_ingest_needs_no_shared_memory_folder(
-    tmp_path: Path, make_video: Any
-) -> None:
+def test_defect_30_an_ingest_needs_no_shared_memory_folder(tmp_path, make_video):
     from gulpio2.adapters import VideoFolderAdapter
 
     make_video(tmp_path / "videos" / "a" / "x.mp4")
@@ -138,9 +127,7 @@ def test_defect_30_an_ingest_needs_no_shared_memory_folder(
     assert not (tmp_path / "no").exists()
 
 
-def test_defect_30_path_objects_are_taken(
-    tmp_path: Path, frame: Any, make_video: Any
-) -> None:
+def test_defect_30_path_objects_are_taken(tmp_path, frame, make_video):
     image = save_image(tmp_path / "x.png", frame(0, 24, 32))
     assert utils.resize_by_short_edge(image, 12).shape == (12, 16, 3)
     make_video(tmp_path / "videos" / "1" / "1.mp4")
@@ -161,9 +148,7 @@ def test_defect_30_path_objects_are_taken(
 STRICT = ("-X", "dev", "-W", "error")
 
 
-def test_defect_31_nothing_is_left_open_and_nothing_warns(
-    tmp_path: Path, frame: Any, script: Any
-) -> None:
+def test_defect_31_nothing_is_left_open_and_nothing_warns(tmp_path, frame, script):
     for k in range(3):
         save_image(tmp_path / f"x{k}.png", frame(k))
     (tmp_path / "list.txt").write_text("".join(f"x{k}.png,l{k}\n" for k in range(3)))
@@ -197,8 +182,8 @@ gc.collect()
 
 
 def test_defect_31_reading_leaves_nothing_open_and_nothing_warns(
-    make_directory: Any, grey: Any, fresh_python: Any
-) -> None:
+    make_directory, grey, fresh_python
+):
     folder = make_directory({"a": [grey(1)], "b": [grey(2)]}, {"c": [grey(3)]})
     result = fresh_python(READ_EVERYTHING, folder, flags=STRICT)
     assert (result.code, result.err) == (0, "")
@@ -217,9 +202,7 @@ print(sorted((i, len(directory[i][0])) for i in directory.merged_meta_dict))
 """
 
 
-def test_defect_31_pillow_is_not_needed(
-    tmp_path: Path, frame: Any, make_video: Any, fresh_python: Any
-) -> None:
+def test_defect_31_pillow_is_not_needed(tmp_path, frame, make_video, fresh_python):
     save_image(tmp_path / "images" / "a" / "x.png", frame())
     make_video(tmp_path / "videos" / "a" / "y.mp4")
     result = fresh_python(WITHOUT_PILLOW, cwd=tmp_path)
@@ -229,8 +212,8 @@ def test_defect_31_pillow_is_not_needed(
 
 # ------------------------------------------------------------------ 32
 def test_defect_32_an_adapter_is_not_pickled_for_every_chunk(
-    tmp_path: Path, client_code: ModuleType, grey: Any
-) -> None:
+    tmp_path, client_code, grey
+):
     items: list[Any] = [(k, {}, [grey(k)]) for k in range(12)]
     for workers in (1, 2):
         note = tmp_path / f"note{workers}"
@@ -248,8 +231,8 @@ def test_defect_32_an_adapter_is_not_pickled_for_every_chunk(
 )
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_defect_32_an_adapter_with_a_closure_runs_in_one_and_in_forked_workers(
-    tmp_path: Path, client_code: ModuleType, grey: Any, num_workers: int
-) -> None:
+    tmp_path, client_code, grey, num_workers
+):
     adapter = client_code.ArrayAdapter([(k, {}, [grey(k)]) for k in range(3)])
     adapter.transform = lambda image: image
     GulpIngestor(adapter, str(tmp_path / "out"), 1, num_workers)()
@@ -257,8 +240,8 @@ def test_defect_32_an_adapter_with_a_closure_runs_in_one_and_in_forked_workers(
 
 
 def test_defect_32_what_cannot_be_sent_to_a_worker_is_named(
-    tmp_path: Path, client_code: ModuleType, grey: Any
-) -> None:
+    tmp_path, client_code, grey
+):
     adapter = client_code.ArrayAdapter([(k, {}, [grey()]) for k in range(4)])
     adapter.transform = lambda image: image
     refused = pytest.raises(errors.AdapterContractError, match=r"ArrayAdapter.*pickle")
@@ -267,9 +250,7 @@ def test_defect_32_what_cannot_be_sent_to_a_worker_is_named(
         GulpIngestor(adapter, str(tmp_path / "out"), 1, 2, executor=executor)()
 
 
-def test_defect_32_an_empty_adapter_is_an_error_with_a_text(
-    tmp_path: Path, client_code: ModuleType
-) -> None:
+def test_defect_32_an_empty_adapter_is_an_error_with_a_text(tmp_path, client_code):
     out = tmp_path / "out"
     with pytest.raises(AssertionError, match="no items"):
         GulpIngestor(client_code.ArrayAdapter([]), str(out), 1, 1)()
@@ -277,8 +258,8 @@ def test_defect_32_an_empty_adapter_is_an_error_with_a_text(
 
 
 def test_defect_32_a_missing_or_second_video_is_an_error_with_a_text(
-    tmp_path: Path, make_video: Any
-) -> None:
+    tmp_path, make_video
+):
     (tmp_path / "v").mkdir()
     with pytest.raises(AssertionError, match=re.escape(str(tmp_path / "v"))):
         utils.get_single_video_path(str(tmp_path / "v"))
@@ -289,9 +270,7 @@ def test_defect_32_a_missing_or_second_video_is_an_error_with_a_text(
 
 
 # ------------------------------------------------------------------ 33
-def test_defect_33_the_documents_promise_no_argument_that_does_not_exist(
-    repository: Path,
-) -> None:
+def test_defect_33_the_documents_promise_no_argument_that_does_not_exist(repository):
     pages = [repository / "README.md", *sorted((repository / "docs").rglob("*.md"))]
     pages = [page for page in pages if page.is_file()]
     assert pages
@@ -300,9 +279,7 @@ def test_defect_33_the_documents_promise_no_argument_that_does_not_exist(
             assert "colorspace=" not in call, page
 
 
-def test_defect_33_grey_is_read_with_a_decoder_of_the_caller(
-    make_directory: Any, frame: Any
-) -> None:
+def test_defect_33_grey_is_read_with_a_decoder_of_the_caller(make_directory, frame):
     import simplejpeg
 
     folder = make_directory({"a": [frame(1)]})

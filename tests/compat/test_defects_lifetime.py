@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, errors
+from gulpio2 import GulpDirectory, errors
 from tests.compat.folders import chunk_in
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def is_closed(chunk: Any) -> bool:
 
 
 # ------------------------------------------------------------------ 14
-def test_defect_14_a_read_inside_an_iteration_and_nested_opens_are_fine(
-    folder: Path,
-) -> None:
+def test_defect_14_a_read_inside_an_iteration_and_nested_opens_are_fine(folder):
     directory = GulpDirectory(folder)
     seen = []
     for one in directory:
@@ -67,7 +65,7 @@ def test_defect_14_a_read_inside_an_iteration_and_nested_opens_are_fine(
         assert len(first["a", 2:4][0]) == 2
 
 
-def test_defect_14_threads_read_through_one_object(folder: Path) -> None:
+def test_defect_14_threads_read_through_one_object(folder):
     directory = GulpDirectory(folder)
     expected = {i: [f.copy() for f in directory[i][0]] for i in ("a", "b", "0", "1")}
 
@@ -83,7 +81,7 @@ def test_defect_14_threads_read_through_one_object(folder: Path) -> None:
     assert results == [True] * 800
 
 
-def test_defect_14_threads_share_an_open_chunk(chunk: GulpChunk) -> None:
+def test_defect_14_threads_share_an_open_chunk(chunk):
     with chunk.open("rb"):
         expected = [frame.copy() for frame in chunk.read_frames("a")[0]]
         with ThreadPoolExecutor(4) as pool:
@@ -94,9 +92,7 @@ def test_defect_14_threads_share_an_open_chunk(chunk: GulpChunk) -> None:
 
 # ------------------------------------------------------------------ 15
 @has_proc
-def test_defect_15_a_chunk_is_closed_after_an_exception_in_its_body(
-    folder: Path,
-) -> None:
+def test_defect_15_a_chunk_is_closed_after_an_exception_in_its_body(folder):
     chunk = chunk_in(folder)
     with pytest.raises(RuntimeError, match="mine"), chunk.open("rb"):  # noqa: PT012
         chunk.read_frames("a")
@@ -108,9 +104,7 @@ def test_defect_15_a_chunk_is_closed_after_an_exception_in_its_body(
 
 @has_proc
 @pytest.mark.parametrize("selector", [[99], [0, -9], np.array([8])])
-def test_defect_15_no_file_stays_open_after_a_failed_read(
-    folder: Path, selector: Any
-) -> None:
+def test_defect_15_no_file_stays_open_after_a_failed_read(folder, selector):
     with GulpDirectory(folder) as directory:
         with pytest.raises(IndexError):
             directory["a", selector]
@@ -120,7 +114,7 @@ def test_defect_15_no_file_stays_open_after_a_failed_read(
 
 
 @has_proc
-def test_defect_15_an_abandoned_iteration_closes_its_file(folder: Path) -> None:
+def test_defect_15_an_abandoned_iteration_closes_its_file(folder):
     chunk = chunk_in(folder)
     iterator: Any = chunk.iter_all()
     next(iterator)
@@ -134,7 +128,7 @@ def test_defect_15_an_abandoned_iteration_closes_its_file(folder: Path) -> None:
 
 
 @has_proc
-def test_defect_15_nothing_stays_open_when_a_directory_is_dropped(folder: Path) -> None:
+def test_defect_15_nothing_stays_open_when_a_directory_is_dropped(folder):
     directory = GulpDirectory(folder)
     directory["a"]
     directory[0]
@@ -144,9 +138,7 @@ def test_defect_15_nothing_stays_open_when_a_directory_is_dropped(folder: Path) 
 
 @pytest.mark.parametrize("flag", ["wb", "ab"])
 @pytest.mark.parametrize("fault", ["body", "frame"])
-def test_defect_15_a_failed_write_publishes_nothing(
-    folder: Path, chunk: GulpChunk, grey: Any, flag: str, fault: str
-) -> None:
+def test_defect_15_a_failed_write_publishes_nothing(folder, chunk, grey, flag, fault):
     index = (folder / "meta_0.gmeta").read_bytes()
     before = np.stack(GulpDirectory(folder)["a"][0])
     refused = pytest.raises((RuntimeError, ValueError, TypeError, errors.GulpError))
@@ -177,9 +169,7 @@ READS: dict[str, Callable[[GulpDirectory], Any]] = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_defect_16_a_directory_is_pickled_after_any_read(
-    folder: Path, read: str
-) -> None:
+def test_defect_16_a_directory_is_pickled_after_any_read(folder, read):
     directory = GulpDirectory(folder)
     kept = READS[read](directory)
     for copy in (
@@ -193,7 +183,7 @@ def test_defect_16_a_directory_is_pickled_after_any_read(
     del kept
 
 
-def test_defect_16_a_chunk_is_pickled_while_it_is_open(chunk: GulpChunk) -> None:
+def test_defect_16_a_chunk_is_pickled_while_it_is_open(chunk):
     with chunk.open("rb"):
         expected = np.stack(chunk["a"][0])
         copy = pickle.loads(pickle.dumps(chunk))
@@ -201,7 +191,7 @@ def test_defect_16_a_chunk_is_pickled_while_it_is_open(chunk: GulpChunk) -> None
         np.testing.assert_array_equal(np.stack(copy["a"][0]), expected)
 
 
-def test_defect_16_a_pickle_does_not_hold_frames(make_directory: Any) -> None:
+def test_defect_16_a_pickle_does_not_hold_frames(make_directory):
     noise = np.random.default_rng(0).integers(255, size=(128, 128, 3), dtype=np.uint8)
     folder = make_directory({"a": [noise] * 20})
     directory = GulpDirectory(folder)
@@ -211,9 +201,7 @@ def test_defect_16_a_pickle_does_not_hold_frames(make_directory: Any) -> None:
 
 
 # ------------------------------------------------------------------ 17
-def test_defect_17_frames_appended_after_a_read_are_seen(
-    folder: Path, chunk: GulpChunk, frame: Any
-) -> None:
+def test_defect_17_frames_appended_after_a_read_are_seen(folder, chunk, frame):
     with chunk.open("rb"):
         assert len(chunk.read_frames("b")[0]) == 3
     with chunk.open("ab"):

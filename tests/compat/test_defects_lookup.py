@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, errors
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from gulpio2 import GulpDirectory, errors
 
 
 # ------------------------------------------------------------------ 18
-def test_defect_18_chunks_are_ordered_by_number(make_directory: Any, grey: Any) -> None:
+def test_defect_18_chunks_are_ordered_by_number(make_directory, grey):
     folder = make_directory(*({f"i{k}": [grey(k, 8, 8)]} for k in range(12)))
     directory = GulpDirectory(folder)
     ids = [f"i{k}" for k in range(12)]
@@ -32,7 +29,7 @@ def test_defect_18_chunks_are_ordered_by_number(make_directory: Any, grey: Any) 
 
 
 # ------------------------------------------------------------------ 19
-def test_defect_19_an_unknown_id_is_a_key_error(chunk: GulpChunk) -> None:
+def test_defect_19_an_unknown_id_is_a_key_error(chunk):
     with chunk.open("rb"):
         for ask in (
             lambda: chunk.read_frames("nobody"),
@@ -45,7 +42,7 @@ def test_defect_19_an_unknown_id_is_a_key_error(chunk: GulpChunk) -> None:
             assert isinstance(caught.value, errors.ItemNotFoundError)
 
 
-def test_defect_19_a_chunk_that_is_not_open_reads_or_says_so(chunk: GulpChunk) -> None:
+def test_defect_19_a_chunk_that_is_not_open_reads_or_says_so(chunk):
     for _ in range(2):
         try:
             frames, _meta = chunk.read_frames("a")
@@ -58,7 +55,7 @@ def test_defect_19_a_chunk_that_is_not_open_reads_or_says_so(chunk: GulpChunk) -
 
 
 # ------------------------------------------------------------------ 20
-def test_defect_20_every_sensible_subscript_selects(folder: Path) -> None:
+def test_defect_20_every_sensible_subscript_selects(folder):
     directory = GulpDirectory(folder)
     every = directory["a"][0]
     mask = np.array([True, False] * 4)
@@ -90,8 +87,8 @@ def test_defect_20_every_sensible_subscript_selects(folder: Path) -> None:
     "selector", [8, -9, [8], [0, -9], range(7, 9), np.int64(8)], ids=repr
 )
 def test_defect_20_a_position_outside_is_an_index_error_with_the_number_of_frames(
-    folder: Path, selector: Any
-) -> None:
+    folder, selector
+):
     with pytest.raises(IndexError, match="8") as caught:
         GulpDirectory(folder)["a", selector]
     assert isinstance(caught.value, errors.FrameIndexError)
@@ -101,9 +98,7 @@ def test_defect_20_a_position_outside_is_an_index_error_with_the_number_of_frame
 @pytest.mark.parametrize(
     "selector", [np.ones(7, bool), np.ones(9, bool), [True] * 3], ids=["7", "9", "list"]
 )
-def test_defect_20_a_mask_of_another_length_is_refused(
-    folder: Path, selector: Any
-) -> None:
+def test_defect_20_a_mask_of_another_length_is_refused(folder, selector):
     with pytest.raises(IndexError, match="8"):
         GulpDirectory(folder)["a", selector]
 
@@ -111,17 +106,13 @@ def test_defect_20_a_mask_of_another_length_is_refused(
 @pytest.mark.parametrize(
     "selector", [1.0, [0.5], "0", b"0", {0}, np.array([[0, 1]]), np.array([0.0])]
 )
-def test_defect_20_what_selects_nothing_sensible_is_a_type_error(
-    folder: Path, selector: Any
-) -> None:
+def test_defect_20_what_selects_nothing_sensible_is_a_type_error(folder, selector):
     with pytest.raises((TypeError, IndexError, ValueError)):
         GulpDirectory(folder)["a", selector]
 
 
 @pytest.mark.parametrize("element", [1.5, b"a", ("a", 0, 1), ["a"], None, ("a",)])
-def test_defect_20_a_subscript_without_an_id_is_a_type_error(
-    folder: Path, element: Any
-) -> None:
+def test_defect_20_a_subscript_without_an_id_is_a_type_error(folder, element):
     with pytest.raises(TypeError):
         GulpDirectory(folder)[element]
 
@@ -142,9 +133,7 @@ def test_defect_20_a_subscript_without_an_id_is_a_type_error(
         "meta_5.gmeta.tmp",
     ],
 )
-def test_defect_21_files_of_other_names_are_left_alone(
-    folder: Path, stray: str, grey: Any
-) -> None:
+def test_defect_21_files_of_other_names_are_left_alone(folder, stray, grey):
     (folder / stray).write_bytes(b"not ours")
     directory = GulpDirectory(folder)
     assert list(directory.chunk_objs_lookup) == [0, 1]
@@ -157,8 +146,8 @@ def test_defect_21_files_of_other_names_are_left_alone(
 
 @pytest.mark.parametrize("flags", [(), ("-O",)])
 def test_defect_21_files_are_paired_by_number_and_the_orphan_is_named(
-    folder: Path, fresh_python: Any, flags: tuple[str, ...]
-) -> None:
+    folder, fresh_python, flags
+):
     (folder / "meta_1.gmeta").rename(folder / "meta_2.gmeta")
     code = "import sys, gulpio2; gulpio2.GulpDirectory(sys.argv[1])"
     result = fresh_python(code, folder, flags=flags)
@@ -169,7 +158,7 @@ def test_defect_21_files_are_paired_by_number_and_the_orphan_is_named(
         GulpDirectory(folder)
 
 
-def test_defect_21_a_number_written_twice_is_not_mixed_up(folder: Path) -> None:
+def test_defect_21_a_number_written_twice_is_not_mixed_up(folder):
     """``data_00`` is no second chunk 0: it is left alone, or named in an error."""
     expected = np.stack(GulpDirectory(folder)["a"][0])
     for name, twin in (
@@ -198,9 +187,7 @@ def test_defect_21_a_number_written_twice_is_not_mixed_up(folder: Path) -> None:
         (b'{"x": {"frame_info": []}}', "meta_1"),
     ],
 )
-def test_defect_21_a_broken_index_is_an_error_that_names_it(
-    folder: Path, content: bytes, what: str
-) -> None:
+def test_defect_21_a_broken_index_is_an_error_that_names_it(folder, content, what):
     (folder / "meta_1.gmeta").write_bytes(content)
     with pytest.raises(errors.MetaFileError, match=what):
         GulpDirectory(folder)
@@ -224,9 +211,7 @@ print(json.dumps([at_construction, len(opened)]))
 """
 
 
-def test_defect_22_a_data_file_is_not_opened_anew_for_every_read(
-    folder: Path, fresh_python: Any
-) -> None:
+def test_defect_22_a_data_file_is_not_opened_anew_for_every_read(folder, fresh_python):
     result = fresh_python(COUNT_OPENS, folder)
     assert result.code == 0, result.err
     at_construction, after = json.loads(result.out)
@@ -248,9 +233,7 @@ print(json.dumps(len(reads)))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="reads by position are POSIX")
-def test_defect_22_neighbouring_frames_are_fetched_in_one_read(
-    folder: Path, fresh_python: Any
-) -> None:
+def test_defect_22_neighbouring_frames_are_fetched_in_one_read(folder, fresh_python):
     result = fresh_python(COUNT_READS, folder)
     assert result.code == 0, result.err
     assert json.loads(result.out) == 1, "8 neighbours, one read"

@@ -42,9 +42,7 @@ def near(read: np.ndarray, expected: np.ndarray, mean: float = 3.0) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "LA", "1", "I;16", "CMYK"])
-def test_defect_08_pil_images_of_every_mode_are_stored_as_they_look(
-    tmp_path: Path, mode: str
-) -> None:
+def test_defect_08_pil_images_of_every_mode_are_stored_as_they_look(tmp_path, mode):
     pil = pytest.importorskip("PIL.Image")
     rows, columns = np.mgrid[0:32, 0:48]
     smooth = np.stack([rows * 4, columns * 3, 200 - rows * 2], -1).astype(np.uint8)
@@ -62,9 +60,7 @@ def test_defect_08_pil_images_of_every_mode_are_stored_as_they_look(
 
 
 @pytest.mark.parametrize("mode", ["P", "RGBA", "LA", "1", "I;16", "CMYK"])
-def test_defect_08_image_files_of_every_mode_are_ingested(
-    tmp_path: Path, mode: str
-) -> None:
+def test_defect_08_image_files_of_every_mode_are_ingested(tmp_path, mode):
     pil = pytest.importorskip("PIL.Image")
     rows, columns = np.mgrid[0:32, 0:48]
     smooth = np.stack([rows * 4, columns * 3, 200 - rows * 2], -1).astype(np.uint8)
@@ -104,8 +100,8 @@ def test_defect_08_image_files_of_every_mode_are_ingested(
 )
 @pytest.mark.parametrize("kind", ["colour", "grey"])
 def test_defect_08_arrays_that_are_not_contiguous_are_stored(
-    tmp_path: Path, frame: Any, view: Any, kind: str
-) -> None:
+    tmp_path, frame, view, kind
+):
     source = frame(1) if kind == "colour" else frame(1)[..., 0]
     image = view(source)
     both = [
@@ -116,7 +112,7 @@ def test_defect_08_arrays_that_are_not_contiguous_are_stored(
     assert stored(tmp_path, image).shape == image.shape
 
 
-def test_defect_08_a_single_channel_is_grey(tmp_path: Path, grey: Any) -> None:
+def test_defect_08_a_single_channel_is_grey(tmp_path, grey):
     read = stored(tmp_path, grey(1)[..., np.newaxis])
     np.testing.assert_array_equal(read, stored(tmp_path / "2", grey(1)))
     assert read.ndim == 2
@@ -147,9 +143,7 @@ def test_defect_08_a_single_channel_is_grey(tmp_path: Path, grey: Any) -> None:
         "nothing",
     ],
 )
-def test_defect_08_what_is_no_frame_is_refused_with_its_shape_or_type(
-    tmp_path: Path, image: Any
-) -> None:
+def test_defect_08_what_is_no_frame_is_refused_with_its_shape_or_type(tmp_path, image):
     with (chunk := chunk_in(tmp_path)).open("wb"):
         with pytest.raises((ValueError, TypeError, errors.GulpError)) as caught:
             chunk.append("bad", {}, [image])
@@ -163,7 +157,7 @@ def test_defect_08_what_is_no_frame_is_refused_with_its_shape_or_type(
     assert ids_in(tmp_path) == ["good"]
 
 
-def test_defect_08_a_cmyk_jpeg_decodes_to_rgb(shared_images: Path) -> None:
+def test_defect_08_a_cmyk_jpeg_decodes_to_rgb(shared_images):
     pil = pytest.importorskip("PIL.Image")
     data = (shared_images / "cmyk.jpg").read_bytes()
     decoded = utils.jpeg_bytes_to_img(data)
@@ -187,9 +181,7 @@ def labels_of(out: Path) -> dict[str, int]:
     return labels
 
 
-def test_defect_09_extending_keeps_the_label_indices_that_are_stored(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_defect_09_extending_keeps_the_label_indices_that_are_stored(tmp_path, frame):
     out = tmp_path / "out"
     for name, labels in (("one", ("a", "b")), ("two", ("z", "b2"))):
         source = image_folder(tmp_path / name, frame, *labels)
@@ -200,9 +192,7 @@ def test_defect_09_extending_keeps_the_label_indices_that_are_stored(
         assert labels_of(out)[meta["label"]] == meta["idx"]
 
 
-def test_defect_09_the_next_index_is_past_the_largest(
-    tmp_path: Path, frame: Any, make_video: Any
-) -> None:
+def test_defect_09_the_next_index_is_past_the_largest(tmp_path, frame, make_video):
     out = tmp_path / "out"
     out.mkdir()
     (out / "label2idx.json").write_text('{"x": 5}')
@@ -220,8 +210,8 @@ def test_defect_09_the_next_index_is_past_the_largest(
 
 
 def test_defect_09_labels_are_written_by_the_parent_though_a_worker_fails(
-    tmp_path: Path, frame: Any
-) -> None:
+    tmp_path, frame
+):
     out = tmp_path / "out"
     source = image_folder(tmp_path / "images", frame, "a", "b")
     (source / "b" / "b.png").write_bytes(b"no image")
@@ -231,9 +221,7 @@ def test_defect_09_labels_are_written_by_the_parent_though_a_worker_fails(
     assert ids_in(out) == ["a-a.png"]
 
 
-def test_defect_09_iterating_over_an_adapter_writes_no_file(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_defect_09_iterating_over_an_adapter_writes_no_file(tmp_path, frame):
     source = image_folder(tmp_path / "images", frame, "a", "b")
     adapter = ImageFolderAdapter(f"{source}/", str(tmp_path / "out"))
     before = labels_of(tmp_path / "out") if (tmp_path / "out").exists() else None
@@ -244,9 +232,7 @@ def test_defect_09_iterating_over_an_adapter_writes_no_file(
 
 
 # ------------------------------------------------------------------ 10
-def test_defect_10_an_image_list_can_be_iterated_again(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_defect_10_an_image_list_can_be_iterated_again(tmp_path, frame):
     lines = []
     for k in range(4):
         save_image(tmp_path / f"x{k}.png", frame(k, 8, 8))
@@ -271,9 +257,7 @@ def test_defect_10_an_image_list_can_be_iterated_again(
 
 
 # ------------------------------------------------------------------ 11
-def test_defect_11_every_extension_is_found_by_default(
-    tmp_path: Path, make_video: Any, frame: Any
-) -> None:
+def test_defect_11_every_extension_is_found_by_default(tmp_path, make_video, frame):
     make_video(tmp_path / "videos" / "a" / "one.mp4")
     make_video(tmp_path / "videos" / "a" / "two.webm")
     out = tmp_path / "out"
@@ -290,8 +274,8 @@ def test_defect_11_every_extension_is_found_by_default(
 @pytest.mark.parametrize("spelled", [str, lambda p: f"{p}/", lambda p: p])
 @pytest.mark.parametrize("kind", ["images", "videos"])
 def test_defect_12_a_folder_gives_the_same_with_and_without_a_slash(
-    tmp_path: Path, frame: Any, make_video: Any, spelled: Any, kind: str
-) -> None:
+    tmp_path, frame, make_video, spelled, kind
+):
     if kind == "images":
         for path in ("images/a/x.png", "images/y.png", "images2/b/z.png"):
             save_image(tmp_path / path, frame())
@@ -306,9 +290,7 @@ def test_defect_12_a_folder_gives_the_same_with_and_without_a_slash(
 
 
 # ------------------------------------------------------------------ 13
-def test_defect_13_ids_that_were_unambiguous_are_kept(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_defect_13_ids_that_were_unambiguous_are_kept(tmp_path, frame):
     save_image(tmp_path / "a" / "x0.jpg", frame())
     save_image(tmp_path / "x1.jpg", frame())
     (tmp_path / "list.txt").write_text("a/x0.jpg,b\nx1.jpg,d\n")
@@ -318,9 +300,7 @@ def test_defect_13_ids_that_were_unambiguous_are_kept(
     assert [item["id"] for item in adapter.iter_data()] == ["x0.jpg", "d-x1.jpg"]
 
 
-def test_defect_13_colliding_images_of_a_list_fail_with_both_named(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_defect_13_colliding_images_of_a_list_fail_with_both_named(tmp_path, frame):
     for folder in ("a", "b"):
         save_image(tmp_path / folder / "x0.jpg", frame())
     (tmp_path / "list.txt").write_text("a/x0.jpg,b\nb/x0.jpg,d\n")
@@ -338,9 +318,7 @@ def test_defect_13_colliding_images_of_a_list_fail_with_both_named(
     assert "b/x0.jpg" in str(caught.value)
 
 
-def test_defect_13_colliding_images_of_a_folder_fail_with_both_named(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_defect_13_colliding_images_of_a_folder_fail_with_both_named(tmp_path, frame):
     for folder in ("a", "b"):
         save_image(tmp_path / "in" / folder / "x" / "1.jpg", frame())
     out = tmp_path / "out"
@@ -357,8 +335,8 @@ def test_defect_13_colliding_images_of_a_folder_fail_with_both_named(
 )
 @pytest.mark.parametrize("times", ["000001_000011", "010000_010010", "123456_123466"])
 def test_defect_13_kinetics_names_are_read_from_the_right(
-    tmp_path: Path, make_video: Any, name: str, times: str
-) -> None:
+    tmp_path, make_video, name, times
+):
     make_video(tmp_path / "vids" / "c" / f"{name}_{times}.mp4", num_frames=3)
     (tmp_path / "k.json").write_text(json.dumps({name: {"subset": "training"}}))
     out = tmp_path / "out"
@@ -369,8 +347,8 @@ def test_defect_13_kinetics_names_are_read_from_the_right(
 
 
 def test_defect_13_two_clips_of_one_kinetics_video_fail_with_both_named(
-    tmp_path: Path, make_video: Any
-) -> None:
+    tmp_path, make_video
+):
     names = ["abc_000001_000011.mp4", "abc_000020_000030.mp4"]
     for name in names:
         make_video(tmp_path / "vids" / "c" / name, num_frames=3)

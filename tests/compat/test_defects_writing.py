@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,15 +22,12 @@ from gulpio2.adapters import (
 )
 from tests.compat.folders import chunk_in, counts_in, ids_in, save_image
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 
 # ------------------------------------------------------------------ 1
 @pytest.mark.parametrize("absolute", [False, True])
 def test_defect_01_kinetics_reads_a_relative_folder(
-    tmp_path: Path, make_video: Any, monkeypatch: pytest.MonkeyPatch, absolute: bool
-) -> None:
+    tmp_path, make_video, monkeypatch, absolute
+):
     make_video(tmp_path / "vids" / "cooking" / "abcdefghijk_000001_000011.mp4")
     (tmp_path / "k.json").write_text(json.dumps({"abcdefghijk": {"subset": "train"}}))
     monkeypatch.chdir(tmp_path)
@@ -58,8 +55,8 @@ def damaged_folder(tmp_path: Path, make_video: Any, damage: str, suffix: str) ->
 @pytest.mark.parametrize("damage", ["no video", "empty", "cut"])
 @pytest.mark.parametrize("suffix", [".webm", ".mp4"])
 def test_defect_02_a_damaged_video_is_an_error_that_names_the_file(
-    tmp_path: Path, make_video: Any, damage: str, suffix: str
-) -> None:
+    tmp_path, make_video, damage, suffix
+):
     folder = damaged_folder(tmp_path, make_video, damage, suffix)
     adapter = VideoFolderAdapter(str(folder), str(tmp_path / "out"))
     with pytest.raises(errors.SourceReadError, match=rf"b\{suffix}"):
@@ -67,9 +64,7 @@ def test_defect_02_a_damaged_video_is_an_error_that_names_the_file(
     assert counts_in(tmp_path / "out") == {f"a-a{suffix}": 40, f"c-c{suffix}": 40}
 
 
-def test_defect_02_a_missing_video_is_an_error_that_names_it(
-    tmp_path: Path, make_video: Any
-) -> None:
+def test_defect_02_a_missing_video_is_an_error_that_names_it(tmp_path, make_video):
     make_video(tmp_path / "videos" / "1.webm")
     (tmp_path / "list.csv").write_text("1;a\n2;b\n")
     adapter = Custom20BNCsvWebmAdapter(
@@ -81,8 +76,8 @@ def test_defect_02_a_missing_video_is_an_error_that_names_it(
 
 
 def test_defect_02_failures_are_told_apart_in_a_summary_when_allowed(
-    tmp_path: Path, make_video: Any
-) -> None:
+    tmp_path, make_video
+):
     folder = damaged_folder(tmp_path, make_video, "cut", ".webm")
     adapter = VideoFolderAdapter(str(folder), str(tmp_path / "out"))
     ingestor = GulpIngestor(adapter, str(tmp_path / "out"), 10, 1, allow_failures=True)
@@ -94,9 +89,7 @@ def test_defect_02_failures_are_told_apart_in_a_summary_when_allowed(
     assert "b.webm" in json.dumps(json.loads(line))
 
 
-def test_defect_02_the_program_ends_nonzero(
-    tmp_path: Path, make_video: Any, script: Any
-) -> None:
+def test_defect_02_the_program_ends_nonzero(tmp_path, make_video, script):
     folder = damaged_folder(tmp_path, make_video, "cut", ".webm")
     result = script("gulp2_video_folder", f"{folder}/", tmp_path / "out")
     assert result.code == 1
@@ -104,9 +97,7 @@ def test_defect_02_the_program_ends_nonzero(
     assert sorted(counts_in(tmp_path / "out")) == ["a-a.webm", "c-c.webm"]
 
 
-def test_defect_02_the_webm_of_the_report_is_not_stored_short(
-    tmp_path: Path, shared_videos: Path
-) -> None:
+def test_defect_02_the_webm_of_the_report_is_not_stored_short(tmp_path, shared_videos):
     whole = (shared_videos / "vp8_audio_30fps.webm").read_bytes()
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos" / "1.webm").write_bytes(whole[:60000])
@@ -124,8 +115,8 @@ GLOB_NAMES = ["g[1]", "what?", "star*", "[!a]", "{a,b}"]
 
 @pytest.mark.parametrize("name", GLOB_NAMES)
 def test_defect_03_a_directory_with_a_glob_name_is_extended(
-    tmp_path: Path, client_code: ModuleType, grey: Any, name: str
-) -> None:
+    tmp_path, client_code, grey, name
+):
     for k in range(2):
         adapter = client_code.ArrayAdapter([(f"i{k}", {}, [grey(k)])])
         GulpIngestor(adapter, str(tmp_path / name), 1, 1)()
@@ -135,8 +126,8 @@ def test_defect_03_a_directory_with_a_glob_name_is_extended(
 
 @pytest.mark.parametrize("name", GLOB_NAMES)
 def test_defect_03_source_folders_are_taken_literally(
-    tmp_path: Path, frame: Any, make_video: Any, name: str
-) -> None:
+    tmp_path, frame, make_video, name
+):
     image = save_image(tmp_path / "i" / name / f"{name}.jpg", frame())
     found = utils.find_images_in_folder(str(image.parent), formats=["jpg"])
     assert found == [str(image)]
@@ -151,9 +142,7 @@ def test_defect_03_source_folders_are_taken_literally(
 
 
 # ------------------------------------------------------------------ 4
-def test_defect_04_rewriting_a_chunk_starts_from_an_empty_index(
-    tmp_path: Path, grey: Any
-) -> None:
+def test_defect_04_rewriting_a_chunk_starts_from_an_empty_index(tmp_path, grey):
     with (chunk := chunk_in(tmp_path)).open("wb"):
         chunk.append("old", {"n": 1}, [grey(1)])
     for again in (chunk, chunk_in(tmp_path)):
@@ -170,12 +159,8 @@ def test_defect_04_rewriting_a_chunk_starts_from_an_empty_index(
 @pytest.mark.parametrize("videos_per_chunk", [1, 10])
 @pytest.mark.parametrize("pair", [("a", "a"), (7, "7")])
 def test_defect_05_a_duplicate_id_is_refused_while_ingesting(
-    tmp_path: Path,
-    client_code: ModuleType,
-    grey: Any,
-    videos_per_chunk: int,
-    pair: tuple[Any, Any],
-) -> None:
+    tmp_path, client_code, grey, videos_per_chunk, pair
+):
     items = [(id_, {"n": n}, [grey(n)]) for n, id_ in enumerate(["z", *pair, "y"])]
     adapter = client_code.ArrayAdapter(items)
     with pytest.raises(errors.DuplicateIdError, match=str(pair[0])):
@@ -188,9 +173,7 @@ def test_defect_05_a_duplicate_id_is_refused_while_ingesting(
         assert directory[pair[0]][1] == {"n": 1}, "the first one is kept"
 
 
-def test_defect_05_an_id_that_is_already_stored_is_refused(
-    tmp_path: Path, client_code: ModuleType, grey: Any
-) -> None:
+def test_defect_05_an_id_that_is_already_stored_is_refused(tmp_path, client_code, grey):
     out = tmp_path / "out"
     GulpIngestor(
         client_code.ArrayAdapter([("a", {"n": 1}, [grey()])]), str(out), 1, 1
@@ -203,8 +186,8 @@ def test_defect_05_an_id_that_is_already_stored_is_refused(
 
 @pytest.mark.parametrize("flags", [(), ("-O",)])
 def test_defect_05_duplicates_across_chunks_are_an_error_when_optimised(
-    tmp_path: Path, grey: Any, fresh_python: Any, flags: tuple[str, ...]
-) -> None:
+    tmp_path, grey, fresh_python, flags
+):
     for number in (0, 1):
         with (chunk := chunk_in(tmp_path / "gulp", number)).open("wb"):
             chunk.append("twice", {"n": number}, [grey()])
@@ -222,8 +205,8 @@ def test_defect_05_duplicates_across_chunks_are_an_error_when_optimised(
 @pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize("fault", ["own exception", "bad frame", "no meta", "no id"])
 def test_defect_06_a_failed_worker_leaves_a_directory_that_opens_and_extends(
-    tmp_path: Path, client_code: ModuleType, grey: Any, fault: str, num_workers: int
-) -> None:
+    tmp_path, client_code, grey, fault, num_workers
+):
     items: list[Any] = [(f"i{k}", {}, [grey(k)]) for k in range(6)]
     if fault == "own exception":
         adapter = client_code.FailingAdapter(items, fails_at=2)
@@ -251,8 +234,8 @@ def test_defect_06_a_failed_worker_leaves_a_directory_that_opens_and_extends(
 
 
 def test_defect_06_a_data_file_without_its_map_is_no_part_of_the_directory(
-    make_directory: Any, grey: Any
-) -> None:
+    make_directory, grey
+):
     folder = make_directory({"a": [grey()]})
     (folder / "data_1.gulp").write_bytes(b"\xff\xd8 half a chunk")
     (folder / "data_2.gulp.0a1b2c3d.partial").write_bytes(b"\xff\xd8")
@@ -264,9 +247,7 @@ def test_defect_06_a_data_file_without_its_map_is_no_part_of_the_directory(
     assert ids_in(folder) == ["a", "b"]
 
 
-def test_defect_06_a_map_without_its_data_file_is_named(
-    make_directory: Any, grey: Any
-) -> None:
+def test_defect_06_a_map_without_its_data_file_is_named(make_directory, grey):
     folder = make_directory({"a": [grey()]}, {"b": [grey()]})
     (folder / "data_1.gulp").unlink()
     with pytest.raises(errors.ChunkMismatchError, match=r"meta_1\.gmeta|data_1\.gulp"):
@@ -274,9 +255,7 @@ def test_defect_06_a_map_without_its_data_file_is_named(
 
 
 # ------------------------------------------------------------------ 7
-def test_defect_07_numpy_metadata_is_stored_as_a_person_expects(
-    tmp_path: Path, grey: Any
-) -> None:
+def test_defect_07_numpy_metadata_is_stored_as_a_person_expects(tmp_path, grey):
     meta: Any = {
         "int": np.int64(3),
         "uint": np.uint8(200),
@@ -307,8 +286,8 @@ def test_defect_07_numpy_metadata_is_stored_as_a_person_expects(
     "value", [{1, 2}, b"bytes", object(), 1j, np.datetime64("2020-01-01"), Path("p")]
 )
 def test_defect_07_other_metadata_is_refused_before_anything_is_written(
-    tmp_path: Path, grey: Any, value: Any
-) -> None:
+    tmp_path, grey, value
+):
     with (chunk := chunk_in(tmp_path)).open("wb"):
         chunk.append("good", {"n": 1}, [grey()])
         with pytest.raises((errors.GulpError, TypeError), match="bad one") as caught:
@@ -318,9 +297,7 @@ def test_defect_07_other_metadata_is_refused_before_anything_is_written(
     json.loads((tmp_path / "meta_0.gmeta").read_text())
 
 
-def test_defect_07_an_ingest_loses_the_one_item_only(
-    tmp_path: Path, client_code: ModuleType, grey: Any
-) -> None:
+def test_defect_07_an_ingest_loses_the_one_item_only(tmp_path, client_code, grey):
     items = [("a", {}, [grey()]), ("b", {"when": {1}}, [grey()]), ("c", {}, [grey()])]
     ingestor = GulpIngestor(client_code.ArrayAdapter(items), str(tmp_path), 10, 1)
     with pytest.raises(Exception, match="when"):
@@ -328,9 +305,7 @@ def test_defect_07_an_ingest_loses_the_one_item_only(
     assert ids_in(tmp_path) == ["a", "c"]
 
 
-def test_defect_07_no_metadata_is_an_empty_dict_or_an_error(
-    tmp_path: Path, grey: Any
-) -> None:
+def test_defect_07_no_metadata_is_an_empty_dict_or_an_error(tmp_path, grey):
     with (chunk := chunk_in(tmp_path)).open("wb"):
         try:
             chunk.append("x", None, [grey()])  # type: ignore[arg-type]  # the fault

@@ -31,14 +31,12 @@ from gulpio2.fileio import ImgInfo, calculate_chunk_slices, extract_input_for_ge
         ((("a", 1), None), ("('a', 1)", None)),
     ],
 )
-def test_a_subscript_is_an_id_or_an_id_and_a_selector(
-    element: Any, expected: Any
-) -> None:
+def test_a_subscript_is_an_id_or_an_id_and_a_selector(element, expected):
     assert extract_input_for_getitem(element) == expected
 
 
 @pytest.mark.parametrize("element", [1.5, b"a", ("a", 1, 2), [1, 2], None, {}])
-def test_another_subscript_is_a_type_error(element: Any) -> None:
+def test_another_subscript_is_a_type_error(element):
     with pytest.raises(TypeError):
         extract_input_for_getitem(element)
 
@@ -52,19 +50,17 @@ def test_another_subscript_is_a_type_error(element: Any) -> None:
         (3, 9, [slice(0, 3), slice(3, 6), slice(6, 9)]),
     ],
 )
-def test_items_are_cut_into_slices(
-    per_chunk: int, count: int, expected: list[slice]
-) -> None:
+def test_items_are_cut_into_slices(per_chunk, count, expected):
     assert calculate_chunk_slices(per_chunk, count) == expected
 
 
 @pytest.mark.parametrize(("per_chunk", "count"), [(0, 1), (-1, 1), (1, 0), (1, -1)])
-def test_no_items_or_no_size_is_an_assertion_error(per_chunk: int, count: int) -> None:
+def test_no_items_or_no_size_is_an_assertion_error(per_chunk, count):
     with pytest.raises(AssertionError):
         calculate_chunk_slices(per_chunk, count)
 
 
-def test_the_span_of_a_frame_is_a_triplet() -> None:
+def test_the_span_of_a_frame_is_a_triplet():
     info = ImgInfo(loc=4, pad=1, length=8)
     assert info == (4, 1, 8)
     assert ImgInfo._fields == ("loc", "pad", "length")
@@ -74,9 +70,7 @@ def test_the_span_of_a_frame_is_a_triplet() -> None:
 @pytest.mark.parametrize(
     "serializer", [fileio.json_serializer, fileio.pickle_serializer]
 )
-def test_a_serializer_reads_what_it_wrote_in_order(
-    serializer: Any, tmp_path: Path
-) -> None:
+def test_a_serializer_reads_what_it_wrote_in_order(serializer, tmp_path):
     thing = OrderedDict([("z", {"y": 1, "x": [1, {"w": None}]}), ("a", 2.5)])
     serializer.dump(thing, str(tmp_path / "file"))
     loaded = serializer.load(str(tmp_path / "file"))
@@ -84,7 +78,7 @@ def test_a_serializer_reads_what_it_wrote_in_order(
     assert list(loaded) == ["z", "a"]
 
 
-def test_the_json_serializer_writes_the_layout_of_json_dump(tmp_path: Path) -> None:
+def test_the_json_serializer_writes_the_layout_of_json_dump(tmp_path):
     thing = {"é": [1, float("nan")], "b": {"c": True}}
     fileio.json_serializer.dump(thing, str(tmp_path / "file"))
     assert (
@@ -97,8 +91,8 @@ def test_the_json_serializer_writes_the_layout_of_json_dump(tmp_path: Path) -> N
 
 # ------------------------------------------------------------------ the classes
 def test_new_chunks_are_numbered_after_the_last_and_reserve_nothing(
-    make_directory: Any, grey: Any
-) -> None:
+    make_directory, grey
+):
     folder = make_directory({"a": [grey()]}, {"b": [grey()]})
     directory = GulpDirectory(folder)
     for _ in range(2):
@@ -113,9 +107,7 @@ def test_new_chunks_are_numbered_after_the_last_and_reserve_nothing(
     ]
 
 
-def test_fresh_spans_in_memory_and_loaded_ones_are_the_same_numbers(
-    tmp_path: Path, grey: Any
-) -> None:
+def test_fresh_spans_in_memory_and_loaded_ones_are_the_same_numbers(tmp_path, grey):
     paths = (str(tmp_path / "data_0.gulp"), str(tmp_path / "meta_0.gmeta"))
     with (chunk := GulpChunk(*paths)).open("wb"):
         chunk.append("a", {}, [grey(1), grey(2)])
@@ -125,16 +117,14 @@ def test_fresh_spans_in_memory_and_loaded_ones_are_the_same_numbers(
     assert [list(info) for info in fresh] == loaded
 
 
-def test_a_missing_label_file_is_file_not_found(tmp_path: Path) -> None:
+def test_a_missing_label_file_is_file_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         GulpDirectory(tmp_path)._load_label_dict()
 
 
 # ------------------------------------------------------------------ pixels
 @pytest.mark.parametrize("shape", [(9, 7), (9, 7, 3)])
-def test_a_frame_survives_its_jpeg_within_a_few_levels(
-    shape: tuple[int, ...],
-) -> None:
+def test_a_frame_survives_its_jpeg_within_a_few_levels(shape):
     ramp = np.linspace(40, 200, 9, dtype=np.uint8).reshape(-1, *[1] * (len(shape) - 1))
     image = np.broadcast_to(ramp, shape).copy()
     decoded = utils.jpeg_bytes_to_img(utils.img_to_jpeg_bytes(image))
@@ -146,26 +136,24 @@ def test_a_frame_survives_its_jpeg_within_a_few_levels(
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 2, 3, 3)])
-def test_another_number_of_dimensions_is_a_value_error(shape: tuple[int, ...]) -> None:
+def test_another_number_of_dimensions_is_a_value_error(shape):
     with pytest.raises(ValueError, match=str(shape[0])):
         utils.img_to_jpeg_bytes(np.zeros(shape, np.uint8))
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"\xff\xd8\xff\xe0 cut"])
-def test_what_is_no_jpeg_is_a_value_error(data: bytes) -> None:
+def test_what_is_no_jpeg_is_a_value_error(data):
     with pytest.raises(ValueError, match="JPEG"):
         utils.jpeg_bytes_to_img(data)
 
 
-def test_a_cut_jpeg_is_a_value_error(frame: Any) -> None:
+def test_a_cut_jpeg_is_a_value_error(frame):
     jpeg = utils.img_to_jpeg_bytes(frame())
     with pytest.raises(ValueError, match="JPEG"):
         utils.jpeg_bytes_to_img(jpeg[: len(jpeg) // 2])
 
 
-def test_an_image_is_resized_from_an_array_a_picture_or_a_path(
-    tmp_path: Path, frame: Any
-) -> None:
+def test_an_image_is_resized_from_an_array_a_picture_or_a_path(tmp_path, frame):
     pil = pytest.importorskip("PIL.Image")
     pixels = frame(1, 30, 40)
     pil.fromarray(pixels).save(tmp_path / "x.png")
@@ -182,7 +170,7 @@ def test_an_image_is_resized_from_an_array_a_picture_or_a_path(
 
 
 # ------------------------------------------------------------------ files
-def test_images_are_found_by_extension_sorted_and_not_below(tmp_path: Path) -> None:
+def test_images_are_found_by_extension_sorted_and_not_below(tmp_path):
     for name in ("b.jpg", "a.jpeg", "c.JPG", "d.png", "notjpg", "sub/e.jpg"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -195,9 +183,7 @@ def test_images_are_found_by_extension_sorted_and_not_below(tmp_path: Path) -> N
     assert utils.find_images_in_folder(str(tmp_path / "missing")) == []
 
 
-def test_a_video_is_burst_into_numbered_jpeg_files(
-    tmp_path: Path, make_video: Any
-) -> None:
+def test_a_video_is_burst_into_numbered_jpeg_files(tmp_path, make_video):
     video = make_video(tmp_path / "v.mp4", num_frames=24, rate=12)
     # 14 and not 12: what 0.0.4 makes of it, by the rounding of FFmpeg's `-r`.
     for rate, count in ((None, 24), (6, 14), ("6", 14), (0, 24)):
@@ -210,9 +196,7 @@ def test_a_video_is_burst_into_numbered_jpeg_files(
             assert utils.jpeg_bytes_to_img(jpeg).shape == (48, 64, 3)
 
 
-def test_the_reference_clip_gives_the_known_numbers_of_frames(
-    tmp_path: Path, shared_videos: Path
-) -> None:
+def test_the_reference_clip_gives_the_known_numbers_of_frames(tmp_path, shared_videos):
     video = str(shared_videos / "vp8_audio_30fps.webm")
     for rate, count in ((None, 140), (8, 39)):
         with utils.temp_dir_for_bursting(str(tmp_path)) as folder:
@@ -241,7 +225,7 @@ def entry(*spans: list[int]) -> dict[str, Any]:
     return {"frame_info": list(spans), "meta_data": [{}]}
 
 
-def test_the_checks_take_anything_that_has_chunks(tmp_path: Path) -> None:
+def test_the_checks_take_anything_that_has_chunks(tmp_path):
     directory = directory_of(
         tmp_path,
         (8, {"a": entry([0, 0, 8]), "b": entry()}),
@@ -257,13 +241,13 @@ def test_the_checks_take_anything_that_has_chunks(tmp_path: Path) -> None:
     assert sanity_utils.check_for_duplicate_ids(directory) == ["a"]
 
 
-def test_repeats_are_listed_in_the_order_of_their_first_place() -> None:
+def test_repeats_are_listed_in_the_order_of_their_first_place():
     entries = ["b", "a", "c", "a", "b", "b"]
     assert sanity_utils.get_duplicate_entries(entries) == ["b", "a"]
     assert sanity_utils.get_duplicate_entries([]) == []
 
 
-def test_a_result_is_printed_on_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_result_is_printed_on_two_lines(capsys):
     sanity_utils.check_for_failures({"message": "Check it", "failures": []})
     sanity_utils.check_for_failures({"message": "Check it", "failures": ["a", 1]})
     assert capsys.readouterr().out.splitlines() == [

@@ -15,9 +15,7 @@ def page(repository: Path) -> str:
     return (repository / "docs" / "compatibility.md").read_text("utf-8")
 
 
-def test_every_defect_of_the_page_has_a_test_and_every_test_a_row(
-    repository: Path,
-) -> None:
+def test_every_defect_of_the_page_has_a_test_and_every_test_a_row(repository):
     rows = re.findall(r"^\| (\d+) \|", page(repository), flags=re.MULTILINE)
     assert [int(row) for row in rows] == list(range(1, 34))
     tested: set[int] = set()
@@ -27,7 +25,7 @@ def test_every_defect_of_the_page_has_a_test_and_every_test_a_row(
     assert tested == set(range(1, 34))
 
 
-def test_what_the_page_calls_not_kept_is_not_there(repository: Path) -> None:
+def test_what_the_page_calls_not_kept_is_not_there(repository):
     text = page(repository).split("## Not kept")[1].split("\n## ")[0]
     helpers = set(re.findall(r"`(_\w+)`", text))
     there = {
@@ -41,6 +39,6 @@ def test_what_the_page_calls_not_kept_is_not_there(repository: Path) -> None:
     assert not hasattr(fileio, "ProcessPoolExecutor")
 
 
-def test_the_files_that_the_page_names_exist(repository: Path) -> None:
+def test_the_files_that_the_page_names_exist(repository):
     for name in re.findall(r"`((?:tests|bin)/[\w./*]+)`", page(repository)):
         assert list(repository.glob(name)), name

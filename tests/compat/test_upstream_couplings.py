@@ -11,7 +11,7 @@ import io
 import json
 from collections import OrderedDict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -19,9 +19,6 @@ import pytest
 
 import gulpio2.fileio
 from gulpio2 import GulpChunk, GulpIngestor, utils
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 @pytest.fixture
@@ -32,8 +29,8 @@ def chunk(tmp_path: Path) -> GulpChunk:
 
 # ------------------------------------------------------------------ quality
 def test_four_frames_of_one_pixel_width_at_quality_100_have_the_known_sizes(
-    chunk: GulpChunk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    chunk, monkeypatch
+):
     monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 100)
     frames = [np.full((1, 1, 3), value, np.uint8) for value in (1, 2, 254, 255)]
     with chunk.open("wb"):
@@ -43,9 +40,7 @@ def test_four_frames_of_one_pixel_width_at_quality_100_have_the_known_sizes(
     assert Path(chunk.data_file_path).stat().st_size == 4 * 632
 
 
-def test_the_quality_is_consulted_at_every_encode(
-    monkeypatch: pytest.MonkeyPatch, frame: Any
-) -> None:
+def test_the_quality_is_consulted_at_every_encode(monkeypatch, frame):
     sizes = []
     for quality in (100, 50, 90):
         monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", quality)
@@ -54,8 +49,8 @@ def test_the_quality_is_consulted_at_every_encode(
 
 
 def test_the_quality_can_be_changed_while_a_chunk_is_open_and_patched(
-    chunk: GulpChunk, frame: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    chunk, frame, monkeypatch
+):
     monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 90)  # restored, come what may
     with chunk.open("wb"):
         chunk.append("before", {}, [frame()])
@@ -69,8 +64,8 @@ def test_the_quality_can_be_changed_while_a_chunk_is_open_and_patched(
 
 
 def test_ten_videos_of_forty_black_and_white_frames_have_the_known_size(
-    tmp_path: Path, client_code: ModuleType
-) -> None:
+    tmp_path, client_code
+):
     clip = [np.full((100, 100, 3), 255 * (k % 2), np.uint8) for k in range(40)]
     adapter = client_code.ArrayAdapter([(k, {}, clip) for k in range(10)])
     GulpIngestor(adapter, str(tmp_path / "out"), 100, 1)()
@@ -81,14 +76,12 @@ def test_ten_videos_of_forty_black_and_white_frames_have_the_known_size(
 # ------------------------------------------------------------------ helpers
 
 
-def test_an_index_that_is_not_there_is_an_empty_ordered_mapping(
-    chunk: GulpChunk,
-) -> None:
+def test_an_index_that_is_not_there_is_an_empty_ordered_mapping(chunk):
     assert chunk._get_or_create_dict() == OrderedDict()
     assert isinstance(chunk._get_or_create_dict(), OrderedDict)
 
 
-def test_an_index_that_is_there_is_loaded_in_its_order(chunk: GulpChunk) -> None:
+def test_an_index_that_is_there_is_loaded_in_its_order(chunk):
     content: dict[str, Any] = {
         "b": {"meta_data": [{}], "frame_info": []},
         "a": {"meta_data": [{}], "frame_info": []},
@@ -100,9 +93,7 @@ def test_an_index_that_is_there_is_loaded_in_its_order(chunk: GulpChunk) -> None
 
 
 # ------------------------------------------------------------------ reading
-def test_reads_go_through_fp_where_a_client_puts_a_file_there(
-    chunk: GulpChunk, grey: Any
-) -> None:
+def test_reads_go_through_fp_where_a_client_puts_a_file_there(chunk, grey):
     jpeg = utils.img_to_jpeg_bytes(grey(1))
     pad = -len(jpeg) % 4
     chunk.meta_dict["0"] = {
@@ -116,7 +107,7 @@ def test_reads_go_through_fp_where_a_client_puts_a_file_there(
 
 
 @pytest.mark.parametrize("flag", ["rb", "wb", "ab"])
-def test_opening_gives_fp_and_closes_it(chunk: GulpChunk, grey: Any, flag: str) -> None:
+def test_opening_gives_fp_and_closes_it(chunk, grey, flag):
     with chunk.open("wb"):
         chunk.append("0", {}, [grey(1)])
     with chunk.open(flag) as given:
@@ -127,15 +118,13 @@ def test_opening_gives_fp_and_closes_it(chunk: GulpChunk, grey: Any, flag: str) 
     assert getattr(opened, "closed", True)
 
 
-def test_another_flag_is_not_implemented(chunk: GulpChunk) -> None:
+def test_another_flag_is_not_implemented(chunk):
     for flag in ("r", "w", "rw", "xb", "r+b", ""):
         with pytest.raises(NotImplementedError), chunk.open(flag):
             pass
 
 
-def test_flushing_dumps_the_index_through_the_serializer(
-    tmp_path: Path, grey: Any
-) -> None:
+def test_flushing_dumps_the_index_through_the_serializer(tmp_path, grey):
     dumped: list[tuple[Any, Any]] = []
 
     class Serializer(gulpio2.fileio.AbstractSerializer):
@@ -155,8 +144,8 @@ def test_flushing_dumps_the_index_through_the_serializer(
 
 
 def test_iteration_opens_the_chunk_and_reads_each_id_through_its_methods(
-    chunk: GulpChunk, grey: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    chunk, grey, monkeypatch
+):
     with chunk.open("wb"):
         for k in range(3):
             chunk.append(k, {}, [grey(k)])
@@ -172,9 +161,7 @@ def test_iteration_opens_the_chunk_and_reads_each_id_through_its_methods(
     assert calls == ["0", "1", "2"]
 
 
-def test_shuffling_goes_through_the_global_shuffle_of_numpy(
-    chunk: GulpChunk, grey: Any
-) -> None:
+def test_shuffling_goes_through_the_global_shuffle_of_numpy(chunk, grey):
     with chunk.open("wb"):
         for k in range(3):
             chunk.append(k, {"k": k}, [grey(k)])
@@ -196,7 +183,7 @@ def test_shuffling_goes_through_the_global_shuffle_of_numpy(
         "gulpio2.utils.resize_by_short_edge",
     ],
 )
-def test_a_name_that_upstream_patches_exists(target: str) -> None:
+def test_a_name_that_upstream_patches_exists(target):
     module, _, name = target.rpartition(".")
     assert hasattr(importlib.import_module(module), name)
     with mock.patch(target) as patched:
@@ -216,14 +203,12 @@ def test_a_name_that_upstream_patches_exists(target: str) -> None:
         "temp_dir_for_bursting",
     ],
 )
-def test_what_adapters_are_written_with_is_importable_from_their_module(
-    name: str,
-) -> None:
+def test_what_adapters_are_written_with_is_importable_from_their_module(name):
     adapters = importlib.import_module("gulpio2.adapters")
     assert getattr(adapters, name) is getattr(utils, name)
 
 
-def test_ffmpeg_is_looked_for_through_os_system() -> None:
+def test_ffmpeg_is_looked_for_through_os_system():
     for status, answer in ((0, True), (1, False)):
         with mock.patch("os.system", return_value=status) as system:
             assert utils.check_ffmpeg_exists() is answer
@@ -246,12 +231,12 @@ def test_ffmpeg_is_looked_for_through_os_system() -> None:
     ],
 )
 def test_the_short_edge_is_computed_by_the_rule_of_the_original(
-    shape: tuple[int, int], size: int, expected: tuple[int, int], grey: Any
-) -> None:
+    shape, size, expected, grey
+):
     assert utils.resize_by_short_edge(grey(1, *shape), size).shape == expected
 
 
-def test_images_are_resized_lazily_from_any_iterator(tmp_path: Path, grey: Any) -> None:
+def test_images_are_resized_lazily_from_any_iterator(tmp_path, grey):
     pil = pytest.importorskip("PIL.Image")
     paths = []
     for k in range(2):
@@ -266,9 +251,7 @@ def test_images_are_resized_lazily_from_any_iterator(tmp_path: Path, grey: Any) 
     np.testing.assert_array_equal(same, grey(0, 20, 30))
 
 
-def test_ids_that_are_there_already_are_told_and_dropped(
-    make_directory: Any, grey: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ids_that_are_there_already_are_told_and_dropped(make_directory, grey, capsys):
     folder = make_directory({1: [grey(1)], "b": [grey(2)]})
     metas: list[Any] = [{"id": "1"}, {"id": 5}, {"id": 5}, {"id": "c"}]
     kept = utils.remove_entries_with_duplicate_ids(str(folder), metas)

@@ -90,9 +90,7 @@ def write_case(folder: Path, chunks: list[Any]) -> None:
 
 # ------------------------------------------------------------------ written by chunks
 @pytest.mark.parametrize("case", sorted(INPUTS.CASES))
-def test_the_original_reads_what_our_chunks_wrote_as_its_own(
-    case: str, tmp_path: Path, original: Any
-) -> None:
+def test_the_original_reads_what_our_chunks_wrote_as_its_own(case, tmp_path, original):
     write_case(tmp_path / "ours", INPUTS.CASES[case]())
     read = assert_read_alike(tmp_path / "ours", original)
     content = json.loads((GOLDEN / f"{case}.json").read_text("utf-8"))
@@ -106,8 +104,8 @@ def test_the_original_reads_what_our_chunks_wrote_as_its_own(
     "case", sorted(set(INPUTS.CASES) - {"appended_twice", "empty_chunk", "no_frames"})
 )
 def test_what_our_chunks_wrote_passes_the_check_of_the_original(
-    case: str, tmp_path: Path, original: Any
-) -> None:
+    case, tmp_path, original
+):
     write_case(tmp_path / "ours", INPUTS.CASES[case]())
     assert_passes_their_check(tmp_path / "ours", original)
 
@@ -128,9 +126,7 @@ def ingested(tmp_path: Path, client_code: ModuleType, frame: Any, grey: Any) -> 
     return folder
 
 
-def test_the_original_reads_what_our_ingest_wrote(
-    ingested: Path, original: Any
-) -> None:
+def test_the_original_reads_what_our_ingest_wrote(ingested, original):
     entry = json.loads((ingested / "meta_0.gmeta").read_text())["a"]
     assert list(entry) == ["frame_info", "meta_data", "gulp2"], (
         "nothing extra to ignore"
@@ -142,8 +138,8 @@ def test_the_original_reads_what_our_ingest_wrote(
 
 
 def test_the_original_reads_what_our_ingest_of_videos_wrote(
-    tmp_path: Path, make_video: Any, original: Any
-) -> None:
+    tmp_path, make_video, original
+):
     for label, name in (("x", "one.mp4"), ("y", "two.mp4"), ("y", "three.webm")):
         make_video(tmp_path / "videos" / label / name, height=54, width=70)
     adapter = VideoFolderAdapter(f"{tmp_path / 'videos'}/", str(tmp_path / "ours"))
@@ -157,9 +153,7 @@ def test_the_original_reads_what_our_ingest_of_videos_wrote(
     assert_passes_their_check(tmp_path / "ours", original)
 
 
-def test_the_original_reads_real_videos_of_ours(
-    tmp_path: Path, shared_videos: Path, original: Any
-) -> None:
+def test_the_original_reads_real_videos_of_ours(tmp_path, shared_videos, original):
     folder = tmp_path / "videos" / "real"
     folder.mkdir(parents=True)
     for name in ("rotated_90.mov", "odd_width_vp9_10bit.mp4", "h264_6fps.mp4"):
@@ -182,8 +176,8 @@ def test_the_original_reads_real_videos_of_ours(
 
 @pytest.mark.parametrize("subsampling", ["444", "422", "420"])
 def test_the_original_reads_jpeg_files_that_were_copied(
-    tmp_path: Path, frame: Any, original: Any, subsampling: str
-) -> None:
+    tmp_path, frame, original, subsampling
+):
     pil = pytest.importorskip("PIL.Image")
     folder = tmp_path / "images" / "a"
     folder.mkdir(parents=True)
@@ -208,8 +202,8 @@ def test_the_original_reads_jpeg_files_that_were_copied(
 
 
 def test_the_original_reads_real_jpeg_files_that_were_copied(
-    tmp_path: Path, shared_images: Path, original: Any
-) -> None:
+    tmp_path, shared_images, original
+):
     folder = tmp_path / "images" / "real"
     folder.mkdir(parents=True)
     for name in ("cat.jpg", "monarch.jpg", "cameraman.jpg", "fprint3.jpg"):
@@ -221,9 +215,7 @@ def test_the_original_reads_real_jpeg_files_that_were_copied(
     assert_passes_their_check(tmp_path / "ours", original)
 
 
-def test_the_label_indices_of_ours_are_read_by_the_original(
-    tmp_path: Path, frame: Any, original: Any
-) -> None:
+def test_the_label_indices_of_ours_are_read_by_the_original(tmp_path, frame, original):
     pil = pytest.importorskip("PIL.Image")
     for label in ("z", "a b", "ü"):
         (tmp_path / "images" / label).mkdir(parents=True)
@@ -241,9 +233,7 @@ def test_the_label_indices_of_ours_are_read_by_the_original(
 
 
 # ------------------------------------------------------------------ extended by it
-def test_the_original_extends_our_directory_and_we_read_the_result(
-    ingested: Path, original: Any
-) -> None:
+def test_the_original_extends_our_directory_and_we_read_the_result(ingested, original):
     before = {i["id"]: i for i in original.json("describe.py", ingested)["items"]}
     ids = original.json("extend.py", ingested)
     assert set(ids) == {*before, "appended", "new", "ingested"}
@@ -258,17 +248,15 @@ def test_the_original_extends_our_directory_and_we_read_the_result(
     assert directory.read_clip("new").shape == (1, 16, 16, 3)
 
 
-def test_what_the_original_extended_is_whole_to_our_check(
-    ingested: Path, original: Any, script: Any
-) -> None:
+def test_what_the_original_extended_is_whole_to_our_check(ingested, original, script):
     original.json("extend.py", ingested)
     result = script("gulp2_sanity_check", ingested)
     assert result.code == 0, result.out
 
 
 def test_we_extend_again_what_the_original_extended(
-    ingested: Path, original: Any, client_code: ModuleType, grey: Any
-) -> None:
+    ingested, original, client_code, grey
+):
     original.json("extend.py", ingested)
     more = client_code.ArrayAdapter([("more", {}, [grey(1)])])
     GulpIngestor(more, str(ingested), 1, 1)()
@@ -282,7 +270,7 @@ def test_we_extend_again_what_the_original_extended(
 
 
 # ------------------------------------------------------------------ the same surface
-def test_the_table_of_signatures_is_that_of_the_original(original: Any) -> None:
+def test_the_table_of_signatures_is_that_of_the_original(original):
     api = load(Path(__file__).parents[1] / "test_public_api.py")
     theirs = original.json("signatures.py", *api.ORIGINAL)
     assert theirs == api.ORIGINAL

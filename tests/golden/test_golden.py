@@ -80,7 +80,7 @@ def directory(case: str) -> GulpDirectory:
     return GulpDirectory(str(HERE / case))
 
 
-def test_the_corpus_is_there_and_is_what_the_original_wrote(case: str) -> None:
+def test_the_corpus_is_there_and_is_what_the_original_wrote(case):
     facts = content_of(case)["files"]
     assert sorted(p.name for p in (HERE / case).iterdir()) == sorted(facts)
     for name, fact in facts.items():
@@ -89,9 +89,7 @@ def test_the_corpus_is_there_and_is_what_the_original_wrote(case: str) -> None:
         assert hashlib.sha256(data).hexdigest() == fact["sha256"]
 
 
-def test_ids_come_in_chunk_order_by_number_then_in_order_of_appending(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_ids_come_in_chunk_order_by_number_then_in_order_of_appending(case, directory):
     chunks = content_of(case)["chunks"]
     numbers = [chunk["number"] for chunk in chunks]
     assert list(directory.chunk_objs_lookup) == numbers == sorted(numbers)
@@ -102,13 +100,11 @@ def test_ids_come_in_chunk_order_by_number_then_in_order_of_appending(
     assert list(directory.merged_meta_dict) == [i for ids in per_chunk for i in ids]
 
 
-def test_each_id_is_found_in_its_chunk(case: str, directory: GulpDirectory) -> None:
+def test_each_id_is_found_in_its_chunk(case, directory):
     assert dict(directory.chunk_lookup) == content_of(case)["chunk_lookup"]
 
 
-def test_metadata_reads_back_as_the_original_reads_it(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_metadata_reads_back_as_the_original_reads_it(case, directory):
     for item in items_of(case):
         _, meta = directory[item["id"], []]
         assert type(meta) is dict
@@ -118,15 +114,13 @@ def test_metadata_reads_back_as_the_original_reads_it(
         assert as_json(entry["meta_data"]) == as_json(item["meta_data"])
 
 
-def test_the_index_in_memory_is_the_file(case: str, directory: GulpDirectory) -> None:
+def test_the_index_in_memory_is_the_file(case, directory):
     for number, chunk in directory.chunk_objs_lookup.items():
         text = (HERE / case / f"meta_{number}.gmeta").read_text("ascii")
         assert as_json(chunk.meta_dict) == text
 
 
-def test_every_frame_is_pixel_for_pixel_what_the_original_decodes(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_every_frame_is_pixel_for_pixel_what_the_original_decodes(case, directory):
     for item in items_of(case):
         frames, _ = directory[item["id"]]
         assert type(frames) is list
@@ -137,9 +131,7 @@ def test_every_frame_is_pixel_for_pixel_what_the_original_decodes(
             assert frame.flags.writeable
 
 
-def test_iterating_over_a_chunk_gives_the_same_items(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_iterating_over_a_chunk_gives_the_same_items(case, directory):
     for described_chunk in content_of(case)["chunks"]:
         chunk = directory.chunk_objs_lookup[described_chunk["number"]]
         items = described_chunk["items"]
@@ -177,9 +169,7 @@ def lists_for(count: int) -> Iterator[Any]:
         yield np.zeros(3, dtype=np.int32)
 
 
-def test_every_slice_selects_as_a_python_list_does(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_every_slice_selects_as_a_python_list_does(case, directory):
     for item in items_of(case):
         for selector in [None, *SLICES]:
             frames, meta = directory[item["id"], selector]
@@ -188,9 +178,7 @@ def test_every_slice_selects_as_a_python_list_does(
             assert as_json(meta) == as_json(item["meta"])
 
 
-def test_every_list_or_array_selects_in_its_order_with_repeats(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_every_list_or_array_selects_in_its_order_with_repeats(case, directory):
     for item in items_of(case):
         for selector in lists_for(len(item["frames"])):
             frames, _ = directory[item["id"], selector]
@@ -198,9 +186,7 @@ def test_every_list_or_array_selects_in_its_order_with_repeats(
             assert described(frames) == expected, (item["id"], selector)
 
 
-def test_a_position_outside_of_the_item_is_an_index_error(
-    case: str, directory: GulpDirectory
-) -> None:
+def test_a_position_outside_of_the_item_is_an_index_error(case, directory):
     for item in items_of(case):
         count = len(item["frames"])
         for selector in ([count], [-count - 1], np.array([0, count])):
@@ -208,7 +194,7 @@ def test_a_position_outside_of_the_item_is_an_index_error(
                 directory[item["id"], selector]
 
 
-def test_a_chunk_selects_as_its_directory_does(case: str) -> None:
+def test_a_chunk_selects_as_its_directory_does(case):
     described_chunk = content_of(case)["chunks"][0]
     chunk = GulpChunk(HERE / case / "data_0.gulp", HERE / case / "meta_0.gmeta")
     with chunk.open("rb"):
@@ -224,7 +210,7 @@ def test_a_chunk_selects_as_its_directory_does(case: str) -> None:
 @pytest.mark.parametrize(
     ("case", "id_"), [("ids", 7), ("ids", 0), ("ids", -3), ("appended_twice", 9)]
 )
-def test_an_integer_id_is_its_text(case: str, id_: int) -> None:
+def test_an_integer_id_is_its_text(case, id_):
     directory = GulpDirectory(HERE / case)
     by_text = described(directory[str(id_)][0])
     assert described(directory[id_][0]) == by_text
@@ -234,7 +220,7 @@ def test_an_integer_id_is_its_text(case: str, id_: int) -> None:
         assert none is None
 
 
-def test_a_clip_is_the_stack_of_the_frames(case: str, directory: GulpDirectory) -> None:
+def test_a_clip_is_the_stack_of_the_frames(case, directory):
     for item in items_of(case):
         shapes = {tuple(frame["shape"]) for frame in item["frames"]}
         if len(shapes) > 1:
@@ -253,7 +239,7 @@ def test_a_clip_is_the_stack_of_the_frames(case: str, directory: GulpDirectory) 
         np.testing.assert_array_equal(clip, stacked)
 
 
-def test_frames_appended_later_are_read_although_they_are_not_neighbours() -> None:
+def test_frames_appended_later_are_read_although_they_are_not_neighbours():
     entry = GulpDirectory(HERE / "appended_twice").merged_meta_dict["a"]
     ends = [(loc, loc + length) for loc, _, length in entry["frame_info"]]
     adjacent = [end == start for (_, end), (start, _) in pairwise(ends)]
@@ -263,7 +249,7 @@ def test_frames_appended_later_are_read_although_they_are_not_neighbours() -> No
     assert meta == {"part": 1}, "readers show the first metadata"
 
 
-def test_a_pickled_map_is_read_with_the_pickle_serializer_only() -> None:
+def test_a_pickled_map_is_read_with_the_pickle_serializer_only():
     chunk = GulpChunk(
         str(HERE / "pickled" / "data_0.gulp"),
         str(HERE / "pickled" / "meta_0.gmeta"),
@@ -280,7 +266,7 @@ def test_a_pickled_map_is_read_with_the_pickle_serializer_only() -> None:
         GulpDirectory(str(HERE / "pickled"))
 
 
-def test_label_indices_are_read_back() -> None:
+def test_label_indices_are_read_back():
     expected = content_of("image_folder")["label2idx"]
     directory = GulpDirectory(str(HERE / "image_folder"))
     assert directory._load_label_dict() == expected
@@ -312,7 +298,7 @@ def part_of_the_original(gmeta: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("case", sorted(INPUTS.CASES))
-def test_the_same_input_is_written_byte_for_byte(case: str, tmp_path: Path) -> None:
+def test_the_same_input_is_written_byte_for_byte(case, tmp_path):
     write_here(tmp_path, INPUTS.CASES[case]())
     names = sorted(path.name for path in (HERE / case).iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == names
@@ -325,9 +311,7 @@ def test_the_same_input_is_written_byte_for_byte(case: str, tmp_path: Path) -> N
             assert part_of_the_original(ours) == golden, name
 
 
-def test_the_quality_variable_is_obeyed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_quality_variable_is_obeyed(tmp_path, monkeypatch):
     monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 100)
     frames = [INPUTS.colour(24, 32, 7), INPUTS.grey(24, 32, 7)]
     write_here(tmp_path, [[("wb", [("best", {"quality": 100}, frames)])]])
@@ -336,7 +320,7 @@ def test_the_quality_variable_is_obeyed(
 
 
 @pytest.mark.parametrize("case", ["appended_twice", "ids", "many_chunks"])
-def test_a_directory_of_the_original_can_be_extended(case: str, tmp_path: Path) -> None:
+def test_a_directory_of_the_original_can_be_extended(case, tmp_path):
     shutil.copytree(HERE / case, tmp_path / "d")
     before = GulpDirectory(str(tmp_path / "d"))
     (new,) = before.new_chunks(1)
