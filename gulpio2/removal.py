@@ -12,7 +12,6 @@ from gulpio2.format.layout import (
     data_name,
     list_chunks,
     meta_name,
-    partial_name,
 )
 from gulpio2.format.removals import (
     Removals,
@@ -23,7 +22,7 @@ from gulpio2.format.salvage import gaps_between
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
-from gulpio2.storage.local import new_token, open_store, real_path
+from gulpio2.storage.local import open_store, real_path
 from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.unfinished import refuse_unfinished_merge
 
@@ -318,10 +317,8 @@ def _rewrite(
         span for entry in meta_dict.values() for span in entry_spans(entry)
     )
     size = store.size(name)
-    partial = partial_name(name, new_token())
-    writer = store.create(partial)
     holes: list[tuple[int, int]] = []
-    try:
+    with store.replacing(name) as writer:
         for start, stop in kept:
             if start > writer.tell():
                 holes.append((writer.tell(), start))
@@ -334,13 +331,5 @@ def _rewrite(
         if size > writer.tell():  # else the next item would get a deleted one's place
             holes.append((writer.tell(), size))
             writer.truncate(size)
-        writer.sync()
-        writer.close()
         store.close()  # the handle of the file that is about to be replaced
-        store.rename(partial, name)
-        store.sync_names()
-    except BaseException:
-        writer.close()
-        store.remove(partial)
-        raise
     return holes

@@ -105,10 +105,12 @@ class Store(Protocol):
         """
         ...
 
-    def permit(self, source: str, target: str, made_of: Collection[str] = ()) -> None:
-        """Have a new file be read by nobody who may not read it under its final name.
+    def replacing(
+        self, name: str, *, made_of: Collection[str] = ()
+    ) -> AbstractContextManager[StoreWriter]:
+        """Put what is written in the block in place, as `write_atomically` does.
 
-        `rename` does it too; this is for before anything is written.
+        Where the block raises, the file stays as it was.
         """
         ...
 

@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import stat
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import cannot, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
     from contextlib import AbstractContextManager
 
     from gulpio2.storage.base import Store
@@ -317,11 +318,20 @@ class LocalStore:
         self, name: str, data: bytes, *, made_of: Collection[str] = ()
     ) -> None:
         """Put a whole small file in place, durably: readers see the old or the new."""
+        with self.replacing(name, made_of=made_of) as writer:
+            writer.write(data)
+
+    @contextmanager
+    def replacing(
+        self, name: str, *, made_of: Collection[str] = ()
+    ) -> Iterator[LocalWriter]:
+        """Put what the block writes in place, as `write_atomically` does."""
         partial = partial_name(name, new_token())
         writer = self.create(partial)
         try:
-            self.permit(partial, name, made_of)
-            writer.write(data)
+            # Before anything is written: it is no more secret under its final name.
+            self._permit(partial, name, made_of)
+            yield writer
             writer.sync()
             writer.close()
             self.rename(partial, name, made_of=made_of)
@@ -331,10 +341,10 @@ class LocalStore:
             self.remove(partial)
             raise
 
-    def permit(self, source: str, target: str, made_of: Collection[str] = ()) -> None:
+    def _permit(self, source: str, target: str, made_of: Collection[str] = ()) -> None:
         """Have a new file be read by nobody who may not read it under its final name.
 
-        See `rename`, which does it too; here it is done before anything is written.
+        See `rename`.
         """
         folder = self.folder
         sources = (folder / name for name in made_of)
@@ -350,7 +360,7 @@ class LocalStore:
         that it is made of.
         """
         try:
-            self.permit(source, target, made_of)
+            self._permit(source, target, made_of)
             (self.folder / source).replace(self.folder / target)
         except OSError as cause:
             raise refused(

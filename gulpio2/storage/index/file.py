@@ -36,7 +36,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import INDEX_NAME, meta_name, partial_name
+from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.storage.handles import open_regular
 from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.arrow_file import read_layout
@@ -49,8 +49,7 @@ from gulpio2.storage.index.columns import (
     ids_crc32,
 )
 from gulpio2.storage.index.typed import typed_columns
-from gulpio2.storage.index.whole import NO_SUM, SummingFile
-from gulpio2.storage.local import new_token
+from gulpio2.storage.index.whole import NO_SUM, ArrowSink, SummingFile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -238,20 +237,9 @@ def write_index(
     _write_file(whole, batch.replace_schema_metadata({"gulp2": json.dumps(header)}))
     header["whole"] = f"{whole.crc32:08x}"
     batch = batch.replace_schema_metadata({"gulp2": json.dumps(header)})
-    partial = partial_name(INDEX_NAME, new_token())
     maps = [meta_name(number) for number in chunks[:, 0].tolist()]
-    writer = store.create(partial)
-    try:
-        store.permit(partial, INDEX_NAME, maps)
+    with store.replacing(INDEX_NAME, made_of=maps) as writer:
         _write_file(_Sink(writer), batch)
-        writer.sync()
-        writer.close()
-        store.rename(partial, INDEX_NAME, made_of=maps)
-        store.sync_names()
-    except BaseException:
-        writer.close()
-        store.remove(partial)
-        raise
 
 
 def _write_file(sink: Any, batch: Any) -> None:
@@ -260,29 +248,20 @@ def _write_file(sink: Any, batch: Any) -> None:
         writer.write_batch(batch)
 
 
-class _Sink:
-    """A store's writer, as Arrow wants a file."""
-
-    closed = False
+class _Sink(ArrowSink):
+    """A store's writer, as Arrow wants a file; whoever opened it closes it."""
 
     def __init__(self, writer: StoreWriter) -> None:
         self._writer = writer
-        self.tell = writer.tell
+
+    def tell(self) -> int:
+        return self._writer.tell()
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         for start in range(0, len(view), _WRITTEN_AT_ONCE):
             self._writer.write(view[start : start + _WRITTEN_AT_ONCE])
         return len(view)
-
-    def flush(self) -> None:
-        """Do nothing: the writer has no buffer of its own."""
-
-    def close(self) -> None:
-        """Leave closing to whoever opened."""
-
-    def writable(self) -> bool:
-        return True
 
 
 # --- reading --------------------------------------------------------------------------

@@ -7,17 +7,31 @@ from typing import Any
 
 from gulpio2.format.checksum import crc32_of
 
-__all__ = ["NO_SUM", "SummingFile", "is_whole"]
+__all__ = ["NO_SUM", "ArrowSink", "SummingFile", "is_whole"]
 
 NO_SUM = "0" * 8
 # The schema is the first thing in the file, and stands once more behind the columns.
 _WHOLE = re.compile(rb'"whole": "([0-9a-f]{8})"')
 
 
-class SummingFile:
-    """A file of which only the checksum is kept."""
+class ArrowSink:
+    """What Arrow asks of a file that it writes, beside ``tell`` and ``write``."""
 
     closed = False
+
+    def flush(self) -> None:
+        """Do nothing: there is no buffer."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def writable(self) -> bool:
+        """Tell that it can be written."""
+        return True
+
+
+class SummingFile(ArrowSink):
+    """A file of which only the checksum is kept."""
 
     def __init__(self) -> None:
         self.crc32 = 0
@@ -33,16 +47,6 @@ class SummingFile:
         self.crc32 = crc32_of(view, self.crc32)
         self._position += len(view)
         return len(view)
-
-    def flush(self) -> None:
-        """Do nothing: there is no buffer."""
-
-    def close(self) -> None:
-        """Do nothing: there is no file."""
-
-    def writable(self) -> bool:
-        """Tell that it can be written, as Arrow asks."""
-        return True
 
 
 def is_whole(data: memoryview) -> bool:
