@@ -11,6 +11,7 @@ from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     json_option,
+    number_option,
     open_gulp_directory,
     verbosity_options,
 )
@@ -37,55 +38,45 @@ _MOST_AT_ONCE = 1_024
     ],
 )
 @directory_argument
-@click.option(
+@number_option(
     "--clip-length",
-    type=click.IntRange(1, _MOST_FRAMES),
-    metavar="N",
+    most=_MOST_FRAMES,
     default=16,
-    show_default=True,
     help="Frames of a clip.",
 )
-@click.option(
+@number_option(
     "--stride",
-    type=click.IntRange(1, _MOST_FRAMES),
-    metavar="N",
+    most=_MOST_FRAMES,
     default=1,
-    show_default=True,
     help="Frames of the item from one of a clip to the next.",
 )
-@click.option(
+@number_option(
     "--batch-size",
-    type=click.IntRange(1, _MOST_FRAMES),
-    metavar="N",
+    most=_MOST_FRAMES,
     default=8,
-    show_default=True,
     help="Clips of a batch.",
 )
-@click.option(
+@number_option(
     "--size",
-    type=click.IntRange(1, _LONGEST_EDGE),
+    most=_LONGEST_EDGE,
     metavar="PIXELS",
     help="Crop at random and resize to this edge. Default: whole frames, which have to "
     "be of one size.",
 )
-@click.option(
+@number_option(
     "--threads",
-    type=click.IntRange(1, _MOST_AT_ONCE),
-    metavar="N",
+    most=_MOST_AT_ONCE,
     help="Threads of the loader. Default: one per core, 8 at most.",
 )
-@click.option(
+@number_option(
     "--workers",
-    type=click.IntRange(1, _MOST_AT_ONCE),
-    metavar="N",
+    most=_MOST_AT_ONCE,
     help="Measure a DataLoader of torch, with so many worker processes, instead.",
 )
-@click.option(
+@number_option(
     "--prefetch",
-    type=click.IntRange(1, _MOST_AT_ONCE),
-    metavar="N",
+    most=_MOST_AT_ONCE,
     default=2,
-    show_default=True,
     help="Batches made ahead; by each of the workers, if there are such.",
 )
 @click.option(

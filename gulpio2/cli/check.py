@@ -74,15 +74,10 @@ def check(
     The exit status is 0 if nothing is wrong, 1 if something is, and 2 if DIR is no
     directory.
     """
-    from gulpio2.cli.progress import ProgressBar, total_size
-    from gulpio2.format.layout import data_name, list_chunks
+    from gulpio2.cli.progress import ProgressBar, data_bytes
     from gulpio2.sanity import check_directory
-    from gulpio2.storage.local import open_store
 
-    store = open_store(directory)
-    chunks = list_chunks(store.names()).chunks
-    total = total_size(store, map(data_name, chunks))
-    with ProgressBar(total, counted="num_bytes") as bar:
+    with ProgressBar(data_bytes(directory), counted="num_bytes") as bar:
         report = check_directory(directory, deep=deep, decode=decode, progress=bar)
     if as_json:
         write_json(report.to_json())

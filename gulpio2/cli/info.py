@@ -11,6 +11,7 @@ from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     json_option,
+    number_option,
     open_gulp_directory,
     verbosity_options,
 )
@@ -50,12 +51,10 @@ _WITHOUT_EFFECT = {"shm_dir_path"}
     show_default=True,
     help="Key of the metadata to count items by.",
 )
-@click.option(
+@number_option(
     "--sample",
-    type=click.IntRange(min=0),
-    metavar="N",
+    least=0,
     default=1000,
-    show_default=True,
     help="Look at the first frame of so many items, evenly spread, for its size.",
 )
 @json_option("it as one JSON object")

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
+from gulpio2.cli.options import (
+    dry_run_option,
+    json_option,
+    number_option,
+    verbosity_options,
+)
 from gulpio2.cli.parameter_types import ByteSize
 from gulpio2.ingest.jobs import MAX_WORKERS
 from gulpio2.threads import usable_cores
@@ -48,12 +53,9 @@ SETTING_NAMES = frozenset(Settings.__dataclass_fields__)
 def ingest_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options of every ingest."""
     options = [
-        click.option(
+        number_option(
             "--videos-per-chunk",
-            type=click.IntRange(min=1),
-            metavar="N",
             default=100,
-            show_default=True,
             help="Items in one chunk, which is also the unit of parallel work.",
         ),
         click.option(
@@ -61,10 +63,9 @@ def ingest_options(function: Callable[..., None]) -> Callable[..., None]:
             type=ByteSize(),
             help="Close a chunk also at this size: 512MB, 2GiB.",
         ),
-        click.option(
+        number_option(
             "--num-workers",
-            type=click.IntRange(1, MAX_WORKERS),
-            metavar="N",
+            most=MAX_WORKERS,
             default=usable_cores,
             show_default="number of CPUs",
             help="Worker processes of this machine. A cluster has its own.",
@@ -82,12 +83,10 @@ def ingest_options(function: Callable[..., None]) -> Callable[..., None]:
             help="Ingest share K of N only, into OUTPUT/shard_K_of_N. `gulp2 merge` "
             "joins the shares.",
         ),
-        click.option(
+        number_option(
             "--quality",
-            type=click.IntRange(1, 100),
-            metavar="N",
+            most=100,
             default=90,
-            show_default=True,
             help="JPEG quality of what has to be encoded.",
         ),
         click.option(

@@ -71,18 +71,13 @@ _REMOVE = _Option(
     "remove_duplicate_ids",
     bool,
 )
+_RATE = _Option("frame_rate", "8", "Frames per second to take", "frame_rate", _rate)
 _PHASE = _Option("phase", "training", "training, validation or testing", "phase")
 _ROOT = _Option("root_path", "", "What the paths are relative to", "root_folder")
 
 
 def _size(name: str, parameter: str) -> _Option:
     return _Option(name, "-1", "Size of smaller edge of resized frames", parameter, int)
-
-
-def _frame_rate(default: str) -> _Option:
-    return _Option(
-        "frame_rate", default, "Frames per second to take", "frame_rate", _rate
-    )
 
 
 def _label_name(default: str) -> _Option:
@@ -113,7 +108,7 @@ SCRIPTS: dict[str, _Script] = {
         "Gulp videos that a JSON file lists: <videos_directory>/<id>/<name>.mp4.",
         {"input_json": _JSON, "videos_directory": _FOLDER},
         (
-            _VIDEOS, _WORKERS, _size("frame_size", "frame_size"), _frame_rate("8"),
+            _VIDEOS, _WORKERS, _size("frame_size", "frame_size"), _RATE,
             _SHUFFLE, _EXTEND, _SHM, _label_name("template"), _REMOVE,
         ),
     ),
@@ -122,7 +117,7 @@ SCRIPTS: dict[str, _Script] = {
         "Gulp videos that a CSV file lists: <videos_directory>/<id>.webm.",
         {"input_csv": _CSV, "videos_directory": _FOLDER},
         (
-            _VIDEOS, _WORKERS, _size("frame_size", "frame_size"), _frame_rate("8"),
+            _VIDEOS, _WORKERS, _size("frame_size", "frame_size"), _RATE,
             _SHUFFLE, _EXTEND, _SHM, _label_name("label"), _REMOVE,
         ),
     ),

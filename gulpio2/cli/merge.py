@@ -73,16 +73,11 @@ def merge(
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
-    from gulpio2.cli.progress import ProgressBar, total_size
-    from gulpio2.format.layout import JOURNAL_NAME, data_name, list_chunks
+    from gulpio2.cli.progress import ProgressBar, data_bytes
+    from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.merge import merge_directories
-    from gulpio2.storage.local import open_store
 
-    total = 0
-    for store in map(open_store, parts):
-        numbers = list_chunks(store.names()).chunks
-        total += total_size(store, map(data_name, numbers))
-    with ProgressBar(total, counted="num_bytes") as bar:
+    with ProgressBar(sum(map(data_bytes, parts)), counted="num_bytes") as bar:
         try:
             report = merge_directories(parts, target, link=not copy, progress=bar)
         except KeyboardInterrupt:

@@ -21,6 +21,7 @@ __all__ = [
     "dry_run_option",
     "ids_like",
     "json_option",
+    "number_option",
     "open_gulp_directory",
     "overwrite_option",
     "pattern_argument",
@@ -70,6 +71,14 @@ def json_option(what: str) -> Callable[[Any], Any]:
         What is printed as JSON, for the help.
     """
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what}.")
+
+
+def number_option(
+    *names: str, least: int = 1, most: int | None = None, **attrs: Any
+) -> Callable[[Any], Any]:
+    """Add an option of a whole number, whose default is shown."""
+    attrs = {"metavar": "N", "show_default": "default" in attrs, **attrs}
+    return click.option(*names, type=click.IntRange(least, most), **attrs)
 
 
 def verbosity_options(command: Callable[..., Any]) -> Any:

@@ -10,16 +10,16 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.cli.terminal import is_quiet
+from gulpio2.format.layout import data_name, list_chunks
+from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pathlib import Path
     from types import TracebackType
 
     from typing_extensions import Self
 
-    from gulpio2.storage.base import Store
-
-__all__ = ["ProgressBar", "total_size"]
+__all__ = ["ProgressBar", "data_bytes"]
 
 _COUNTS = "{n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}{postfix}]"
 _FORMAT = "{l_bar}{bar}| " + _COUNTS
@@ -28,12 +28,14 @@ _TERMINAL_SECONDS = 0.1
 _FILE_SECONDS = 10.0
 
 
-def total_size(store: Store, names: Iterable[str]) -> int:
-    """Count the bytes of files; one of which nobody can tell has none."""
+def data_bytes(directory: Path, *, orphans: bool = False) -> int:
+    """Count the bytes of data files, `orphans` among them where they are to be."""
+    store = open_store(directory)
+    listing = list_chunks(store.names())
     total = 0
-    for name in names:
-        with contextlib.suppress(OSError):
-            total += store.size(name)
+    for number in (*listing.chunks, *(listing.data_only if orphans else ())):
+        with contextlib.suppress(OSError):  # nobody can tell
+            total += store.size(data_name(number))
     return total
 
 

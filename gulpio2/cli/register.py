@@ -178,7 +178,7 @@ def program_text(cls: type, module: str) -> str:
         imports="from pathlib import Path\n" if takes_path else "",
         module=module,
         name=cls.__name__,
-        summary=_literal(summary_of(cls), 8),
+        summary=_literal(summary_of(cls)),
         options="\n".join(lines),
         call=_call(parameters),
     )
@@ -212,7 +212,7 @@ def _add_argument(parameter: Parameter) -> str:
             needed = name == OUTPUT and default is None
             parts.append("required=True" if needed else f"default={_quoted(default)}")
     if parameter.help:
-        parts.append(f"help={_literal(parameter.help.replace('%', '%%'), 8)}")
+        parts.append(f"help={_literal(parameter.help.replace('%', '%%'))}")
     return _call_add(*parts)
 
 
@@ -269,10 +269,10 @@ def _is_variadic(parameter: Parameter) -> bool:
     return parameter.passing is parameter.passing.VAR_POSITIONAL
 
 
-def _literal(text: str, indent: int) -> str:
+def _literal(text: str) -> str:
     """Write a text as string literals, one to a line."""
     pieces = textwrap.wrap(text, _WIDTH, drop_whitespace=False) or [""]
-    return f"\n{'':{indent}}".join(_quoted(piece) for piece in pieces)
+    return f"\n{'':8}".join(_quoted(piece) for piece in pieces)
 
 
 def _quoted(value: Any) -> str:

@@ -51,15 +51,10 @@ def repair(
     checksums. Deleted items stay deleted. What is lost is listed. The exit status is 1
     if anything is lost, or is under such an id.
     """
-    from gulpio2.cli.progress import ProgressBar, total_size
-    from gulpio2.format.layout import data_name, list_chunks
+    from gulpio2.cli.progress import ProgressBar, data_bytes
     from gulpio2.repair import repair_directory
-    from gulpio2.storage.local import open_store
 
-    store = open_store(source)
-    listing = list_chunks(store.names())
-    numbers = (*listing.chunks, *listing.data_only)
-    total = total_size(store, map(data_name, numbers))
+    total = data_bytes(source, orphans=True)
     with ProgressBar(total, counted="num_bytes") as bar:
         report = repair_directory(source, target, dry_run=dry_run, progress=bar)
     if as_json:

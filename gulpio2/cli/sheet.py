@@ -11,6 +11,7 @@ from gulpio2.cli.options import (
     directory_argument,
     dry_run_option,
     ids_like,
+    number_option,
     open_gulp_directory,
     overwrite_option,
     pattern_argument,
@@ -31,22 +32,18 @@ __all__ = ["sheet"]
 )
 @directory_argument
 @pattern_argument
-@click.option(
+@number_option(
     "--items",
     "num_items",
-    type=click.IntRange(1, 200),
-    metavar="N",
+    most=200,
     default=8,
-    show_default=True,
     help="Rows; the items are evenly spread.",
 )
-@click.option(
+@number_option(
     "--frames",
     "num_frames",
-    type=click.IntRange(1, 50),
-    metavar="N",
+    most=50,
     default=6,
-    show_default=True,
     help="Frames to a row, evenly spread over the item.",
 )
 @click.option(
