@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 from collections import OrderedDict
@@ -250,12 +249,6 @@ def test_other_flags_are_not_implemented(chunk, flag):
         chunk.open(flag),
     ):
         pytest.fail("opened")
-
-
-def test_reads_go_through_a_bytes_io_put_at_fp(chunk, tmp_path):
-    chunk.fp = io.BytesIO((tmp_path / "data_0.gulp").read_bytes())
-    (tmp_path / "data_0.gulp").unlink()
-    assert len(chunk.read_frames("a")[0]) == 6
 
 
 @pytest.mark.parametrize("read_before", [False, True])

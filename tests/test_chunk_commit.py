@@ -65,14 +65,6 @@ def test_appending_to_a_chunk_that_is_not_there_begins_it(tmp_path):
     assert check_directory(tmp_path).ok
 
 
-def test_frames_appended_after_a_read_are_seen(tmp_path):
-    chunk = write(tmp_path, ("a", {}, JPEGS[:1]))
-    assert len(chunk["a"][0]) == 1
-    with chunk.open("ab"):
-        chunk.append("a", {}, JPEGS[1:3])
-    assert len(chunk["a"][0]) == 3
-
-
 def test_writing_anew_starts_from_an_empty_map(tmp_path):
     write(tmp_path, ("old", {}, JPEGS[:3]))
     chunk = new_chunk(tmp_path)

@@ -116,9 +116,10 @@ def test_processes_read_a_directory_that_they_were_given(folder, method, read_be
         assert [job.result() for job in jobs] == [0] * 4
 
 
-def test_a_forked_child_reads_with_the_files_of_its_parent(folder):
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_forked_child_reads_with_the_files_of_its_parent(folder, read_before):
     directory = GulpDirectory(folder)
-    expected = sums_of(directory)
+    expected = sums_of(directory if read_before else GulpDirectory(folder))
     children = []
     for seed in range(3):
         child = os.fork()

@@ -124,11 +124,6 @@ def test_what_is_no_directory_is_wrong_usage(gulp2, tmp_path, name):
     assert result.stdout == ""
 
 
-def test_a_folder_without_a_chunk_is_a_finding(gulp2, tmp_path):
-    (tmp_path / "empty").mkdir()
-    assert "chunk" in gulp2("check", "empty", status=1).stdout
-
-
 def test_quiet_leaves_the_findings(gulp2, gulped):
     assert gulp2("check", "-q", gulped).stdout == ""
     (gulped / "data_0.gulp").write_bytes(b"")

@@ -5,44 +5,20 @@ The numbers are those of ``docs/compatibility.md``. Nothing here needs the origi
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory, errors
+from tests.chunks import open_files
 from tests.compat.folders import chunk_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-has_proc = pytest.mark.skipif(
-    not Path("/proc/self/fd").is_dir(), reason="needs /proc to see open files"
-)
-
-
-def open_files(folder: Path) -> list[str]:
-    """Name the files below a folder that this process holds open."""
-    gc.collect()
-    found = []
-    for link in Path("/proc/self/fd").iterdir():
-        try:
-            target = os.readlink(link)  # noqa: PTH115  the link may be no path
-        except OSError:
-            continue
-        if target.startswith(str(folder)):
-            found.append(target)
-    return found
-
-
-def is_closed(chunk: Any) -> bool:
-    """Tell whether a chunk's own file is closed."""
-    return chunk.fp is None or bool(chunk.fp.closed)
 
 
 # ------------------------------------------------------------------ 14
@@ -81,58 +57,14 @@ def test_defect_14_threads_read_through_one_object(folder):
     assert results == [True] * 800
 
 
-def test_defect_14_threads_share_an_open_chunk(chunk):
-    with chunk.open("rb"):
-        expected = [frame.copy() for frame in chunk.read_frames("a")[0]]
-        with ThreadPoolExecutor(4) as pool:
-            read = pool.map(lambda k: chunk["a", [k % 8]][0][0], range(200))
-            for k, frame in enumerate(read):
-                np.testing.assert_array_equal(frame, expected[k % 8])
-
-
 # ------------------------------------------------------------------ 15
-@has_proc
 def test_defect_15_a_chunk_is_closed_after_an_exception_in_its_body(folder):
     chunk = chunk_in(folder)
     with pytest.raises(RuntimeError, match="mine"), chunk.open("rb"):  # noqa: PT012
         chunk.read_frames("a")
         raise RuntimeError("mine")
-    assert is_closed(chunk)
+    assert getattr(chunk.fp, "closed", True)
     del chunk
-    assert open_files(folder) == []
-
-
-@has_proc
-@pytest.mark.parametrize("selector", [[99], [0, -9], np.array([8])])
-def test_defect_15_no_file_stays_open_after_a_failed_read(folder, selector):
-    with GulpDirectory(folder) as directory:
-        with pytest.raises(IndexError):
-            directory["a", selector]
-        with pytest.raises(KeyError):
-            directory["nobody"]
-    assert open_files(folder) == []
-
-
-@has_proc
-def test_defect_15_an_abandoned_iteration_closes_its_file(folder):
-    chunk = chunk_in(folder)
-    iterator: Any = chunk.iter_all()
-    next(iterator)
-    iterator.close()
-    abandoned = iter(chunk)
-    next(abandoned)
-    del abandoned, iterator
-    assert is_closed(chunk)
-    del chunk
-    assert open_files(folder) == []
-
-
-@has_proc
-def test_defect_15_nothing_stays_open_when_a_directory_is_dropped(folder):
-    directory = GulpDirectory(folder)
-    directory["a"]
-    directory[0]
-    del directory
     assert open_files(folder) == []
 
 
@@ -181,23 +113,6 @@ def test_defect_16_a_directory_is_pickled_after_any_read(folder, read):
             for ours, theirs in zip(copy[id_][0], directory[id_][0], strict=True):
                 np.testing.assert_array_equal(ours, theirs)
     del kept
-
-
-def test_defect_16_a_chunk_is_pickled_while_it_is_open(chunk):
-    with chunk.open("rb"):
-        expected = np.stack(chunk["a"][0])
-        copy = pickle.loads(pickle.dumps(chunk))
-    with copy.open("rb"):
-        np.testing.assert_array_equal(np.stack(copy["a"][0]), expected)
-
-
-def test_defect_16_a_pickle_does_not_hold_frames(make_directory):
-    noise = np.random.default_rng(0).integers(255, size=(128, 128, 3), dtype=np.uint8)
-    folder = make_directory({"a": [noise] * 20})
-    directory = GulpDirectory(folder)
-    directory.read_clip("a")
-    directory["a"]
-    assert len(pickle.dumps(directory)) < 10_000
 
 
 # ------------------------------------------------------------------ 17

@@ -95,28 +95,6 @@ def test_defect_20_a_position_outside_is_an_index_error_with_the_number_of_frame
     assert "a" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "selector", [np.ones(7, bool), np.ones(9, bool), [True] * 3], ids=["7", "9", "list"]
-)
-def test_defect_20_a_mask_of_another_length_is_refused(folder, selector):
-    with pytest.raises(IndexError, match="8"):
-        GulpDirectory(folder)["a", selector]
-
-
-@pytest.mark.parametrize(
-    "selector", [1.0, [0.5], "0", b"0", {0}, np.array([[0, 1]]), np.array([0.0])]
-)
-def test_defect_20_what_selects_nothing_sensible_is_a_type_error(folder, selector):
-    with pytest.raises((TypeError, IndexError, ValueError)):
-        GulpDirectory(folder)["a", selector]
-
-
-@pytest.mark.parametrize("element", [1.5, b"a", ("a", 0, 1), ["a"], None, ("a",)])
-def test_defect_20_a_subscript_without_an_id_is_a_type_error(folder, element):
-    with pytest.raises(TypeError):
-        GulpDirectory(folder)[element]
-
-
 # ------------------------------------------------------------------ 21
 @pytest.mark.parametrize(
     "stray",

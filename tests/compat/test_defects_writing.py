@@ -173,17 +173,6 @@ def test_defect_05_a_duplicate_id_is_refused_while_ingesting(
         assert directory[pair[0]][1] == {"n": 1}, "the first one is kept"
 
 
-def test_defect_05_an_id_that_is_already_stored_is_refused(tmp_path, client_code, grey):
-    out = tmp_path / "out"
-    GulpIngestor(
-        client_code.ArrayAdapter([("a", {"n": 1}, [grey()])]), str(out), 1, 1
-    )()
-    again = client_code.ArrayAdapter([("a", {"n": 2}, [grey()]), ("b", {}, [grey()])])
-    with pytest.raises(errors.DuplicateIdError, match="a"):
-        GulpIngestor(again, str(out), 1, 1)()
-    assert GulpDirectory(out)["a"][1] == {"n": 1}
-
-
 @pytest.mark.parametrize("flags", [(), ("-O",)])
 def test_defect_05_duplicates_across_chunks_are_an_error_when_optimised(
     tmp_path, grey, fresh_python, flags
@@ -231,27 +220,6 @@ def test_defect_06_a_failed_worker_leaves_a_directory_that_opens_and_extends(
     assert set(ids_in(tmp_path / "out")) == stored | {"more"}
     for id_ in ids_in(tmp_path / "out"):
         assert len(GulpDirectory(tmp_path / "out")[id_][0]) == 1
-
-
-def test_defect_06_a_data_file_without_its_map_is_no_part_of_the_directory(
-    make_directory, grey
-):
-    folder = make_directory({"a": [grey()]})
-    (folder / "data_1.gulp").write_bytes(b"\xff\xd8 half a chunk")
-    (folder / "data_2.gulp.0a1b2c3d.partial").write_bytes(b"\xff\xd8")
-    directory = GulpDirectory(folder)
-    assert list(directory.chunk_objs_lookup) == [0]
-    (new,) = directory.new_chunks(1)
-    with new.open("wb"):
-        new.append("b", {}, [grey()])
-    assert ids_in(folder) == ["a", "b"]
-
-
-def test_defect_06_a_map_without_its_data_file_is_named(make_directory, grey):
-    folder = make_directory({"a": [grey()]}, {"b": [grey()]})
-    (folder / "data_1.gulp").unlink()
-    with pytest.raises(errors.ChunkMismatchError, match=r"meta_1\.gmeta|data_1\.gulp"):
-        GulpDirectory(folder)
 
 
 # ------------------------------------------------------------------ 7

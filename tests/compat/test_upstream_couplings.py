@@ -118,12 +118,6 @@ def test_opening_gives_fp_and_closes_it(chunk, grey, flag):
     assert getattr(opened, "closed", True)
 
 
-def test_another_flag_is_not_implemented(chunk):
-    for flag in ("r", "w", "rw", "xb", "r+b", ""):
-        with pytest.raises(NotImplementedError), chunk.open(flag):
-            pass
-
-
 def test_flushing_dumps_the_index_through_the_serializer(tmp_path, grey):
     dumped: list[tuple[Any, Any]] = []
 
