@@ -19,9 +19,19 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from gulpio2.types import StrPath
+
 # What the check finds where items were deleted from a map, or frames from an item.
 LEFT = {"unreferenced-bytes", "data-too-long"}
 JPEGS = [encode_frame(frame, EncoderSettings()) for frame in make_frames(8)]
+
+
+class BrokenError(Exception):
+    """What a source of a client raises."""
+
+
+class StopError(Exception):
+    """What ends a block of writing."""
 
 
 class Timed:
@@ -137,6 +147,15 @@ def entry_of(folder: Path, id_: str) -> dict[str, Any]:
     """Give an entry of the map on the disk."""
     entry: dict[str, Any] = json.loads((folder / "meta_0.gmeta").read_bytes())[id_]
     return entry
+
+
+def items_of(folder: StrPath) -> dict[str, tuple[list[bytes], Any]]:
+    """Open the directory, which must work, and read all that it says it has."""
+    with GulpDirectory(folder) as directory:
+        return {
+            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
+            for id_ in directory.chunk_lookup
+        }
 
 
 def decoded_frames(num_frames: int) -> list[np.ndarray]:

@@ -14,12 +14,7 @@ import pytest
 from gulpio2.errors import StorageError
 from gulpio2.sanity import check_directory
 from gulpio2.testing.faults import fail_at_operation, in_child
-from tests.chunks import JPEGS, Timed, content, entry_of, new_chunk, write
-
-
-class BrokenError(Exception):
-    """What a source of a client raises."""
-
+from tests.chunks import JPEGS, BrokenError, Timed, content, entry_of, new_chunk, write
 
 # --- appending ----------------------------------------------------------------------
 

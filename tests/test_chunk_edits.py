@@ -19,6 +19,7 @@ from gulpio2.storage.index.entries import IndexRecord
 from tests.chunks import (
     JPEGS,
     LEFT,
+    StopError,
     Timed,
     content,
     entry_of,
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Edit = Callable[[Any], Any]
-
-
-class StopError(Exception):
-    """What ends a block of writing."""
 
 
 @pytest.fixture

@@ -11,14 +11,10 @@ from gulpio2.errors import AdapterContractError, ChunkMismatchError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.testing import make_frames
-from tests.chunks import JPEGS, content, entry_of, new_chunk, write
+from tests.chunks import JPEGS, StopError, content, entry_of, new_chunk, write
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-class StopError(Exception):
-    """What ends a block of writing."""
 
 
 # --- a data file that was cut -------------------------------------------------------

@@ -20,6 +20,7 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
 from tests.chunks import (
     JPEGS,
+    StopError,
     content,
     label,
     labels,
@@ -174,10 +175,6 @@ def test_a_child_that_was_forked_in_a_block_does_not_keep_the_lock(tmp_path, hol
         os.waitpid(child, 0)
     assert list(new_chunk(tmp_path).meta_dict) == ["a", "b", "held"]
     assert problems(tmp_path) == []
-
-
-class StopError(Exception):
-    """What ends a block of writing."""
 
 
 @pytest.mark.parametrize("error", [StopError, KeyboardInterrupt])

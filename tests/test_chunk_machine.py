@@ -23,6 +23,7 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.sanity import check_directory
 from gulpio2.testing import make_frames
+from tests.chunks import StopError
 
 JPEGS = [
     encode_frame(frame, EncoderSettings())
@@ -39,10 +40,6 @@ selections = st.none() | st.slices(6) | st.integers(-1, 0)
 
 # Id to the indices of its frames in JPEGS, and its metadata, in order of appending.
 Items = dict[str, tuple[list[int], list[dict[str, Any]]]]
-
-
-class StopError(Exception):
-    """What ends a block of writing."""
 
 
 class ChunkMachine(RuleBasedStateMachine):

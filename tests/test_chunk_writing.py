@@ -23,14 +23,10 @@ from gulpio2.format.entry import entry_check
 from gulpio2.sanity import check_directory
 from gulpio2.serializers import AbstractSerializer, JSONSerializer, pickle_serializer
 from gulpio2.testing import make_frames
-from tests.chunks import JPEGS, Timed, content, entry_of, new_chunk, write
+from tests.chunks import JPEGS, BrokenError, Timed, content, entry_of, new_chunk, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class BrokenError(Exception):
-    """What a source of a client raises."""
 
 
 def broken_after(num_frames: int) -> Iterator[bytes]:

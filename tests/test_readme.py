@@ -1,4 +1,4 @@
-"""The example of the README does what it says."""
+"""The examples of the README do what it says; the links of all pages lead on."""
 
 import re
 import subprocess
@@ -93,8 +93,11 @@ def test_the_commands_of_the_readme_run_in_their_order(folder):
         assert done.returncode == 0, (command, done.stderr)
 
 
-def test_every_link_of_the_readme_leads_somewhere():
-    links = re.findall(r"\]\(([^)]+)\)", README.read_text())
-    assert len(links) > 6
-    for link in links:
-        assert (README.parent / link).exists(), link
+PAGES = [README, *sorted(README.parent.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    here = [link for link in links if "://" not in link]
+    assert [link for link in here if not (page.parent / link).exists()] == []

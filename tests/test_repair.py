@@ -28,36 +28,12 @@ from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content, in_child, kill_at_operation
-from gulpio2.types import StoredFrame
-
-
-class Timed:
-    """A source with times and facts."""
-
-    time_base = Fraction(1, 600)
-
-    def __iter__(self):
-        return iter(make_frames(5))
-
-    def stored(self):
-        for index, frame in enumerate(make_frames(5)):
-            yield StoredFrame(frame, 20 * index + index // 3)
-
-    def source_info(self):
-        return {"width": 32, "rate": [30, 1]}
+from tests.chunks import Timed, items_of
 
 
 def make(folder, **more):
     make_gulp_directory(folder, **{"num_items": 5, "num_frames": 3, **more}).close()
     return folder
-
-
-def items_of(folder):
-    with GulpDirectory(folder) as directory:
-        return {
-            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
-            for id_ in directory.chunk_lookup
-        }
 
 
 def repaired(source, target, **counts):
@@ -94,7 +70,11 @@ def test_times_facts_and_repeated_metadata_are_kept(tmp_path):
     (tmp_path / "in").mkdir()
     chunk = next(GulpDirectory(tmp_path / "in").new_chunks(1))
     with chunk.open("wb"):
-        chunk.append("timed", {"a": 1}, Timed())
+        chunk.append(
+            "timed",
+            {"a": 1},
+            Timed([0, 20, 40, 61, 81], Fraction(1, 600), width=32, rate=[30, 1]),
+        )
         chunk.append("timed", {"b": [2, None]}, [])
         chunk.append("grey", {}, make_frames(2, grey=True))
         chunk.append("empty", {"e": "é"}, [])

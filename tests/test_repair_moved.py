@@ -18,6 +18,7 @@ from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content
+from tests.chunks import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,14 +33,6 @@ def make(folder: Path, **more: Any) -> Path:
     given = {"num_items": 12, "num_frames": 5, "items_per_chunk": 4, **more}
     make_gulp_directory(folder, **given).close()
     return folder
-
-
-def items_of(folder: Path) -> Items:
-    with GulpDirectory(folder) as directory:
-        return {
-            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
-            for id_ in directory.chunk_lookup
-        }
 
 
 def frames_of(items: Items) -> Counter[bytes]:

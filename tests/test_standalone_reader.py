@@ -10,43 +10,18 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.testing import make_frames
-from gulpio2.types import StoredFrame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.chunks import Timed
 
 GOLDEN = Path(__file__).parent / "golden"
+TICK = Fraction(1001, 30_000)
 CASES = sorted(p.stem for p in GOLDEN.glob("*.json") if p.stem != "pickled")
-
-
-class Timed:
-    """A frame source with times."""
-
-    time_base = Fraction(1001, 30_000)
-
-    def __init__(self, pts: list[int]) -> None:
-        self.pts = pts
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(make_frames(len(self.pts)))
-
-    def __len__(self) -> int:
-        return len(self.pts)
-
-    def stored(self) -> Iterator[StoredFrame]:
-        for frame, tick in zip(self, self.pts, strict=True):
-            yield StoredFrame(encode_frame(frame, EncoderSettings()), tick)
-
-    def source_info(self) -> dict[str, Any]:
-        return {"width": 32}
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +45,10 @@ def folder(tmp_path: Path) -> Path:
     """Write two chunks with every kind of item, and what a reader must ignore."""
     path = tmp_path / "out"
     path.mkdir()
+    timed = Timed([-3, 0, 1, 2, 9], TICK, width=32)
     chunks: dict[int, list[Any]] = {
         2: [
-            ("variable", {"label": 1, "x": float("nan")}, Timed([-3, 0, 1, 2, 9])),
+            ("variable", {"label": 1, "x": float("nan")}, timed),
             ("grey", {}, make_frames(2, grey=True)),
             ("ü/\n7", {"n": None}, make_frames(1, 5, 7)),
         ],
@@ -127,8 +103,7 @@ def test_it_reads_checksums_and_times(reader, folder):
         extras = ours.item(id_).extras
         assert list(theirs.extras(id_)["crc32"]) == extras.crc32.tolist()
         assert theirs.damaged(id_) == []
-    tick = Timed.time_base
-    assert theirs.times("variable") == [tick * n for n in (-3, 0, 1, 2, 9)]
+    assert theirs.times("variable") == [TICK * n for n in (-3, 0, 1, 2, 9)]
     assert theirs.times("grey") == []
 
 

@@ -47,10 +47,3 @@ def test_every_block_of_the_quickstart_runs(
         "walk-1.mp4",
         "run-1.mp4",
     }
-
-
-def test_every_link_of_the_quickstart_leads_somewhere(repository):
-    folder = repository / "docs"
-    page = (folder / "quickstart.md").read_text("utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", page):
-        assert (folder / target).is_file(), target

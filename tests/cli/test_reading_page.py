@@ -46,8 +46,3 @@ def test_every_error_of_the_page_is_one_of_the_package(page):
     names = re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
     assert len(names) == 8
     assert all(issubclass(getattr(errors, name), errors.GulpError) for name in names)
-
-
-def test_every_link_of_the_page_leads_somewhere(repository, page):
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page):
-        assert (repository / "docs" / target).is_file(), target

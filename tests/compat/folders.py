@@ -1,8 +1,9 @@
-"""What the tests of defects look up in gulp directories, and put into folders."""
+"""What the tests look up in gulp directories and outputs, and put into folders."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["chunk_in", "counts_in", "ids_in", "save_image"]
+__all__ = ["chunk_in", "counts_in", "ids_in", "printed_mapping", "save_image"]
 
 
 def chunk_in(folder: Path, number: int = 0) -> GulpChunk:
@@ -33,6 +34,13 @@ def counts_in(folder: Path) -> dict[str, int]:
     """Give the number of frames of each item."""
     entries = GulpDirectory(folder).merged_meta_dict
     return {id_: len(entry["frame_info"]) for id_, entry in entries.items()}
+
+
+def printed_mapping(out: str) -> dict[str, Any]:
+    """Parse the argument mapping that an ingest script prints first."""
+    text = out[out.index("{") : out.index("}") + 1]
+    mapping: dict[str, Any] = ast.literal_eval(text)
+    return mapping
 
 
 def save_image(path: Path, pixels: np.ndarray) -> Path:

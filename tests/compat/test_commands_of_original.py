@@ -6,16 +6,16 @@ the directory that comes out. What differs on purpose is a table, with its reaso
 
 from __future__ import annotations
 
-import ast
 import gzip
 import json
 import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory, adapters
+from tests.compat.folders import printed_mapping
+from tests.compat.measure import psnr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,13 +91,6 @@ def arguments_of(script_name: str, sources: Path, out: str) -> list[str]:
     # 0.0.4 joins a relative folder twice (defect 1).
     folder = [str(sources / "kinetics")] if script_name == "gulp2_kinetics" else []
     return [*JOBS[script_name], *folder, out]
-
-
-def printed_mapping(out: str) -> dict[str, Any]:
-    """Parse the argument mapping that a script prints first."""
-    text = out[out.index("{") : out.index("}") + 1]
-    mapping: dict[str, Any] = ast.literal_eval(text)
-    return mapping
 
 
 # ------------------------------------------------------------------ what they take
@@ -204,12 +197,6 @@ def content_of(folder: Path) -> dict[str, Any]:
         },
         "labels": labels.read_bytes() if labels.exists() else None,
     }
-
-
-def psnr(one: np.ndarray, two: np.ndarray) -> float:
-    """Give the peak signal-to-noise ratio in dB."""
-    error = np.mean((one.astype(float) - two.astype(float)) ** 2)
-    return float(10 * np.log10(255**2 / max(error, 1e-9)))
 
 
 @pytest.mark.parametrize("size", [-1, 24])

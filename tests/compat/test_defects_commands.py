@@ -5,7 +5,6 @@ The numbers are those of ``docs/compatibility.md``. Nothing here needs the origi
 
 from __future__ import annotations
 
-import ast
 import json
 import stat
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from gulpio2 import GulpChunk, GulpDirectory, utils
 from gulpio2.adapters import (
     ActivitynetAdapter,
 )
-from tests.compat.folders import ids_in, save_image
+from tests.compat.folders import ids_in, printed_mapping, save_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,13 +32,6 @@ INGEST_SCRIPTS = [
     "gulp2_kinetics",
     "gulp2_video_folder",
 ]
-
-
-def printed_mapping(out: str) -> dict[str, Any]:
-    """Parse the argument mapping that an ingest script prints first."""
-    text = out[out.index("{") : out.index("}") + 1]
-    mapping: dict[str, Any] = ast.literal_eval(text)
-    return mapping
 
 
 # ------------------------------------------------------------------ 23

@@ -7,22 +7,14 @@ goes through all of them.
 import os
 import shutil
 
-from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2 import GulpChunk
 from gulpio2.format.layout import list_chunks
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames
+from tests.chunks import items_of
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
-
-
-def clips_of(folder):
-    """Open the directory, which must work, and read all that it says it has."""
-    with GulpDirectory(folder) as directory:
-        return {
-            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
-            for id_ in directory.chunk_lookup
-        }
 
 
 def put(folder, state):
@@ -65,7 +57,7 @@ def replace_a_chunk(folder, is_done):
 
 
 def delete(folder, id_):
-    if id_ in clips_of(folder):
+    if id_ in items_of(folder):
         delete_items(folder, [id_])
 
 

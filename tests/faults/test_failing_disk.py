@@ -36,12 +36,6 @@ LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 ERRORS = ["ENOSPC", "EIO", "EDQUOT", "EROFS", "EINTR"]
 
 
-@pytest.fixture
-def _fast_disk(monkeypatch):
-    """Do not wait for the real disk where only the program fails."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-
-
 def ingest(folder, *, workers=1, resume=False, chunk_bytes=None):
     adapter = FrameAdapter(num_items=5, num_frames=2, bad=[3])
     return GulpIngestor(

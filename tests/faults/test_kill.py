@@ -12,10 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpIngestor
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
@@ -29,10 +28,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _fast_disk(monkeypatch):
-    """Do not wait for the disk: a killed process loses nothing that it had written."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+pytestmark = pytest.mark.usefixtures("_fast_disk")
 
 
 def ingest(folder, *, mode="count", workers=1, resume=False, num_items=5, **more):
@@ -44,19 +40,13 @@ def ingest(folder, *, mode="count", workers=1, resume=False, num_items=5, **more
     ).run()
 
 
-def committed_items(folder):
-    """Open the directory, which must work, and read everything that it says it has."""
-    with GulpDirectory(folder) as directory:
-        return {id_: directory.read_clip(id_) for id_ in directory.chunk_lookup}
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_killed_at_every_operation_and_resumed_gives_the_undisturbed_bytes(
     tmp_path, mode
 ):
     ingest(tmp_path / "whole", mode=mode)
     expected = content(tmp_path / "whole")
-    pixels = committed_items(tmp_path / "whole")
+    jpegs = committed_jpegs(tmp_path / "whole")
     # The quick form takes more of them for the plain way of cutting chunks.
     for number in range(1, 1000, 1 if LONG else 2 if mode == "count" else 4):
         folder = tmp_path / str(number)
@@ -69,8 +59,7 @@ def test_killed_at_every_operation_and_resumed_gives_the_undisturbed_bytes(
         if os.WIFEXITED(status):
             assert os.WEXITSTATUS(status) == 0
             break
-        for id_, clip in committed_items(folder).items():
-            assert np.array_equal(clip, pixels[id_])
+        assert jpegs.items() >= committed_jpegs(folder).items()
         ingest(folder, mode=mode, resume=True)
         assert content(folder) == expected, number
     assert number > 40  # the operations were really counted

@@ -34,10 +34,7 @@ READ = {"x86_64": "0", "aarch64": "63"}.get(platform.machine())
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 
 
-@pytest.fixture(autouse=True)
-def _fast_disk(monkeypatch):
-    """Do not wait for the disk: a killed process loses nothing that it had written."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+pytestmark = pytest.mark.usefixtures("_fast_disk")
 
 
 class Larger(FrameAdapter):

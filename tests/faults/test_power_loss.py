@@ -6,7 +6,6 @@ as the moment of the cut, many states of each.
 """
 
 import itertools
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from gulpio2.storage.local import LocalStore
 from gulpio2.testing import FrameAdapter, make_gulp_directory
 from gulpio2.testing.faults import content
 from gulpio2.testing.power import record_operations, state_after_cut
-from tests.faults.cuts import CHANGES, LONG, clips_of, committed, put
+from tests.chunks import items_of
+from tests.faults.cuts import CHANGES, LONG, committed, put
 from tests.ingest.in_one_process import InOneProcess
 
 MODES: dict[str, dict[str, Any]] = {
@@ -31,10 +31,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _fast_disk(monkeypatch):
-    """Do not wait for the real disk for what is only replayed."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+pytestmark = pytest.mark.usefixtures("_fast_disk")
 
 
 def ingest(folder, mode, *, resume=False):
@@ -65,12 +62,12 @@ def test_an_ingest_keeps_what_it_committed_and_can_be_resumed(tmp_path, mode):
     with record_operations(tmp_path / "whole") as recording:
         ingest(tmp_path / "whole", mode)
     expected = content(tmp_path / "whole")
-    clips = clips_of(tmp_path / "whole")
+    clips = items_of(tmp_path / "whole")
     with GulpDirectory(tmp_path / "whole") as directory:
         chunk_of = dict(directory.chunk_lookup)
     for number, (cut, state) in enumerate(states(recording, 1, 60)):
         put(tmp_path / "cut", state)
-        found = clips_of(tmp_path / "cut")
+        found = items_of(tmp_path / "cut")
         assert found == {id_: clips[id_] for id_ in found}, number
         kept = committed(recording, cut)
         assert {id_ for id_ in clips if chunk_of[id_] in kept} <= set(found), number
@@ -127,13 +124,13 @@ def test_the_recording_has_every_change(tmp_path):
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_of_a_directory_leaves_every_item_whole_or_not_there(tmp_path, name):
     make_gulp_directory(tmp_path / "whole", num_items=4, num_frames=2).close()
-    before = clips_of(tmp_path / "whole")
+    before = items_of(tmp_path / "whole")
     with record_operations(tmp_path / "whole") as recording:
         CHANGES[name](tmp_path / "whole", lambda: None)
-    after = clips_of(tmp_path / "whole")
+    after = items_of(tmp_path / "whole")
     for number, (cut, state) in enumerate(states(recording, 2, 80)):
         put(tmp_path / "cut", state)
-        found = clips_of(tmp_path / "cut")
+        found = items_of(tmp_path / "cut")
         allowed = {**before, **after}
         assert found == {id_: allowed[id_] for id_ in found}, number
         assert before.keys() & after.keys() <= found.keys(), number

@@ -6,7 +6,6 @@ What tears at 4,096 bytes is among them. The quick form is the smallest sets,
 ``bin/faults`` takes larger ones, and resumes from many moments.
 """
 
-import os
 import random
 
 import pytest
@@ -21,16 +20,14 @@ from gulpio2.testing.power import (
     record_operations,
     state_after_cut,
 )
-from tests.faults.cuts import CHANGES, LONG, clips_of, committed, put
+from tests.chunks import items_of
+from tests.faults.cuts import CHANGES, LONG, committed, put
 
 PAGE = 512
 RECORDED = "states of the disk after a loss of power"
 
 
-@pytest.fixture(autouse=True)
-def _fast_disk(monkeypatch):
-    """Do not wait for the real disk for what is only replayed."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+pytestmark = pytest.mark.usefixtures("_fast_disk")
 
 
 def every_state(recording, page=PAGE):
@@ -125,13 +122,13 @@ class Set:
         int
             How many they were.
         """
-        expected, clips = content(whole), clips_of(whole)
+        expected, clips = content(whole), items_of(whole)
         with GulpDirectory(whole) as directory:
             chunk_of = dict(directory.chunk_lookup)
         count = 0
         for state, _, cut in every_state(recording):
             put(folder, state)
-            found = clips_of(folder)
+            found = items_of(folder)
             assert found == {id_: clips[id_] for id_ in found}, (cut, state.keys())
             kept = committed(recording, cut)
             assert {id_ for id_ in clips if chunk_of[id_] in kept} <= found.keys()
@@ -202,11 +199,11 @@ def test_a_change_leaves_the_old_or_the_new_and_can_be_done_again(
     make_gulp_directory(
         folder, num_items=4, num_frames=2 if LONG else 1, height=8, width=8
     ).close()
-    stages = [clips_of(folder)]
+    stages = [items_of(folder)]
     marks = [0]
 
     def is_done():
-        stages.append(clips_of(folder))
+        stages.append(items_of(folder))
         marks.append(len(recording.operations))
 
     with record_operations(folder) as recording:
@@ -222,7 +219,7 @@ def test_a_change_leaves_the_old_or_the_new_and_can_be_done_again(
     page = PAGE if LONG or name != "index and delete" else 4096
     for state, first, last in every_state(recording, page):
         put(tmp_path / "cut", state)
-        found = clips_of(tmp_path / "cut")
+        found = items_of(tmp_path / "cut")
         # Not older than what had lasted before the last of the cuts that leave this
         # state, and not newer than what was under way at the first of them.
         oldest = max(at for at, mark in enumerate(marks) if mark <= last)
@@ -231,7 +228,7 @@ def test_a_change_leaves_the_old_or_the_new_and_can_be_done_again(
             newest += 1
         assert found in stages[oldest : newest + 1], (first, last, state.keys())
         CHANGES[name](tmp_path / "cut", lambda: None)
-        assert clips_of(tmp_path / "cut") == stages[-1], (first, last, state.keys())
+        assert items_of(tmp_path / "cut") == stages[-1], (first, last, state.keys())
         problems = check_directory(tmp_path / "cut", deep=True).problems
         # What was not committed may be left behind, and what follows it is sound.
         left = {"partial-file", "unreferenced-bytes"}

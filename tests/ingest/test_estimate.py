@@ -1,7 +1,6 @@
 """How much a run will store, and its refusal where that cannot fit."""
 
 import errno
-import os
 
 import pytest
 
@@ -49,19 +48,6 @@ def test_time_is_limited_after_the_first_item():
     adapter = FrameAdapter(num_items=50, num_frames=2)
     found = estimate(adapter, EncoderSettings(), max_seconds=-1)
     assert (found.sampled, found.frames) == (1, 100)
-
-
-@pytest.fixture
-def small_disk(monkeypatch):
-    """Leave 20 kB free, as the system tells it."""
-    real = os.statvfs
-
-    def statvfs(path):
-        values = list(real(path))
-        values[:5] = [1024, 1024, 1000, 20, 20]  # sizes, blocks, free, available
-        return os.statvfs_result(values)
-
-    monkeypatch.setattr(os, "statvfs", statvfs)
 
 
 @pytest.mark.usefixtures("small_disk")

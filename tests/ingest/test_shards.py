@@ -309,20 +309,6 @@ class Relabelled(Labelled):
     number = 1
 
 
-@pytest.fixture
-def small_disk(monkeypatch):
-    """Leave 20 kB free, as the system tells it; give what puts an end to that."""
-    real = os.statvfs
-
-    def statvfs(path):
-        values = list(real(path))
-        values[:5] = [1024, 1024, 1000, 20, 20]
-        return os.statvfs_result(values)
-
-    monkeypatch.setattr(os, "statvfs", statvfs)
-    return lambda: monkeypatch.setattr(os, "statvfs", real)
-
-
 def interrupted(folder, adapter):
     def killed():
         kill_at_operation(60)

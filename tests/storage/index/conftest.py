@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.storage.index import opening
 from gulpio2.testing import make_frames
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ def write_chunks(folder: Path, items_per_chunk: int = 2, *, first: int = 0) -> P
     return folder
 
 
+def plain(folder: Path) -> GulpDirectory:
+    """Open without an index."""
+    return GulpDirectory(folder, indexed=False)
+
+
 def as_json(value: Any) -> str:
     """Write a value so that NaN equals NaN."""
     return json.dumps(value)
@@ -63,6 +69,12 @@ def assert_same(one: GulpDirectory, other: GulpDirectory) -> None:
             other.item(id_).extras.crc32.tolist()
         )
     assert "nobody" not in one
+
+
+@pytest.fixture
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an index made of every directory."""
+    monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 0)
 
 
 @pytest.fixture

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(autouse=True)
-def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an index made of every directory."""
-    monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 0)
+pytestmark = pytest.mark.usefixtures("all_are_large")
 
 
 @pytest.fixture

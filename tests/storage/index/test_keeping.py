@@ -15,7 +15,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
-from gulpio2.storage.index import keeping, opening
+from gulpio2.storage.index import keeping
 from gulpio2.storage.index.keeping import (
     build_index,
     check_index,
@@ -24,21 +24,10 @@ from gulpio2.storage.index.keeping import (
     remove_index,
 )
 from gulpio2.testing import FrameAdapter, make_frames
-from tests.storage.index.conftest import assert_same, write_chunks
+from tests.storage.index.conftest import assert_same, plain, write_chunks
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an index made of every directory."""
-    monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 0)
-
-
-def plain(folder: Path) -> GulpDirectory:
-    """Open without an index."""
-    return GulpDirectory(folder, indexed=False)
 
 
 @pytest.mark.usefixtures("all_are_large")

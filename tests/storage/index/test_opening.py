@@ -31,7 +31,13 @@ from gulpio2.storage.index import opening, texts
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
 from gulpio2.testing import make_frames, make_gulp_directory
-from tests.storage.index.conftest import METAS, as_json, assert_same, write_chunks
+from tests.storage.index.conftest import (
+    METAS,
+    as_json,
+    assert_same,
+    plain,
+    write_chunks,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,11 +50,6 @@ def summary_of(folder: Path) -> Any:
     summary = build_index(folder)
     assert summary is not None
     return summary
-
-
-def plain(folder: Path) -> GulpDirectory:
-    """Open without an index."""
-    return GulpDirectory(folder, indexed=False)
 
 
 def indexed(folder: Path) -> GulpDirectory:
