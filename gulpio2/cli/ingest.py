@@ -57,12 +57,10 @@ class AdapterGroup(DocumentedGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the built-in adapters."""
-        del ctx
         return list(BUILT_IN)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Make the command of a built-in adapter, or of a user's."""
-        del ctx
         name = cmd_name.replace("_", "-")
         if name not in BUILT_IN:
             if cmd_name.startswith("-"):

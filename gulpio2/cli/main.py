@@ -59,12 +59,10 @@ class Program(DocumentedGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the commands."""
-        del ctx
         return COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        del ctx
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"gulpio2.cli.{cmd_name}")

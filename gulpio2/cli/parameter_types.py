@@ -131,7 +131,6 @@ class NumberOrText(ParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | float | str:
         """Give the number or the text."""
-        del param, ctx
         for kind in (int, float):
             try:
                 return kind(value)

@@ -98,6 +98,11 @@ class Listing:
     """Names that end like a chunk's but are none, as ``data_00.gulp``."""
 
     @property
+    def numbers(self) -> frozenset[int]:
+        """Every number that is taken, whole chunk or not."""
+        return frozenset((*self.chunks, *self.data_only, *self.meta_only))
+
+    @property
     def next_number(self) -> int:
         """First number above every one that is taken, whole chunk or not.
 
@@ -106,8 +111,7 @@ class Listing:
         FormatError
             There is none: rule 1 of the format has a last one.
         """
-        taken = (*self.chunks, *self.data_only, *self.meta_only)
-        last = max(taken, default=-1)
+        last = max(self.numbers, default=-1)
         if last == _MAX_NUMBER:
             raise FormatError(
                 f"there is no chunk number behind that of {data_name(last)}. Give that "

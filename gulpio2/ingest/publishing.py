@@ -31,8 +31,6 @@ class Publisher:
     ----------
     store : Store
         The directory.
-    first_number : int
-        Number of the run's first chunk.
     journal : RunJournal
         Told of a task before its chunks get their names.
     report : IngestReport

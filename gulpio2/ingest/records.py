@@ -140,8 +140,7 @@ def write_records(
     manifest = Manifest() if before is None else load_manifest(before, where=where)
     runs = manifest.runs
     if run.plan is not None and not report.not_given:
-        listing = list_chunks(store.names())
-        present = {*listing.chunks, *listing.data_only, *listing.meta_only}
+        present = list_chunks(store.names()).numbers
         runs = without_lost_chunks(runs, run, present)
     if not has_something_to_tell:
         # Everything was there already; but the list of failures of the run before is

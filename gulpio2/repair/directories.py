@@ -185,8 +185,8 @@ def _refuse_other_folder(store: Store, source: Path) -> None:
     """Do not say of a folder of something else that nothing of it was lost."""
     names = store.names()
     listing = list_chunks(names)
-    chunks = (*listing.chunks, *listing.data_only, *listing.meta_only)
-    if not (chunks or listing.partials or {MANIFEST_NAME, REMOVALS_NAME} & set(names)):
+    others = {MANIFEST_NAME, REMOVALS_NAME} & set(names)
+    if not (listing.numbers or listing.partials or others):
         raise FormatError(
             f"{source} is no gulp directory: there is no data file and no map in it. "
             "Nothing was repaired; "
@@ -213,7 +213,7 @@ def _survey(
     report.notes += [f"{name}: was never committed" for name in listing.partials]
     whole: list[Candidate] = []
     parts: list[Candidate] = []
-    numbers = sorted({*listing.chunks, *listing.data_only, *listing.meta_only})
+    numbers = sorted(listing.numbers)
     _miss_chunks(store, numbers, report)
     for survey in survey_chunks(store, numbers, removals, progress):
         report.lost += survey.lost

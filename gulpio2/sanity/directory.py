@@ -154,17 +154,16 @@ class _DirectoryCheck:
         # The manifest may tell of chunks that have come since the names were listed.
         names += self.store.names()
         listing, _ = check_names(list(set(names)))
-        numbers = {*listing.chunks, *listing.data_only, *listing.meta_only}
         if data is not None:
             there = {name: read for name, read in files.items() if read is not None}
             unfinished = JOURNAL_NAME in names
             self.findings.add(
-                check_manifest(data, numbers, there, is_unfinished=unfinished),
+                check_manifest(data, listing.numbers, there, is_unfinished=unfinished),
                 note_missing_shares(data),
             )
         problems = self.findings.report.problems
         if not any(problem.code == "missing-chunk" for problem in problems):
-            self.findings.add([], note_gaps(numbers))
+            self.findings.add([], note_gaps(listing.numbers))
         if labels is not None:
             self.findings.add(check_labels(labels))
         if failures is not None:
