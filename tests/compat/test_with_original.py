@@ -5,8 +5,6 @@ The original is a program of its own, in an environment that ``bin/original`` ma
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -15,39 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageFolderAdapter, VideoFolderAdapter
+from tests.golden.corpus import GOLDEN, INPUTS, described, load, write_case
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 pytestmark = pytest.mark.original
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def load(path: Path) -> ModuleType:
-    """Load a file of the tests as a module."""
-    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-INPUTS = load(GOLDEN / "inputs.py")
-
-
-def described(frames: Any) -> list[dict[str, Any]]:
-    """Describe frames as ``in_original/describe.py`` does."""
-    return [
-        {
-            "shape": list(frame.shape),
-            "sha256": hashlib.sha256(np.ascontiguousarray(frame).tobytes()).hexdigest(),
-        }
-        for frame in frames
-    ]
 
 
 def assert_read_alike(folder: Path, original: Any) -> dict[str, Any]:
@@ -74,23 +47,10 @@ def assert_passes_their_check(folder: Path, original: Any) -> None:
     assert result.out.count("Test passed") == 4, result.out
 
 
-def write_case(folder: Path, chunks: list[Any]) -> None:
-    """Write a case of the golden corpus with this package."""
-    folder.mkdir()
-    for number, sessions in enumerate(chunks):
-        for flag, appends in sessions:
-            chunk = GulpChunk(
-                str(folder / f"data_{number}.gulp"),
-                str(folder / f"meta_{number}.gmeta"),
-            )
-            with chunk.open(flag):
-                for id_, meta, frames in appends:
-                    chunk.append(id_, meta, frames)
-
-
 # ------------------------------------------------------------------ written by chunks
 @pytest.mark.parametrize("case", sorted(INPUTS.CASES))
 def test_the_original_reads_what_our_chunks_wrote_as_its_own(case, tmp_path, original):
+    (tmp_path / "ours").mkdir()
     write_case(tmp_path / "ours", INPUTS.CASES[case]())
     read = assert_read_alike(tmp_path / "ours", original)
     content = json.loads((GOLDEN / f"{case}.json").read_text("utf-8"))
@@ -106,6 +66,7 @@ def test_the_original_reads_what_our_chunks_wrote_as_its_own(case, tmp_path, ori
 def test_what_our_chunks_wrote_passes_the_check_of_the_original(
     case, tmp_path, original
 ):
+    (tmp_path / "ours").mkdir()
     write_case(tmp_path / "ours", INPUTS.CASES[case]())
     assert_passes_their_check(tmp_path / "ours", original)
 

@@ -7,11 +7,9 @@ compared exactly: both sides decode with the same library and the same flags.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import shutil
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,47 +17,23 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, errors, utils
 from gulpio2.fileio import ImgInfo, pickle_serializer
+from tests.golden.corpus import GOLDEN, INPUTS, described, write_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
-HERE = Path(__file__).parent
-CASES = sorted(path.stem for path in HERE.glob("*.json") if path.stem != "pickled")
-
-
-def load_inputs() -> ModuleType:
-    """Load ``inputs.py``, which the original's interpreter loads too."""
-    spec = importlib.util.spec_from_file_location("golden_inputs", HERE / "inputs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-INPUTS = load_inputs()
+CASES = sorted(path.stem for path in GOLDEN.glob("*.json") if path.stem != "pickled")
 
 
 def content_of(case: str) -> dict[str, Any]:
     """Give what 0.0.4 said about a directory."""
-    content: dict[str, Any] = json.loads((HERE / f"{case}.json").read_text("utf-8"))
+    content: dict[str, Any] = json.loads((GOLDEN / f"{case}.json").read_text("utf-8"))
     return content
 
 
 def items_of(case: str) -> list[dict[str, Any]]:
     """Give every item of a directory, chunks by number."""
     return [item for chunk in content_of(case)["chunks"] for item in chunk["items"]]
-
-
-def digest(frame: np.ndarray) -> str:
-    """Give the SHA-256 of the pixels."""
-    return hashlib.sha256(np.ascontiguousarray(frame).tobytes()).hexdigest()
-
-
-def described(frames: list[np.ndarray]) -> list[dict[str, Any]]:
-    """Describe frames as ``make_golden.py`` does."""
-    return [{"shape": list(f.shape), "sha256": digest(f)} for f in frames]
 
 
 def as_json(thing: Any) -> str:
@@ -77,14 +51,14 @@ def case(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def directory(case: str) -> GulpDirectory:
     """Open the golden directory."""
-    return GulpDirectory(str(HERE / case))
+    return GulpDirectory(str(GOLDEN / case))
 
 
 def test_the_corpus_is_there_and_is_what_the_original_wrote(case):
     facts = content_of(case)["files"]
-    assert sorted(p.name for p in (HERE / case).iterdir()) == sorted(facts)
+    assert sorted(p.name for p in (GOLDEN / case).iterdir()) == sorted(facts)
     for name, fact in facts.items():
-        data = (HERE / case / name).read_bytes()
+        data = (GOLDEN / case / name).read_bytes()
         assert len(data) == fact["bytes"]
         assert hashlib.sha256(data).hexdigest() == fact["sha256"]
 
@@ -116,7 +90,7 @@ def test_metadata_reads_back_as_the_original_reads_it(case, directory):
 
 def test_the_index_in_memory_is_the_file(case, directory):
     for number, chunk in directory.chunk_objs_lookup.items():
-        text = (HERE / case / f"meta_{number}.gmeta").read_text("ascii")
+        text = (GOLDEN / case / f"meta_{number}.gmeta").read_text("ascii")
         assert as_json(chunk.meta_dict) == text
 
 
@@ -196,7 +170,7 @@ def test_a_position_outside_of_the_item_is_an_index_error(case, directory):
 
 def test_a_chunk_selects_as_its_directory_does(case):
     described_chunk = content_of(case)["chunks"][0]
-    chunk = GulpChunk(HERE / case / "data_0.gulp", HERE / case / "meta_0.gmeta")
+    chunk = GulpChunk(GOLDEN / case / "data_0.gulp", GOLDEN / case / "meta_0.gmeta")
     with chunk.open("rb"):
         for item in described_chunk["items"]:
             assert item["id"] in chunk
@@ -211,7 +185,7 @@ def test_a_chunk_selects_as_its_directory_does(case):
     ("case", "id_"), [("ids", 7), ("ids", 0), ("ids", -3), ("appended_twice", 9)]
 )
 def test_an_integer_id_is_its_text(case, id_):
-    directory = GulpDirectory(HERE / case)
+    directory = GulpDirectory(GOLDEN / case)
     by_text = described(directory[str(id_)][0])
     assert described(directory[id_][0]) == by_text
     assert described(directory[np.int64(id_)][0]) == by_text
@@ -240,19 +214,19 @@ def test_a_clip_is_the_stack_of_the_frames(case, directory):
 
 
 def test_frames_appended_later_are_read_although_they_are_not_neighbours():
-    entry = GulpDirectory(HERE / "appended_twice").merged_meta_dict["a"]
+    entry = GulpDirectory(GOLDEN / "appended_twice").merged_meta_dict["a"]
     ends = [(loc, loc + length) for loc, _, length in entry["frame_info"]]
     adjacent = [end == start for (_, end), (start, _) in pairwise(ends)]
     assert not all(adjacent), "the golden directory no longer shows the case"
-    frames, meta = GulpDirectory(HERE / "appended_twice")["a"]
+    frames, meta = GulpDirectory(GOLDEN / "appended_twice")["a"]
     assert described(frames) == items_of("appended_twice")[0]["frames"]
     assert meta == {"part": 1}, "readers show the first metadata"
 
 
 def test_a_pickled_map_is_read_with_the_pickle_serializer_only():
     chunk = GulpChunk(
-        str(HERE / "pickled" / "data_0.gulp"),
-        str(HERE / "pickled" / "meta_0.gmeta"),
+        str(GOLDEN / "pickled" / "data_0.gulp"),
+        str(GOLDEN / "pickled" / "meta_0.gmeta"),
         serializer=pickle_serializer,
     )
     (item,) = content_of("pickled")["chunks"][0]["items"]
@@ -263,28 +237,15 @@ def test_a_pickled_map_is_read_with_the_pickle_serializer_only():
     assert described(frames) == item["frames"]
     assert meta == {"tuple": (1, 2), 3: "int key"}
     with pytest.raises(ValueError, match=r"meta_0\.gmeta"):
-        GulpDirectory(str(HERE / "pickled"))
+        GulpDirectory(str(GOLDEN / "pickled"))
 
 
 def test_label_indices_are_read_back():
     expected = content_of("image_folder")["label2idx"]
-    directory = GulpDirectory(str(HERE / "image_folder"))
+    directory = GulpDirectory(str(GOLDEN / "image_folder"))
     assert directory._load_label_dict() == expected
     for item in items_of("image_folder"):
         assert expected[item["meta"]["label"]] == item["meta"]["idx"]
-
-
-def write_here(folder: Path, chunks: list[Any]) -> None:
-    """Write the chunks of a case with this package, as ``make_golden.py`` does."""
-    for number, sessions in enumerate(chunks):
-        for flag, appends in sessions:
-            chunk = GulpChunk(
-                str(folder / f"data_{number}.gulp"),
-                str(folder / f"meta_{number}.gmeta"),
-            )
-            with chunk.open(flag):
-                for id_, meta, frames in appends:
-                    chunk.append(id_, meta, frames)
 
 
 def part_of_the_original(gmeta: bytes) -> bytes:
@@ -299,11 +260,14 @@ def part_of_the_original(gmeta: bytes) -> bytes:
 
 @pytest.mark.parametrize("case", sorted(INPUTS.CASES))
 def test_the_same_input_is_written_byte_for_byte(case, tmp_path):
-    write_here(tmp_path, INPUTS.CASES[case]())
-    names = sorted(path.name for path in (HERE / case).iterdir())
+    write_case(tmp_path, INPUTS.CASES[case]())
+    names = sorted(path.name for path in (GOLDEN / case).iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     for name in names:
-        ours, golden = (tmp_path / name).read_bytes(), (HERE / case / name).read_bytes()
+        ours, golden = (
+            (tmp_path / name).read_bytes(),
+            (GOLDEN / case / name).read_bytes(),
+        )
         if name.endswith(".gulp"):
             assert ours == golden, name
         else:
@@ -314,14 +278,14 @@ def test_the_same_input_is_written_byte_for_byte(case, tmp_path):
 def test_the_quality_variable_is_obeyed(tmp_path, monkeypatch):
     monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 100)
     frames = [INPUTS.colour(24, 32, 7), INPUTS.grey(24, 32, 7)]
-    write_here(tmp_path, [[("wb", [("best", {"quality": 100}, frames)])]])
-    golden = (HERE / "quality_100" / "data_0.gulp").read_bytes()
+    write_case(tmp_path, [[("wb", [("best", {"quality": 100}, frames)])]])
+    golden = (GOLDEN / "quality_100" / "data_0.gulp").read_bytes()
     assert (tmp_path / "data_0.gulp").read_bytes() == golden
 
 
 @pytest.mark.parametrize("case", ["appended_twice", "ids", "many_chunks"])
 def test_a_directory_of_the_original_can_be_extended(case, tmp_path):
-    shutil.copytree(HERE / case, tmp_path / "d")
+    shutil.copytree(GOLDEN / case, tmp_path / "d")
     before = GulpDirectory(str(tmp_path / "d"))
     (new,) = before.new_chunks(1)
     with new.open("wb"):
