@@ -454,15 +454,6 @@ def test_shards_of_one_run_have_no_other_settings(tmp_path, caplog):
     assert caplog.messages == []
 
 
-def test_labels_that_contradict_are_refused(tmp_path):
-    for name, number in (("a", 0), ("b", 1)):
-        adapter = Named(name, num_items=1)
-        GulpIngestor(adapter, tmp_path / name, 2, 1).run()
-        (tmp_path / name / "label2idx.json").write_text(json.dumps({"x": number}))
-    with pytest.raises(IngestError, match="label2idx"):
-        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
-
-
 def test_a_folder_that_is_no_gulp_directory_is_refused(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(FormatError, match="no gulp directory"):

@@ -353,7 +353,9 @@ def test_frames_that_are_too_large_for_a_video_are_an_error(gulp2, tmp_path):
     assert files_below(Path("o")) == []
 
 
-@pytest.mark.parametrize("rate", ["0", "-1", "fast", "1/0", "1e30", "1e-30"])
+@pytest.mark.parametrize(
+    "rate", ["0", "-1", "fast", "1/0", "1e30", "1e-99999999", "nan", "", "."]
+)
 def test_what_is_no_rate_is_wrong_usage(gulp2, gulped, rate):
     words = ["extract", gulped, "item0", "--format", "mp4", f"--rate={rate}"]
     assert "is not a frame rate" in gulp2(*words, status=2).stderr
@@ -390,12 +392,6 @@ def test_a_full_disk_is_a_message_and_leaves_no_part_of_a_file(
     assert "gulp2: error: cannot write out/item0" in err, err
     assert err.count("\n") == 1
     assert files_below(tmp_path / "out") == []
-
-
-@pytest.mark.parametrize("rate", ["1e99999999", "1e-99999999", "nan", "", ".", "1/0"])
-def test_a_rate_that_is_none_is_wrong_usage(gulp2, gulped, rate):
-    words = ("extract", gulped, "item0", "--format", "mp4", "--rate", rate)
-    assert "is not a frame rate" in gulp2(*words, status=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import gulpio2
 from gulpio2 import GulpDirectory, adapters
 from gulpio2.cli import legacy
 from gulpio2.cli.constructor import constructor_parameters
@@ -105,14 +104,6 @@ def test_wrong_counts_are_an_error(sources):
         with pytest.raises((AssertionError, ValueError)):
             run("gulp2_video_folder", option, "videos", "out")
     assert sources.is_dir()
-
-
-def test_the_version_is_printed_and_nothing_ingested(capsys):
-    for name in INGEST:
-        with pytest.raises(SystemExit) as caught:
-            run(name, "--version")
-        assert caught.value.code == 0
-        assert capsys.readouterr().out == f"{gulpio2.__version__}\n"
 
 
 # ------------------------------------------------------------------ sanity check
