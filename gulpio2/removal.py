@@ -251,9 +251,8 @@ def compact_directory(
             if not_noted:
                 write_removals(store, removals)
         if not dry_run:
-            refresh_index(
-                path, forgetting=True
-            )  # an earlier version did not, when items were deleted
+            # An earlier version did not, when items were deleted.
+            refresh_index(path, forgetting=True)
     return done
 
 
