@@ -55,7 +55,8 @@ class VideoFrames(FramesByIndex):
     threads : int
         Threads of the decoder; 0 for as many as there are cores. Frames and errors are
         the same for any number. One decodes where several could tell other than one,
-        as of HEVC, VP8 or a video with gaps, and where two would be no faster.
+        as of HEVC, VP8, H.264 with B-frames or a video with gaps, and where two would
+        be no faster.
     max_pixels : int
         Larger frames are refused before memory is set aside for them.
 

@@ -138,6 +138,22 @@ def test_damage_in_the_last_frames_is_told(write_as, codec):
     assert error is not None
 
 
+def test_damage_in_large_frames_that_are_reordered_is_told(
+    tmp_path, write_video, pictures
+):
+    options = {"g": "12", "bf": "2", "crf": "20"}
+    path = write_video(tmp_path / "a.mp4", pictures(12, 720, 1280), options=options)
+    whole = path.read_bytes()
+    for start, size in places_of_packets(path)[-4:]:
+        data, at = bytearray(whole), start + size * 19 // 20
+        data[at : at + 4] = bytes(byte ^ 0x5A for byte in data[at : at + 4])
+        path.write_bytes(data)
+        _, error = told(path, 1)
+        assert error is not None
+        for threads in (3, 8, 3, 8):
+            assert told(path, threads)[1] == error
+
+
 @pytest.mark.parametrize("rate", [None, 8])
 @pytest.mark.parametrize("lost", [{1}, {7}, {19, 20}, {35}])
 def test_packets_that_are_lost_are_made_up_alike(
@@ -172,6 +188,17 @@ def test_only_what_has_no_gap_is_decoded_by_threads(tmp_path, write_video, pictu
     assert not suits(write_video(tmp_path / "gap.mp4", images, pts=times))
     assert not suits(write_video(tmp_path / "a.h264", images)), "it has no times"
     assert not suits(write_video(tmp_path / "a.webm", images, codec="libvpx"))
+
+
+def test_reordered_frames_are_decoded_by_threads_where_none_comes_too_early(
+    tmp_path, write_video, pictures
+):
+    images = pictures(12, 48, 64)
+    for codec, reordered in [("libx264", False), ("mpeg4", True)]:
+        for number in ("0", "2"):
+            path = tmp_path / f"{codec}{number}.mp4"
+            write_video(path, images, codec=codec, options={"bf": number})
+            assert suits(path) == (reordered or number == "0")
 
 
 def test_two_threads_are_for_large_frames_only(tmp_path, write_video, pictures):
