@@ -305,5 +305,5 @@ def verify_crc32(
     raise CorruptFrameError(
         f"its checksum is {found:08x}, and {crc32:08x} was stored: the bytes have "
         f"changed since{of_zeros(bytes(jpeg[:2]))}. Run `gulp2 check --deep` on the "
-        "directory; verify=False gives what they decode to"
+        "directory; GulpDirectory(path, verify=False) gives what they decode to"
     )
