@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib.util
 import os
 import shutil
@@ -262,3 +263,9 @@ def permissions() -> Iterator[None]:
     """Let the permissions of files hold in this process, whoever runs the tests."""
     with without_override() if os.geteuid() == 0 else contextlib.nullcontext():
         yield
+
+
+# An iterator of torch's DataLoader that an earlier test left in a cycle is collected by
+# whichever process comes to it. In a forked one it waits for ever for a lock that a
+# thread of its parent had: what is inherited is left alone there.
+os.register_at_fork(after_in_child=gc.freeze)
