@@ -13,11 +13,34 @@ if TYPE_CHECKING:
 
     from gulpio2.types import Progress
 
-__all__ = ["insist_on_interrupts"]
+__all__ = ["insist_on_interrupts", "raise_once_a_second"]
 
 # For so long after an interrupt others are the same one: pressed twice, or passed on to
 # the process by the program that started it, while the terminal tells both.
 _SAME_SECONDS = 1.0
+
+
+class _Interrupts:
+    """Raise ``KeyboardInterrupt``, once for those of the same second."""
+
+    def __init__(self) -> None:
+        self.came: float | None = None
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        now = time.monotonic()
+        if self.came is None or now - self.came > _SAME_SECONDS:
+            self.came = now
+            raise KeyboardInterrupt
+
+
+def raise_once_a_second() -> None:
+    """Raise one interrupt for all of the same second, to the end of the process.
+
+    A second one would meet what the first one is tidying up, and be printed with a
+    traceback where nothing can be raised, as in a finaliser.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _Interrupts())
 
 
 @contextlib.contextmanager
@@ -38,28 +61,25 @@ def insist_on_interrupts(progress: Progress) -> Iterator[Progress]:
     Progress
         To be called instead.
     """
-    came: float | None = None
-
-    def interrupt(_number: int, _frame: object) -> None:
-        nonlocal came
-        now = time.monotonic()
-        if came is None or now - came > _SAME_SECONDS:
-            came = now
-            raise KeyboardInterrupt
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not (
+        isinstance(before, _Interrupts) or before is signal.default_int_handler
+    ):
+        yield progress  # interrupts are somebody else's business
+        return
+    interrupts = _Interrupts()
 
     def insist(**counts: int) -> None:
         progress(**counts)
         is_main = threading.current_thread() is threading.main_thread()
-        if came is not None and is_main:
+        if interrupts.came is not None and is_main:
             raise KeyboardInterrupt
 
-    before = signal.getsignal(signal.SIGINT)
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or before is not signal.default_int_handler:
-        yield progress  # interrupts are somebody else's business
-        return
-    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGINT, interrupts)
     try:
         yield insist
     finally:
+        if isinstance(before, _Interrupts):
+            before.came = interrupts.came
         signal.signal(signal.SIGINT, before)

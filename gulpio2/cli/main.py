@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import click
 
 from gulpio2.cli.command import DocumentedGroup
+from gulpio2.cli.interrupts import raise_once_a_second
 from gulpio2.cli.options import verbosity_options
 from gulpio2.cli.terminal import (
     as_options,
@@ -208,11 +209,12 @@ def gulp2() -> None:
 
 def main() -> NoReturn:
     """Run ``gulp2`` with the arguments of this process."""
+    raise_once_a_second()
     try:
         gulp2.main(prog_name="gulp2")
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            # A second Ctrl-C must not print what Python tidies up on its way out.
+            # Not even a later Ctrl-C may print what Python tidies up on its way out.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise
 

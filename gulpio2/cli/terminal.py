@@ -45,6 +45,7 @@ _ARGUMENT = re.compile(
     r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
 )
 _FLAG = re.compile(r"\w+=(?:True|1) \(on the command line (--[a-z-]+(?: 1)?)\)")
+_IN_PYTHON_ONLY = re.compile(r"; GulpDirectory\(path, verify=False\) gives [\w ]+")
 
 
 def escape(text: object) -> str:
@@ -80,6 +81,7 @@ def as_options(text: str) -> str:
     >>> as_options("skip them (on_duplicate='skip')")
     'skip them (--on-duplicate skip)'
     """
+    text = _IN_PYTHON_ONLY.sub("", text)
     return _ARGUMENT.sub(r"(--on-duplicate \1)", _FLAG.sub(r"\1", text))
 
 

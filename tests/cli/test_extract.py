@@ -440,6 +440,7 @@ def test_bytes_that_have_changed_are_not_written_as_a_frame(gulp2, gulped, form)
     told = gulp2(*words, status=1).stderr
     assert "frame 2" in told
     assert "checksum" in told
+    assert "GulpDirectory" not in told  # nobody can follow that here
     gulp2(*words, "--frames", "0,1,3")
 
 
