@@ -119,7 +119,7 @@ class GulpChunk(ReadingVerbs):
         # The bytes of the map that meta_dict is made of; None where they are not known.
         self._base: bytes | None = None
         if meta_dict is None:
-            meta_dict, self._base = self._load_map()
+            meta_dict, self._base = self._map_file.load_checked(verify=self.verify)
         self.meta_dict = meta_dict
         self._handles = watched(self, HandlePool() if handles is None else handles)
         self._session: ChunkSession | None = None

@@ -130,9 +130,10 @@ class GulpDirectory(ReadingVerbs):
         worker process, as those of a torch ``DataLoader`` are.
     verify : bool or 'frames', optional
         What to compare with the checks that are stored; what was written by GulpIO2
-        0.0.4 has none. Default: the checksum of each frame before it is given. True:
-        each entry of the maps too, on opening, or with an index when it is first used.
-        False: nothing. Most changes of a stored byte decode without an error.
+        0.0.4 has none. Default: the checksum of each frame before it is given; entries
+        of the maps that have changed, as another program may want it, are warned of.
+        True: such an entry is an error, on opening, or with an index when it is first
+        used. False: nothing. Most changes of a stored byte decode without an error.
     indexed : bool, optional
         Whether to open by the index, ``index.arrow``, which is written where it is
         missing or stale and the folder allows it, and else made in memory. Default: if
@@ -220,7 +221,7 @@ class GulpDirectory(ReadingVerbs):
             listing.chunks,
             wanted=self.indexed,
             may_write=may_write_index(self.output_dir, listing.partials),
-            verify=self.verify is True,
+            verify=self.verify,
         )
         if self._index is None:
             # Of maps that are read now; what is written meanwhile counts as a change.

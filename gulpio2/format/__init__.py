@@ -6,6 +6,7 @@ is the specification that these modules implement.
 * `layout`: the names of files in a directory, and how they pair up.
 * `records`: where a frame is in a data file, and its padding.
 * `entry`: what we add to an item's entry: checksums, times, facts of the source.
+* `altered`: entries that are not what their checks say.
 * `gmeta`: the map of a chunk, to bytes and back.
 * `metadata`: users' metadata as JSON can hold it.
 * `edits`: a map that was edited in memory, beside what happened to it on the disk.

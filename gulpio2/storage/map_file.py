@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.format.altered import altered_ids, describe_altered
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gulpio2.types import StrPath
+    from gulpio2.types import StrPath, Verify
 
 __all__ = ["MapFile"]
+
+_logger = logging.getLogger(__name__)
 
 
 class _Serializer(Protocol):
@@ -59,14 +63,19 @@ class MapFile:
         return self.serializer.load(str(self.path)), before
 
     def load_checked(
-        self, *, verify: bool
+        self, *, verify: Verify
     ) -> tuple[OrderedDict[str, Any], bytes | None]:
         """Give a map that readers can use, and its bytes if they can be read.
+
+        Parameters
+        ----------
+        verify : bool or 'frames'
+            Whether entries that do not fit their checks are an error, or a warning.
 
         Raises
         ------
         MetaFileError
-            It is none; or, where asked for, an entry does not fit its check.
+            It is none; or, with True, an entry does not fit its check.
         """
         loaded, data = self.load()
         if not isinstance(loaded, dict):
@@ -79,8 +88,10 @@ class MapFile:
                     f"{self.path}: item {id_!r}: {fault}. Run `gulp2 check` on its "
                     "directory for a full list"
                 )
-            if verify:
+            if verify is True:
                 verify_entry(id_, entry, where=f"{self.path}: item {id_!r}")
+        if verify == "frames" and data and (ids := altered_ids(data, loaded)):
+            _logger.warning("%s: %s", self.path, describe_altered(ids[0], len(ids)))
         return OrderedDict(loaded), data
 
     def parse(self, data: bytes | None) -> Any:

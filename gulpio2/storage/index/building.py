@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.errors import DuplicateIdError, MetaFileError
+from gulpio2.format.altered import is_altered
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, load_extras
 from gulpio2.format.layout import data_name
 from gulpio2.format.scan import UnusualMapError, parse_spans, scan_gmeta
 from gulpio2.storage.index.columns import (
+    ALTERED,
     DTYPES,
     HAS_CRC32,
     IRREGULAR,
@@ -75,12 +77,14 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
                 flags = IRREGULAR  # told when somebody asks for them, as ever
         if packed:
             flags |= HAS_CRC32
+        text = view[entry.start : entry.stop]
+        if entry.extras is not None and is_altered(bytes(text), entry.id_):
+            flags |= ALTERED
         ids.add(entry.id_.encode("utf-8"))
         extras.add(extras_text)
         metas.add(entry.meta_text.encode("utf-8", "surrogatepass"))
         spans_texts.append(entry.spans_text)
         checksums.append(packed or bytes(4 * num_frames))
-        text = view[entry.start : entry.stop]
         entries.append((num_frames, entry.start, len(text), crc32_of(text), flags))
     spans = parse_spans(spans_texts)
     rows = np.array(entries, np.int64).reshape(-1, 5)

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.format.altered import describe_altered
 from gulpio2.format.checksum import crc32_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "ALTERED",
     "DTYPES",
     "HAS_CRC32",
     "IRREGULAR",
@@ -36,6 +38,7 @@ __all__ = [
 # Bits of `Columns.flags`.
 HAS_CRC32 = 1  # each frame has a checksum
 IRREGULAR = 2  # the entry has to be read from the map itself
+ALTERED = 4  # the entry is not what its own check says
 
 # Every column, by what its values belong to, with the type in the file. Those of items
 # have a value per row, those of frames one per frame, texts are bytes of UTF-8.
@@ -116,6 +119,14 @@ class Columns:
     def __len__(self) -> int:
         """Count the items."""
         return len(self.chunk)
+
+    def describe_altered(self) -> str:
+        """Say which entries are not what their checks say; nothing if all are."""
+        # The first look takes no memory of this process.
+        if not len(self) or not np.bitwise_or.reduce(self.flags) & ALTERED:
+            return ""
+        rows = np.flatnonzero(self.flags & ALTERED)
+        return describe_altered(self.id_at(int(rows[0])), len(rows))
 
     @property
     def total_frames(self) -> int:

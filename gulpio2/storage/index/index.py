@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.storage.index.columns import Columns, IndexContent
+    from gulpio2.types import Verify
 
 __all__ = ["Held", "Index"]
 
@@ -60,8 +61,9 @@ class Index:
     make : callable
         Gives content and whether it is mapped from a file: that of the file if it is
         fresh, or, with ``trust=False``, that of the maps alone.
-    verify : bool, optional
-        Compare each entry with its own check before it is first used.
+    verify : bool or 'frames', optional
+        True: compare each entry with its own check before it is first used. 'frames':
+        warn of entries that are not what their checks say.
 
     Attributes
     ----------
@@ -82,10 +84,10 @@ class Index:
         folder: str,
         make: Callable[..., tuple[IndexContent, bool]],
         *,
-        verify: bool = False,
+        verify: Verify = False,
     ) -> None:
         self.folder = folder
-        self.verify = verify
+        self.verify = verify is True
         self.entries: dict[str, OrderedDict[str, Any]] = {}
         self._first: dict[str, IndexRecord | None] = {}
         # Of the content that entries were handed out of, after it was let go of.
@@ -96,7 +98,9 @@ class Index:
         self._loaded: Held | None = None
         self._held: weakref.ref[Held] | None = None
         _indexes.add(self)
-        self._load()
+        loaded = self._load()
+        if verify == "frames" and (altered := loaded.columns.describe_altered()):
+            _logger.warning("%s: %s", folder, altered)
 
     def _load(self) -> Held:
         """Give the content, which is mapped again after `close`."""
@@ -342,14 +346,18 @@ class Index:
         """Go on with columns made of the maps, where those of the file were wrong."""
         with self._lock:
             if self._loaded is wrong:  # else another thread was faster
+                fresh = Held(*self._make(trust=False))
+                # A repair may take from the file what was there before.
+                altered = fresh.columns.describe_altered()
                 _logger.warning(
-                    "%s: %s, so it is built anew from the maps, in memory. Run `gulp2 "
-                    "index` to replace the file",
+                    "%s: %s, so it is built anew from the maps, in memory. %s",
                     os.path.join(self.folder, INDEX_NAME),  # noqa: PTH118
                     why,
+                    f"But in them {altered}"
+                    if altered
+                    else "Run `gulp2 index` to replace the file",
                 )
-                self._loaded = Held(*self._make(trust=False))
-                self._held = None
+                self._loaded, self._held = fresh, None
         return self._load()
 
     def close(self) -> None:

@@ -175,6 +175,8 @@ def build_index(
     content, parsed = compose(
         folder, states, old, progress, thorough=thorough, ahead=ahead
     )
+    if altered := content.columns.describe_altered():
+        _logger.warning("%s: %s", folder, altered)
     if not len(content.columns):
         store.remove(INDEX_NAME)  # of items that are deleted
         return None

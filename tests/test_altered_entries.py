@@ -1,0 +1,67 @@
+"""Readers tell of entries that have changed on the disk."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.errors import MetaFileError
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.testing import make_frames
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write_items(folder: Path) -> None:
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for id_, label in (("one", "push"), ("two", "pull")):
+            chunk.append(id_, {"label": label}, make_frames(2, 24, 32))
+
+
+def change_label(folder: Path) -> None:
+    """Change a byte, and nothing that size or time of the map tell of."""
+    path = folder / "meta_0.gmeta"
+    state = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"push", b"pusi"))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_label_that_has_changed_is_warned_of_until_it_counts(
+    tmp_path, caplog, indexed
+):
+    def warnings(verify="frames"):
+        caplog.clear()
+        with GulpDirectory(tmp_path, indexed=indexed, verify=verify) as directory:
+            directory.read_clip("one")
+        return [record.getMessage() for record in caplog.records]
+
+    write_items(tmp_path)
+    assert warnings() == warnings(verify=True) == []
+    change_label(tmp_path)
+    (warned,) = warnings()
+    assert "the entry of item 'one' is not what its check says" in warned
+    # In the place of the file, a repair would not find there what the label was.
+    assert "gulp2 index" not in warned
+    if indexed:
+        caplog.clear()
+        build_index(tmp_path, thorough=True)
+        (record,) = caplog.records
+        (warned,) = warnings()
+        assert warned == record.getMessage()
+        assert warned.startswith(f"{tmp_path}: the entry of item 'one' is not what ")
+    assert warnings(verify=False) == []
+    with pytest.raises(MetaFileError, match="its check is not that of its content"):
+        warnings(verify=True)
+
+    for chunk in GulpDirectory(tmp_path, verify=False).chunks():
+        for entry in chunk.meta_dict.values():
+            entry["gulp2"].pop("check")
+        with chunk.open("ab"):
+            pass
+    assert warnings() == warnings(verify=True) == []
