@@ -35,6 +35,7 @@ def altered_ids(data: bytes, entries: Mapping[str, Any]) -> list[str]:
         What it says: id to entry, each of them valid.
     """
     found: list[str] = []
+    view = memoryview(data)
     at = 0
     for id_, entry in entries.items():
         if EXTRAS_KEY not in entry:
@@ -46,17 +47,17 @@ def altered_ids(data: bytes, entries: Mapping[str, Any]) -> list[str]:
         start = data.find(b"%s: " % dump_text(id_).encode("ascii"), at)
         stop = data.find(end, start) + len(end) if start >= 0 else 0
         at = stop if stop >= len(end) else len(data)
-        if not _has_check(data[start:at], id_) and _is_other(id_, entry):
+        if not _has_check(view[start:at], id_) and _is_other(id_, entry):
             found.append(id_)
     return found
 
 
-def is_altered(text: bytes, id_: str) -> bool:
+def is_altered(text: memoryview, id_: str) -> bool:
     """Tell whether an entry is not what its check says.
 
     Parameters
     ----------
-    text : bytes
+    text : memoryview
         The entry as it stands in the map, from the quote before its id.
     id_ : str
         Its id.
@@ -84,12 +85,17 @@ def describe_altered(id_: str, number: int) -> str:
     )
 
 
-def _has_check(text: bytes, id_: str) -> bool:
+def _has_check(text: memoryview, id_: str) -> bool:
     """Tell whether a text ends with the check of what is before it."""
     key = dump_text(id_).encode("ascii")
-    covered = text[len(key) + 2 : -_END_LENGTH]
-    check = crc32_of(b"[%s, %s}}]" % (key, covered))
-    return text == b"%s: %s%s" % (key, covered, _END % (b"%08x" % check))
+    start = len(key) + len(": ")
+    check = crc32_of(b"[%s, " % key)  # of pieces, since the text may be long
+    check = crc32_of(text[start:-_END_LENGTH], check)
+    check = crc32_of(b"}}]", check)
+    return (
+        text[-_END_LENGTH:] == _END % (b"%08x" % check)
+        and text[:start] == b"%s: " % key
+    )
 
 
 def _is_other(id_: str, entry: Mapping[str, Any]) -> bool:

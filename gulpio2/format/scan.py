@@ -33,17 +33,26 @@ _SPACE = re.compile(_BLANK)
 _OPEN = re.compile(rf"{_BLANK}\{{{_BLANK}")
 _QUOTE = re.compile(rf'{_BLANK}"')
 _COLON = re.compile(rf"{_BLANK}:{_BLANK}")
-_AFTER_VALUE = re.compile(rf"{_BLANK}([,}}])")
+_AFTER_VALUE = re.compile(rf"{_BLANK}(?:(,){_BLANK}|\}})")
 # Spans as json.dumps writes them, and such that no more has to be checked: a pad of at
 # most 3, a length of at least that, and sums that fit 64 bits.
 _OFFSET = r"(?:0|[1-9][0-9]{0,17})"
 _LENGTH = r"(?:[3-9]|[1-9][0-9]{1,17})"
 _TRIPLET = rf"\[{_OFFSET}, [0-3], {_LENGTH}\]"
 _TRIPLETS = rf"\[(?:{_TRIPLET}(?:, {_TRIPLET})*)?\]"
-# An entry up to its metadata, and what is between those and the extras, as they are
-# written: most entries begin and go on so.
-_WRITTEN = re.compile(rf'\{{"frame_info": ({_TRIPLETS}), "meta_data": ')
+# An entry up to its metadata, and what is behind those, as they are written: most
+# entries begin and go on so. Those that have no times end as in _SHORT, which looks
+# first at what is behind the checksums, as these may be many; only whole groups of four
+# characters are sure to be what base64 gives.
+_WRITTEN = re.compile(
+    rf'"([^"\\\x00-\x1f]*)": \{{"frame_info": ({_TRIPLETS}), "meta_data": '
+)
 _EXTRAS = f', "{EXTRAS_KEY}": '
+_BASE64 = r"(?:[0-9A-Za-z+/]{4})*(?:[0-9A-Za-z+/]{2}==|[0-9A-Za-z+/]{3}=)?"
+_SHORT = re.compile(
+    rf'{_EXTRAS}(\{{"crc32": "(?=[^"]*", "check": )({_BASE64})", '
+    r'"check": "([0-9a-f]{8})"\})\}'
+)
 _SEPARATORS = str.maketrans("[]", "  ")
 # The keys of an entry in their order, with which nothing needs to be looked up again.
 _REGULAR = (("frame_info", "meta_data"), ("frame_info", "meta_data", EXTRAS_KEY))
@@ -72,6 +81,8 @@ class ScannedEntry(NamedTuple):
     """The value of the ``gulp2`` key; None where there is none."""
     extras_text: str
     """The JSON of it, as it stands in the file."""
+    only_checksums: bool
+    """Whether the extras are ``crc32`` and ``check``, written as by this package."""
     regular: bool
     """Whether there are no further keys, and these in the usual order."""
 
@@ -143,22 +154,32 @@ class _Scanner:
         self.ascii = data.isascii()
         self._scan = _make_scanner(json.JSONDecoder())
         self._at = 0
-        self._key_at = 0  # where the key begins that was read last
         # Text position and byte position of the same place, where they differ.
         self._known = (0, 0)
 
     def entries(self) -> Iterator[ScannedEntry]:
         seen: set[str] = set()
-        for id_ in self._object():
-            if id_ in seen:
-                raise ValueError(f"{id_!r} appears twice")
-            seen.add(id_)
-            _require_text(id_)
-            begin = self._key_at
-            yield self._written_entry(id_, begin) or self._entry(id_, begin)
+        self._skip(_OPEN)
+        is_last = self.text.startswith("}", self._at)
+        self._at += is_last
+        while not is_last:
+            entry = self._written_entry() or self._entry()
+            if entry.id_ in seen:
+                raise ValueError(f"{entry.id_!r} appears twice")
+            seen.add(entry.id_)
+            yield entry
+            is_last = self._skip(_AFTER_VALUE)[1] is None
         self._skip(_SPACE)
         if self._at != len(self.text):
             raise ValueError(f"more than one value, at {self._at}")
+
+    def _key(self) -> tuple[int, str]:
+        """Give where a key begins, and the key; the position is that of its value."""
+        self._skip(_QUOTE)
+        begin = self._at - 1
+        key, self._at = _scan_string(self.text, self._at)
+        self._skip(_COLON)
+        return begin, key
 
     def _object(self) -> Iterator[str]:
         """Give each key of an object; the position is then that of its value."""
@@ -167,49 +188,54 @@ class _Scanner:
             self._at += 1
             return
         while True:
-            self._skip(_QUOTE)
-            begin = self._at - 1
-            key, self._at = _scan_string(self.text, self._at)
-            self._skip(_COLON)
-            self._key_at = begin
-            yield key
-            if self._skip(_AFTER_VALUE)[1] == "}":
+            yield self._key()[1]
+            if self._skip(_AFTER_VALUE)[1] is None:
                 return
 
-    def _written_entry(self, id_: str, begin: int) -> ScannedEntry | None:
+    def _written_entry(self) -> ScannedEntry | None:
         """Read an entry in the form in which they are written; None for another."""
-        text = self.text
-        match = _WRITTEN.match(text, self._at)
+        text, begin = self.text, self._at
+        match = _WRITTEN.match(text, begin)
         if match is None:
             return None
         metas, metas_end = self._value(match.end())
-        extras, at, extras_text = None, metas_end, ""
-        if text.startswith(_EXTRAS, at):
-            extras_at = at + len(_EXTRAS)
-            extras, at = self._value(extras_at)
-            extras_text = text[extras_at:at]
-        if not text.startswith("}", at):
-            return None
-        entry = {"frame_info": [], "meta_data": metas}
-        if extras_text:
-            entry[EXTRAS_KEY] = extras
-        if fault := validate_entry(entry):
-            raise MetaFileError(fault)
-        self._at = at + 1
+        if short := _SHORT.match(text, metas_end):
+            extras_text, packed, check = short.groups()
+            extras, end = {"crc32": packed, "check": check}, short.end()
+        else:
+            extras, at, extras_text = None, metas_end, ""
+            if text.startswith(_EXTRAS, at):
+                extras_at = at + len(_EXTRAS)
+                extras, at = self._value(extras_at)
+                extras_text = text[extras_at:at]
+            if not text.startswith("}", at):
+                return None
+            end = at + 1
+        is_usual = type(metas) is list and len(metas) == 1 and type(metas[0]) is dict
+        if short is None or not is_usual:  # else there is nothing left to be wrong
+            entry = {"frame_info": [], "meta_data": metas}
+            if extras_text:
+                entry[EXTRAS_KEY] = extras
+            if fault := validate_entry(entry):
+                raise MetaFileError(fault)
+        self._at = end
         return ScannedEntry(
-            id_,
-            self._byte_position(begin),
-            self._byte_position(at + 1),
             match[1],
+            self._byte_position(begin),
+            self._byte_position(end),
+            match[2],
             metas,
             text[match.end() : metas_end],
             extras,
             extras_text,
+            only_checksums=short is not None,
             regular=True,
         )
 
-    def _entry(self, id_: str, begin: int) -> ScannedEntry:
+    def _entry(self) -> ScannedEntry:
         """Read any entry."""
+        begin, id_ = self._key()
+        _require_text(id_)
         entry: dict[str, Any] = {}
         texts = {"meta_data": "[]", EXTRAS_KEY: ""}
         for key in self._object():
@@ -230,7 +256,8 @@ class _Scanner:
             texts["meta_data"],
             entry.get(EXTRAS_KEY),
             texts[EXTRAS_KEY],
-            tuple(entry) in _REGULAR,
+            only_checksums=False,
+            regular=tuple(entry) in _REGULAR,
         )
 
     def _value(self, at: int) -> tuple[Any, int]:

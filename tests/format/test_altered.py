@@ -85,7 +85,7 @@ def test_it_is_those_that_do_not_fit_their_checks_wherever_a_byte_has_changed(
     found = [
         entry.id_
         for entry in scanned
-        if is_altered(bytes(data[entry.start : entry.stop]), entry.id_)
+        if is_altered(memoryview(data)[entry.start : entry.stop], entry.id_)
     ]
     assert found == wrong
 

@@ -24,12 +24,21 @@ json_values = st.recursive(
     max_leaves=5,
 )
 texts = st.text(st.characters(exclude_categories=["Cs"]))
+# As those of items without times are, or nearly so.
+short = st.fixed_dictionaries(
+    {
+        "crc32": st.sampled_from(
+            ["", "AAAA", "AA==", "AAAAAAA=", "A", "AA==AAAA", '"']
+        ),
+        "check": st.sampled_from(["01234567", "89abcdef", "0123456", "ABCDEF01"]),
+    }
+)
 entries = st.fixed_dictionaries(
     {
         "frame_info": st.lists(triplets, max_size=4),
         "meta_data": st.lists(st.dictionaries(texts, json_values, max_size=3)),
     },
-    optional={"gulp2": st.dictionaries(texts, json_values, max_size=2)},
+    optional={"gulp2": st.dictionaries(texts, json_values, max_size=2) | short},
 )
 maps = st.dictionaries(texts, entries, max_size=4)
 
@@ -105,6 +114,11 @@ ENTRY = '{"frame_info": [[0, 0, 4]], "meta_data": [{}]}'
         '{"a": {"frame_info": [], "meta_data": [{}]',
         '{"a": {"meta_data": [{}]}}',
         '{"a": {"frame_info": []}}',
+        *(
+            f'{{"a": {{"frame_info": [], "meta_data": {metas}, '
+            '"gulp2": {"crc32": "AAAA", "check": "01234567"}}}'
+            for metas in ("5", "[3]", "{}", "null", '[{}, "x"]')
+        ),
         "[" * 100_000,
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 import json
-import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,12 +32,6 @@ __all__ = ["check_ids", "columns_of_map"]
 # Largest values of the columns' types.
 _MAX_CHUNK = _MAX_FRAMES = 2**31 - 1
 _MAX_LENGTH = 2**32 - 1
-# What is written of items that have no times: there is nothing more to look at. Only
-# whole groups of four characters are sure to be what base64 gives.
-_ONLY_CHECKSUMS = re.compile(
-    r'\{"crc32": "((?:[0-9A-Za-z+/]{4})*(?:[0-9A-Za-z+/]{2}==|[0-9A-Za-z+/]{3}=)?)"'
-    r'(, "check": "[0-9a-f]{8}"\})'
-)
 
 
 def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
@@ -61,7 +55,9 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
     """
     if number > _MAX_CHUNK:
         raise UnusualMapError(f"{where}: the number of the chunk is too large")
-    ids, extras, metas = _Texts(), _Texts(), _Texts()
+    ids: list[str] = []
+    extras: list[str] = []
+    metas: list[str] = []
     spans_texts: list[str] = []
     checksums: list[bytes] = []
     entries: list[tuple[int, int, int, int, int]] = []
@@ -69,7 +65,7 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
     for entry in scan_gmeta(data, where=where):
         num_frames = entry.num_frames
         flags = 0 if entry.regular else IRREGULAR
-        packed, extras_text = b"", b""
+        packed, extras_text = b"", ""
         if entry.regular and entry.extras is not None:
             try:
                 packed, extras_text = _split_extras(entry, where)
@@ -78,11 +74,11 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
         if packed:
             flags |= HAS_CRC32
         text = view[entry.start : entry.stop]
-        if entry.extras is not None and is_altered(bytes(text), entry.id_):
+        if entry.extras is not None and is_altered(text, entry.id_):
             flags |= ALTERED
-        ids.add(entry.id_.encode("utf-8"))
-        extras.add(extras_text)
-        metas.add(entry.meta_text.encode("utf-8", "surrogatepass"))
+        ids.append(entry.id_)
+        extras.append(extras_text)
+        metas.append(entry.meta_text)
         spans_texts.append(entry.spans_text)
         checksums.append(packed or bytes(4 * num_frames))
         entries.append((num_frames, entry.start, len(text), crc32_of(text), flags))
@@ -92,8 +88,9 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
     if (spans[:, 2] > _MAX_LENGTH).any() or (counts > _MAX_FRAMES).any():
         raise UnusualMapError(f"{where}: a record of 4 GB or more")
     values: dict[str, Any] = {
-        "id_bounds": ids.bounds,
-        "id_text": np.frombuffer(ids.text, np.uint8),
+        **_texts("id", ids),
+        **_texts("extras", extras),
+        **_texts("meta", metas),
         "chunk": np.full(len(entries), number),
         "num_frames": counts,
         "frame_bounds": np.concatenate(([0], np.cumsum(counts))),
@@ -105,10 +102,6 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
         "entry_length": rows[:, 2],
         "entry_crc32": rows[:, 3],
         "flags": rows[:, 4],
-        "extras_bounds": extras.bounds,
-        "extras_text": np.frombuffer(extras.text, np.uint8),
-        "meta_bounds": metas.bounds,
-        "meta_text": np.frombuffer(metas.text, np.uint8),
         "row_crc32": np.zeros(len(entries)),
     }
     columns = Columns(
@@ -121,26 +114,28 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
     return columns
 
 
-class _Texts:
-    """Byte strings, one after another."""
+def _texts(name: str, texts: list[str]) -> dict[str, Any]:
+    """Give the columns of texts: their bytes, one after another, and their bounds."""
+    joined = "".join(texts)
+    parts: list[Any] = texts
+    if not joined.isascii():  # else they are as long as their bytes
+        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return {
+        f"{name}_bounds": [0, *accumulate(map(len, parts))],
+        f"{name}_text": np.frombuffer(
+            joined.encode("utf-8", "surrogatepass"), np.uint8
+        ),
+    }
 
-    def __init__(self) -> None:
-        self.text = bytearray()
-        self.bounds = [0]
 
-    def add(self, text: bytes) -> None:
-        self.text += text
-        self.bounds.append(len(self.text))
-
-
-def _split_extras(entry: ScannedEntry, where: str) -> tuple[bytes, bytes]:
+def _split_extras(entry: ScannedEntry, where: str) -> tuple[bytes, str]:
     """Take the checksums out of an entry's extras.
 
     Returns
     -------
     checksums : bytes
         Four for each frame, or none.
-    text : bytes
+    text : str
         JSON of the extras with ``true`` in place of the checksums.
 
     Raises
@@ -148,12 +143,10 @@ def _split_extras(entry: ScannedEntry, where: str) -> tuple[bytes, bytes]:
     MetaFileError
         The extras are damaged, or not written as this package writes them.
     """
-    # Not tried on what has times too: it would fail behind all of the checksums.
-    is_short = isinstance(entry.extras, dict) and len(entry.extras) == 2
-    if is_short and (match := _ONLY_CHECKSUMS.fullmatch(entry.extras_text)):
-        packed = binascii.a2b_base64(match[1])
+    if entry.only_checksums:
+        packed = binascii.a2b_base64(entry.extras["crc32"])
         if len(packed) == 4 * entry.num_frames > 0:
-            return packed, f'{{"crc32": true{match[2]}'.encode("ascii")
+            return packed, f'{{"crc32": true, "check": "{entry.extras["check"]}"}}'
     pseudo = {"frame_info": range(entry.num_frames), EXTRAS_KEY: entry.extras}
     checksums = load_extras(pseudo, where=where).crc32
     extras = dict(entry.extras)
@@ -162,7 +155,7 @@ def _split_extras(entry: ScannedEntry, where: str) -> tuple[bytes, bytes]:
             # Frames were added by a program that knows nothing of the extras.
             raise MetaFileError("checksums for fewer frames than there are")
         extras["crc32"] = True
-    return checksums.tobytes(), json.dumps(extras).encode("ascii")
+    return checksums.tobytes(), json.dumps(extras)
 
 
 def check_ids(columns: Columns, lookup: Lookup, *, where: str) -> None:
