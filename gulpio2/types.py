@@ -46,8 +46,8 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 Meta = dict[str, Any]
 # slice, int, sequence of int, integer or boolean array; see format/selection.py.
 FrameSelection = Any
-# What is compared with the checks that are stored: each frame before it is given, the
-# entries of maps too, or nothing.
+# What is compared with the checks that are stored. True: frames and entries of maps, and
+# what has changed is an error; "frames": entries are warned of only; False: nothing.
 Verify = bool | Literal["frames"]
 
 
