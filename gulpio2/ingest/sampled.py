@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import stat
 from collections import Counter
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ __all__ = ["SamplePlan", "plan_of_sizes", "plan_sample", "sample_positions"]
 # Items at most whose files are asked for their size: on a disk of another machine each
 # takes a while. Of more, so many by chance stand for all.
 _MOST_FILES = 10_000
+# Files of a folder that are asked at least, where there are so many; of a large one as
+# many as the square root.
+_IN_FOLDER = 4
 # Part of the items that files of one ending have to be, to be told from others: of
 # fewer, twenty looks may meet none.
 _OWN_KIND = 0.05
@@ -103,11 +107,15 @@ def plan_sample(
 
     Notes
     -----
-    Of more than 10,000 items, the files of as many are asked for their size.
+    Of more than 10,000 items, the files of as many are asked for their size. A folder
+    is as large as its files are, of which some are asked; one that several items share
+    says nothing of the size of either.
     """
     most = max(_MOST_FILES, least, math.ceil(share * len(positions)))
     places = sample_positions(len(positions), share=0, least=most)
-    found = [_look_at_file(adapter, positions[place]) for place in places]
+    paths = [source_path(adapter, positions[place]) for place in places]
+    times = Counter(paths)
+    found = [_look_at_source(path, is_shared=times[path] > 1) for path in paths]
     counts = Counter(ending for ending, size in found if size)
     common = [n for n in sorted(counts) if counts[n] >= _OWN_KIND * len(found)]
     # Those whose size is not known, those of rare endings, and one for each other.
@@ -122,15 +130,29 @@ def plan_sample(
     )
 
 
-def _look_at_file(adapter: Adapter, position: int) -> tuple[str, int]:
-    """Give the ending and the size of an item's file; zero where there is no file."""
+def _look_at_source(name: str, *, is_shared: bool) -> tuple[str, int]:
+    """Give the ending and the size of an item's files; zero where there are none."""
+    if not name:  # not the current folder
+        return "", 0
     try:
-        path = Path(source_path(adapter, position))
+        path = Path(name)
         state = path.stat()
+        if stat.S_ISDIR(state.st_mode):
+            return "/", 0 if is_shared else _size_of_folder(path)
     except (OSError, ValueError):  # no path, or nothing there
         return "", 0
-    # What the system says of the size of a folder tells nothing of what is in it.
     return path.suffix.lower(), state.st_size if stat.S_ISREG(state.st_mode) else 0
+
+
+def _size_of_folder(folder: Path) -> int:
+    """Tell from some of the files in a folder how large all are together."""
+    names = os.listdir(folder)  # noqa: PTH208  # of thousands of files
+    names = sorted(name for name in names if not name.startswith("."))
+    count = min(len(names), max(_IN_FOLDER, math.isqrt(len(names))))
+    some = [names[turn * len(names) // count] for turn in range(count)]
+    states = [(folder / name).stat() for name in some]
+    size = sum(state.st_size for state in states if stat.S_ISREG(state.st_mode))
+    return size * len(names) // max(count, 1)
 
 
 def plan_of_sizes(

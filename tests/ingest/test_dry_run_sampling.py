@@ -282,6 +282,29 @@ def test_the_rows_of_a_table_have_the_sizes_of_their_files(tmp_path):
     assert plan.sizes[-1] / plan.sizes[0] == pytest.approx(30)
 
 
+def test_folders_are_as_large_as_their_files(tmp_path):
+    """Their lengths are very uneven, so that a sample by chance tells nothing."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "a.jpg").write_bytes(bytes(100))
+    sources = [str(shared), str(shared), str(tmp_path / "empty")]
+    for number in range(40):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        (folder / ".hidden").write_bytes(bytes(9000))
+        (folder / "sub").mkdir()
+        for place in range(number):
+            (folder / f"{place}.jpg").write_bytes(bytes(200))
+        sources.append(str(folder))
+    (tmp_path / "empty").mkdir()
+    plan = plan_sample(Sources(sources), range(len(sources)))
+    by_place = dict(zip(plan.places.tolist(), plan.sizes.tolist(), strict=True))
+    unknown = plan.places[plan.kinds == 0]
+    assert sorted(unknown) == [0, 1, 2, 3], "shared, or without files"
+    assert by_place[42] / by_place[7] == pytest.approx(39 / 4, rel=0.4)
+    assert by_place[42] == max(by_place.values())
+
+
 def test_no_more_files_are_asked_for_their_size_than_ten_thousand(tmp_path):
     (tmp_path / "a").write_bytes(bytes(7))
     adapter = Sources([str(tmp_path / "a")] * 25_000)
