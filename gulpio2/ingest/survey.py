@@ -53,8 +53,10 @@ _GOLDEN = 0.6180339887498949
 _FROM_ITEM_TO_ITEM = 0.7548776662466927
 # Of an item of so many frames at most, each is encoded.
 _FEW = 16
-# Frames of the sample that are decoded again, to measure the speed of reading.
+# Frames of the sample at most that are decoded again, to measure the speed of reading.
 _READ_FRAMES = 200
+# For how long at least: small ones take a hundredth of a millisecond each.
+_READ_SECONDS = 0.05
 # Bytes of an item's entry in the map, beside the frames, the metadata and what is said
 # of a video; of the times and the names that come with the latter.
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
@@ -77,14 +79,25 @@ class _Samples:
     is_other: bool = False
     """Whether any frame got another size."""
     kept: list[bytes] = field(default_factory=list)
+    """Some of the frames, evenly spread over the sample."""
+    at_first: int = 0
+    """Frames that are added more often than those that come later."""
+    added: int = 0
+    step: int = 1
 
     def add(self, image: Any) -> int:
         """Encode a frame, and give its bytes in a data file."""
         resized = _resized(image, self.short_edge)
         jpeg = encode_frame(resized, self.settings)
         self.is_other |= resized is not image
-        if len(self.kept) < _READ_FRAMES:
+        if self.added % self.step == 0:
             self.kept.append(jpeg)
+        self.added += 1
+        if self.added == self.at_first:
+            self.kept = self.kept[:: round(_ENCODED / _VARIED)]
+        if len(self.kept) == _READ_FRAMES:
+            del self.kept[1::2]
+            self.step *= 2
         return padded_length(len(jpeg))
 
     def read_speed(self) -> float:
@@ -92,10 +105,13 @@ class _Samples:
         sound = [jpeg for jpeg in self.kept if _can_be_decoded(jpeg)]
         if not sound:
             return 0.0
-        began = time.perf_counter()
-        for jpeg in sound:
-            decode_frame(jpeg)
-        return len(sound) / (time.perf_counter() - began)
+        began, num_frames, took = time.perf_counter(), 0, 0.0
+        while took < _READ_SECONDS:
+            for jpeg in sound:
+                decode_frame(jpeg)
+            num_frames += len(sound)
+            took = time.perf_counter() - began
+        return num_frames / took
 
 
 def _can_be_decoded(jpeg: bytes) -> bool:
@@ -162,6 +178,8 @@ def survey(
         *(_Samples(replace(encoder, quality=other), None) for other in others),
         *(_Samples(encoder, short_edge) for short_edge in edges),
     ]
+    for sample in samples[1:]:
+        sample.at_first = _VARIED_ANYWAY
     met = {*stored}
 
     def look(place: int) -> Look:
@@ -272,7 +290,7 @@ def _look_at(
     turns: list[int | None] = []
 
     def is_known() -> bool:
-        return len(others[0].kept) >= _VARIED_ANYWAY
+        return others[0].added >= _VARIED_ANYWAY
 
     began = time.perf_counter()
     for number, frame in enumerate(_frames(item)):

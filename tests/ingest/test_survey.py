@@ -11,7 +11,7 @@ from PIL import Image
 
 from gulpio2 import GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter, ImageFolderAdapter
-from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.ingest.sampled import sample_positions
 from gulpio2.ingest.survey import survey
 from gulpio2.media.deferred import DeferredFrames
@@ -233,6 +233,30 @@ def test_two_other_qualities_and_two_other_sizes_are_compared(
     assert smaller.num_bytes < min(small.num_bytes, asked.num_bytes)
     # How fast they are is for a benchmark to say: here, that it was measured.
     assert all(v.read_frames_per_second > 0 for v in found.variants)
+
+
+def test_the_speed_of_reading_is_that_of_frames_from_all_of_the_sample(monkeypatch):
+    """It was that of the first items, whatever the others are."""
+
+    class Growing(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                edge = 16 if item["meta"]["number"] < 10 else 64
+                yield {**item, "frames": [np.zeros((edge, edge), np.uint8)] * 100}
+
+    edges = []
+
+    def decode(jpeg):
+        pixels = decode_frame(jpeg)
+        edges.append(len(pixels))
+        return pixels
+
+    monkeypatch.setattr("gulpio2.ingest.survey.decode_frame", decode)
+    monkeypatch.setattr("gulpio2.ingest.survey._READ_SECONDS", 1e-9)
+    survey(Growing(num_items=20, num_frames=1), EncoderSettings())
+    assert len(edges) < 2 * 5 * 200
+    small, large = edges.count(16), edges.count(64)
+    assert large / (small + large) == pytest.approx(0.5, abs=0.1)
 
 
 def test_what_a_lower_quality_would_give_is_within_a_tenth(tmp_path):
