@@ -38,9 +38,9 @@ class ImageFrames(FramesByIndex):
     Notes
     -----
     Orientation in EXIF is not applied, transparency is dropped, and images of one item
-    may differ in size and colour, all as in GulpIO2 0.0.4. Where `frame_size` is an
-    eighth of a JPEG's or less, the codec may reduce it while it decodes, see
-    `gulpio2.media.image_files.decode_image`.
+    may differ in size and colour, all as in GulpIO2 0.0.4. An animated image is its
+    first picture. Where `frame_size` is an eighth of a JPEG's or less, the codec may
+    reduce it while it decodes, see `gulpio2.media.image_files.decode_image`.
 
     Examples
     --------
