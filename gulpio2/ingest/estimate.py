@@ -18,6 +18,7 @@ from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.parent import begin_child
+from gulpio2.ingest.sampled import plan_sample
 from gulpio2.storage.local import free_bytes
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ _logger = logging.getLogger(__name__)
 LONG_RUN = 200
 # Frames of an item that are encoded; the rest is taken to be like them.
 _FRAMES = 16
+# Items at most whose files are asked for their size, before every long run.
+_FILES = 1000
 # Bytes that an entry of the map needs for each frame: place, checksum, time.
 MAP_BYTES = 32
 
@@ -103,8 +106,9 @@ def estimate(
 
     Notes
     -----
-    It is as good as the sample: a dataset whose items differ much in length can be
-    off by as much as they do.
+    It is as good as the sample. Where what is stored of these items follows the sizes
+    of their files, all are taken to do so. A dataset whose items differ much in length,
+    and of which the adapter tells no files, can be off by as much as they do.
 
     Examples
     --------
@@ -115,35 +119,51 @@ def estimate(
     (50, 8, 1000)
     """
     chosen = range(len(adapter)) if positions is None else positions
+    plan = plan_sample(adapter, chosen, share=0, least=sample, most_files=_FILES)
+    sizes = dict(zip(plan.places.tolist(), plan.sizes.tolist(), strict=True))
+    places = sorted(sizes)
     count = min(sample, len(chosen))
     began = time.monotonic()
-    looked_at = failed = frames = 0
-    size = seconds = 0.0
+    failed = 0
+    looks: list[tuple[float, float, float]] = []
+    looked_at: list[float] = []
     for turn in range(count):
         if turn and time.monotonic() - began > max_seconds:
             break
-        position = chosen[(2 * turn + 1) * len(chosen) // (2 * count)]
-        looked_at += 1
+        place = places[(2 * turn + 1) * len(places) // (2 * count)]
+        looked_at.append(sizes[place])
         try:
-            item_frames, item_bytes, item_seconds = _look_at(
-                adapter, position, encoder, began + max_seconds
-            )
+            look = _look_at(adapter, chosen[place], encoder, began + max_seconds)
         except Exception as error:  # noqa: BLE001  # the item boundary
-            _logger.debug("position %d of the sample: %r", position, error)
+            _logger.debug("position %d of the sample: %r", chosen[place], error)
             failed += 1
-            continue
-        frames += item_frames
-        size += item_bytes
-        seconds += item_seconds
-    scale = len(chosen) / looked_at if looked_at else 0.0
+            look = 0, 0.0, 0.0
+        looks.append(look)
+    frames, size, seconds = (
+        len(chosen) * _mean([look[part] for look in looks], looked_at)
+        for part in range(3)
+    )
     return Estimate(
         items=len(chosen),
-        sampled=looked_at,
+        sampled=len(looks),
         failed=failed,
-        frames=round(scale * frames),
-        num_bytes=round(scale * size),
-        seconds=scale * seconds,
+        frames=round(frames),
+        num_bytes=round(size),
+        seconds=seconds,
     )
+
+
+def _mean(values: list[float], sizes: list[float]) -> float:
+    """Give the mean of all items, whose mean size is 1, from those of some.
+
+    Either values are in proportion to sizes or all are alike, whichever fits better:
+    one long video among the few would else stand for many.
+    """
+    mean = sum(values) / max(len(values), 1)
+    ratio = sum(values) / (sum(sizes) or 1)
+    by_size = sum((v - ratio * s) ** 2 for v, s in zip(values, sizes, strict=True))
+    alike = sum((value - mean) ** 2 for value in values)
+    return ratio if by_size <= alike else mean
 
 
 def _estimate_apart(

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SamplePlan", "plan_of_sizes", "plan_sample", "sample_positions"]
 
-# Items at most whose files are asked for their size: on a disk of another machine each
-# takes a while. Of more, so many by chance stand for all.
-_MOST_FILES = 10_000
 # Files of a folder that are asked at least, where there are so many; of a large one as
 # many as the square root.
 _IN_FOLDER = 4
@@ -92,7 +89,12 @@ def sample_positions(
 
 
 def plan_sample(
-    adapter: Adapter, positions: Sequence[int], *, share: float = 0.01, least: int = 20
+    adapter: Adapter,
+    positions: Sequence[int],
+    *,
+    share: float = 0.01,
+    least: int = 20,
+    most_files: int = 10_000,
 ) -> SamplePlan:
     """Choose the items to look at, by what is known of all: the sizes of their files.
 
@@ -104,14 +106,16 @@ def plan_sample(
         Of the items that are to be stored.
     share, least
         As for `plan_of_sizes`.
+    most_files : int, optional
+        Items at most whose files are asked for their size: on a disk of another machine
+        each takes a while. Of more, so many by chance stand for all.
 
     Notes
     -----
-    Of more than 10,000 items, the files of as many are asked for their size. A folder
-    is as large as its files are, of which some are asked; one that several items share
-    says nothing of the size of either.
+    A folder is as large as its files are, of which some are asked; one that several
+    items share says nothing of the size of either.
     """
-    most = max(_MOST_FILES, least, math.ceil(share * len(positions)))
+    most = max(most_files, least, math.ceil(share * len(positions)))
     places = sample_positions(len(positions), share=0, least=most)
     paths = [source_path(adapter, positions[place]) for place in places]
     times = Counter(paths)

@@ -27,6 +27,39 @@ def test_an_estimate_is_close_where_items_are_alike(tmp_path, num_frames):
     assert found.seconds > 0
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_long_item_stands_for_those_whose_files_are_as_large(tmp_path, is_known):
+    """It is one of the eight that are looked at, and the only one of 200."""
+
+    class Uneven(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                length = 300 if item["meta"]["number"] == 12 else 3
+                yield {**item, "frames": [*item["frames"]] * length}
+
+        def item_source(self, position):
+            path = tmp_path / f"{position}.mp4"
+            path.write_bytes(bytes((300 if position == 12 else 3) * 100))
+            return str(path) if is_known else None
+
+    found = estimate(Uneven(num_items=200, num_frames=1), EncoderSettings())
+    assert found.sampled == 8
+    frames = 300 + 199 * 3
+    assert (found.frames == pytest.approx(frames, rel=0.01)) == is_known
+    assert (found.frames > 8 * frames) == (not is_known)
+
+
+def test_files_that_say_nothing_of_the_items_change_nothing(tmp_path):
+    class Images(FrameAdapter):
+        def item_source(self, position):
+            path = tmp_path / f"{position}.png"
+            path.write_bytes(bytes(100 + 5000 * (position % 3)))
+            return str(path)
+
+    found = estimate(Images(num_items=100, num_frames=1), EncoderSettings())
+    assert found.frames == 100
+
+
 def test_items_that_cannot_be_read_are_counted_and_passed_over():
     adapter = FrameAdapter(num_items=4, num_frames=2, bad=[1])
     found = estimate(adapter, EncoderSettings(), sample=4)
