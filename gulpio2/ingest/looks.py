@@ -220,8 +220,8 @@ class Seen:
         rates = values / own
         scale = plan.num_items / len(sizes)
         total = float(rates @ stood_for)
-        if not total:
-            return Total(0.0, 0.0, 0.0, np.zeros(len(ranks)))
+        if not total:  # what there is was not met
+            return Total(0.0, 0.0, math.inf, np.zeros(len(ranks)))
         # What is known of the looked at, and what each of the others has by chance.
         left = (stood_for - own) ** 2 + squares - own**2
         unknown = float(left.clip(0).sum())

@@ -186,6 +186,21 @@ def test_the_sample_grows_only_as_far_as_the_error_asks_for():
     assert told[0] == plan.first < told[1] < told[-1] == plan.most == len(seen.looks)
 
 
+def test_it_grows_where_nothing_of_it_can_be_stored():
+    """Where few of the files are there, none of the first twenty may be."""
+    sizes = np.full(2000, 100)
+    plan = plan_of_sizes(sizes)
+    first = {*plan.places[plan.order[: plan.first]].tolist()}
+    seen = take_sample(
+        plan, lambda place: Look() if place in first else Look(num_bytes=100)
+    )
+    assert len(seen.looks) > plan.first
+    assert seen.total("num_bytes").value > 0
+    nothing = take_sample(plan, lambda _: Look())
+    assert len(nothing.looks) == plan.most
+    assert nothing.total("num_bytes").value == nothing.total("num_bytes").error == 0
+
+
 def test_it_does_not_grow_for_what_only_more_sizes_would_tell():
     _, _, files = lognormal(10_000, seed=0, sigma=2)
     plan = plan_of_sizes(files, num_items=200_000)
