@@ -2,12 +2,14 @@
 
 It multiplies colours by their transparency and turns the image; both are told by one
 number in the file each, so both are prevented there. It gives the first of several
-pages, black for a compression that it does not know, and some values as if they were
-others: such files are refused.
+pages, black for a compression that it does not know and behind damage, and some values
+as if they were others: such files are refused; damaged ones where they are compressed
+by Deflate, which has a checksum.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gulpio2.errors import AdapterContractError
@@ -24,6 +26,11 @@ _LONG = 4
 # Tags of TIFF 6.0.
 _SUBFILE, _WIDTH, _HEIGHT, _BITS, _COMPRESSION = 254, 256, 257, 258, 259
 _PHOTOMETRIC, _ORIENTATION, _SAMPLES, _PLANES, _EXTRA = 262, 274, 277, 284, 338
+# Where the parts of an image are, strips or tiles, and how long.
+_PARTS = ((273, 279), (324, 325))
+_DEFLATE = frozenset({8, 32946})
+# Bytes that are inflated at a time, and that there may be beside the pixels.
+_PIECE, _OVERHANG = 1 << 20, 1 << 24
 _REDUCED_OR_MASK = 0b101
 _WHITE_IS_ZERO = 0
 _LAB = frozenset({8, 9, 10})
@@ -91,6 +98,29 @@ class _Tiff:
             place = self.number(place, self._place)
         return self.number(at, 2), _Entry(num_values, kind, place)
 
+    def values(self, entry: _Entry | None) -> list[int]:
+        """Give all values of an entry, as far as the file has them."""
+        if entry is None:
+            return []
+        length = _LENGTHS.get(entry.kind, _LONG)
+        end = min(entry.place + entry.num_values * length, len(self._data))
+        return [self.number(at, length) for at in range(entry.place, end, length)]
+
+    def inflate(self, place: int, num_bytes: int, room: int) -> int:
+        """Inflate a part of the file, up to some bytes, and count them.
+
+        Raises
+        ------
+        zlib.error
+            It is damaged.
+        """
+        stream, found = zlib.decompressobj(), 0
+        rest = memoryview(self._data)[place : place + num_bytes]
+        while rest and found < room:
+            found += len(stream.decompress(rest, _PIECE))
+            rest = memoryview(stream.unconsumed_tail)
+        return found
+
     def value(self, entry: _Entry | None, default: int = 0) -> int:
         """Give the first value of an entry."""
         if entry is None or entry.num_values < 1:
@@ -129,6 +159,8 @@ def as_stored(data: bytes) -> bytes:
     AdapterContractError
         It has several pages, Lab colours, a compression that nothing here decodes, or
         more than 8 bits either as planes of their own or with 0 for white.
+    ValueError
+        It is damaged.
     """
     if not _is_tiff(data):
         return data
@@ -146,6 +178,7 @@ def as_stored(data: bytes) -> bytes:
     if first is None:
         return data
     _refuse_misread(tiff, first)
+    _refuse_damaged(tiff, first)
     changed = bytearray(data)
     for tag, wrong, right in (
         (_EXTRA, {_UNASSOCIATED}, _ASSOCIATED),
@@ -185,3 +218,20 @@ def _refuse_misread(tiff: _Tiff, page: _Entries) -> None:
             f"it is a TIFF of {bits} bits with a plane for each colour, which would be "
             "mixed up; write it with the colours of a pixel together, or with 8 bits"
         )
+
+
+def _refuse_damaged(tiff: _Tiff, page: _Entries) -> None:
+    """Refuse what OpenCV would give as black rows, with a line on standard error."""
+    if tiff.value(page.get(_COMPRESSION), 1) not in _DEFLATE:
+        return
+    samples, bits = tiff.value(page.get(_SAMPLES), 1), tiff.value(page.get(_BITS), 1)
+    sides = tiff.value(page.get(_WIDTH)), tiff.value(page.get(_HEIGHT))
+    # Tiles hang over the edges.
+    room = 4 * sides[0] * sides[1] * samples * bits // 8 + _OVERHANG
+    for places, lengths in _PARTS:
+        both = tiff.values(page.get(places)), tiff.values(page.get(lengths))
+        for place, length in zip(*both, strict=False):
+            try:
+                room -= tiff.inflate(place, length, room)
+            except zlib.error as cause:
+                raise ValueError(f"it is a damaged TIFF: {cause}") from cause
