@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -490,6 +491,20 @@ def test_a_part_with_deleted_items_is_refused(tmp_path):
 def test_what_is_no_shard_is_refused(text):
     with pytest.raises(IngestSettingError):
         Shard.parse(text)
+
+
+@pytest.mark.parametrize("numbers", [("1", "2"), (1.0, 2), (1, None)])
+def test_what_is_no_number_of_a_shard_is_refused(numbers):
+    with pytest.raises(IngestSettingError, match=r"of a shard is .* whole number"):
+        Shard(*numbers)
+
+
+@pytest.mark.parametrize("numbers", [(np.int64(1), 2), (1, np.int64(2)), (True, 2)])
+def test_a_shard_may_have_whole_numbers_of_any_kind(tmp_path, numbers):
+    shard = Shard(*numbers)
+    GulpIngestor(FrameAdapter(), tmp_path / "a", 2, 1, shard=shard).run()
+    GulpIngestor(FrameAdapter(), tmp_path / "b", 2, 1, shard=Shard(1, 2)).run()
+    assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
 @pytest.mark.parametrize("num_chunks", [0, 1, 5, 16, 100])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gulpio2.arguments import whole_number
 from gulpio2.errors import IngestSettingError
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class Shard:
 
     def __post_init__(self) -> None:
         """Refuse what is no share."""
+        for name in ("number", "count"):
+            try:
+                number = int(whole_number(f"{name} of a shard", getattr(self, name)))
+            except TypeError as cause:
+                raise IngestSettingError(str(cause)) from None
+            object.__setattr__(self, name, number)  # those of NumPy are no JSON
         if not 1 <= self.number <= self.count:
             raise IngestSettingError(
                 f"there is no shard {self.number} of {self.count}; "
