@@ -6,6 +6,7 @@ import json
 import logging
 import reprlib
 import time
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,6 @@ from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Executor
 
     from gulpio2.format.manifest import Run
     from gulpio2.ingest.facts import AdapterFacts
@@ -181,6 +181,9 @@ class GulpIngestor:
                 )
         _require_kind("encoder", encoder, EncoderSettings)
         _require_kind("shard", shard, Shard)
+        # What begins with another does not get to its first task.
+        such = "as client.get_executor() of Dask gives one"
+        _require_kind("executor", executor, Executor, such)
         self.executor = executor
         self.chunk_bytes = chunk_bytes
         self.encoder = EncoderSettings() if encoder is None else encoder
@@ -558,10 +561,11 @@ class GulpIngestor:
         journal.remove()
 
 
-def _require_kind(name: str, value: object, kind: type) -> None:
+def _require_kind(name: str, value: object, kind: type, such: str = "") -> None:
     if not isinstance(value, (kind, type(None))):
         raise IngestSettingError(
             f"{name} is {reprlib.repr(value)}; it must be {with_article(kind.__name__)}"
+            + (f", {such}" if such else "")
         )
 
 
