@@ -111,7 +111,11 @@ def check_item(item: Any, position: int) -> PlacedItem:
 
 
 def place_items(
-    adapter: Adapter, start: int, stop: int, listed: Sequence[str] = ()
+    adapter: Adapter,
+    start: int,
+    stop: int,
+    listed: Sequence[str] = (),
+    known: set[str] | None = None,
 ) -> Iterator[PlacedItem]:
     """Yield the items of a slice; where one cannot be had, its error instead.
 
@@ -123,6 +127,9 @@ def place_items(
         The slice.
     listed : sequence of str
         What the adapter lists for each of its positions, if it does.
+    known : set of str, optional
+        Ids of items before these. They are passed over until another comes, and the set
+        is emptied then.
 
     Notes
     -----
@@ -130,16 +137,16 @@ def place_items(
     its end, so what follows is asked for one position at a time. So it is where an item
     comes before its turn: others were passed over, and positions cannot be counted.
     """
-    begin = start
+    begin, known = start, set() if known is None else known
     for position in sorted(n for n in _in_place if start <= n < stop):
-        yield from _place(adapter, begin, position, listed[begin - start :])
+        yield from _place(adapter, begin, position, listed[begin - start :], known)
         yield _in_place[position]
         begin = position + 1
-    yield from _place(adapter, begin, stop, listed[begin - start :])
+    yield from _place(adapter, begin, stop, listed[begin - start :], known)
 
 
 def _place(
-    adapter: Adapter, start: int, stop: int, listed: Sequence[str]
+    adapter: Adapter, start: int, stop: int, listed: Sequence[str], known: set[str]
 ) -> Iterator[PlacedItem]:
     if start >= stop:
         return
@@ -156,6 +163,9 @@ def _place(
                     _logger.debug("position %d: %r; one by one", position, placed.id_)
                     break
                 given.add(placed.id_)
+                if placed.id_ in known:
+                    continue
+                known.clear()
             _begin(position, placed.id_)
             yield placed
             position += 1
@@ -170,6 +180,10 @@ def _place(
         try:
             for item in _fresh(adapter).iter_data(slice(single, single + 1)):
                 placed = _checked(item, single)
+                if placed.id_ in known:
+                    continue
+                if placed.id_ is not None:
+                    known.clear()
                 _begin(single, placed.id_)
                 # An adapter that skips positions gives fewer items than it counts.
                 if placed.id_ is None or placed.id_ not in given:

@@ -16,6 +16,7 @@ from gulpio2.format.layout import (
     list_chunks,
 )
 from gulpio2.ingest.items import place_items
+from gulpio2.ingest.report import ItemFailure
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import open_store
 
@@ -92,7 +93,7 @@ def refuse_other_tasks(
             adapter,
             range(task.start, task.stop),
             {id_ for part in line["parts"] for id_ in part["ids"]},
-            {failure["position"] for failure in line["failures"]},
+            [ItemFailure.load(failure) for failure in line["failures"]],
         )
 
 
@@ -100,9 +101,10 @@ def refuse_other_items(
     adapter: Adapter,
     positions: range,
     stored: Collection[str],
-    failed: Collection[int],
-) -> None:
-    """Refuse to go on where the first item or the last was not stored.
+    failures: Iterable[ItemFailure],
+    last_id: str | None = None,
+) -> bool | None:
+    """Refuse to go on where the first item or the last is none that was there.
 
     Parameters
     ----------
@@ -110,17 +112,37 @@ def refuse_other_items(
         What is ingested.
     positions : range
         Of items that were stored, or failed.
-    stored, failed : collection
-        Ids of the first, positions of the others.
+    stored : collection of str
+        Ids of the first, and of those that were skipped.
+    failures : iterable of ItemFailure
+        The others. Where the adapter gives fewer items than it counts, they are not at
+        the positions that were counted.
+    last_id : str, optional
+        Id of the last of them all, if it is known.
+
+    Returns
+    -------
+    bool or None
+        Whether that one is at the last position; None where nobody can say.
 
     Raises
     ------
     IngestError
         They are other items now.
     """
-    for position in {*positions[:1], *positions[-1:]}.difference(failed):
+    known, failed = {*stored}, set()
+    for failure in failures:
+        if failure.id is None:
+            failed.add(failure.position)  # to ask for it may end the process
+        else:
+            known.add(failure.id)
+    there: set[str | None] = set()
+    asked = sorted({*positions[:1], *positions[-1:]}.difference(failed))
+    for position in asked:
+        there.clear()
         for item in place_items(adapter, position, position + 1):
-            if item.id_ is not None and item.id_ not in stored:
+            there.add(item.id_)
+            if item.id_ is not None and item.id_ not in known:
                 raise IngestError(
                     f"the item at position {position} is {item.id_!r} now, which the "
                     "interrupted run has not stored with those around it: items were "
@@ -130,6 +152,8 @@ def refuse_other_items(
                     "the command line --on-duplicate skip). (With item_ids() an "
                     "adapter lets this be seen for every item)"
                 )
+    can_say = asked[-1:] == [*positions[-1:]] and None not in {last_id, *there}
+    return last_id in there if can_say else None
 
 
 def refuse_lost_chunks(

@@ -87,7 +87,7 @@ def run_task(
         run.take_up()
         for start, stop in run.missing():
             listed = task.listed_in(start, stop)
-            for item in place_items(job.adapter, start, stop, listed):
+            for item in place_items(job.adapter, start, stop, listed, run.known):
                 run.check_sign()
                 run.result.given += 1
                 if run.is_unfit(item):
@@ -128,8 +128,9 @@ class _TaskRun:
         self._unwritten: tuple[int, str] | None = None
         # Bytes of the open chunk whose items are in the journal, and when to go on.
         self._num_noted, self._write_at = 0, 0.0
-        # What an interrupted run had stored, until the adapter gives something else.
-        self._known: frozenset[str] = frozenset()
+        # What an interrupted run has come to. An adapter that gives fewer items than it
+        # counts is asked again for what it gave last: positions are counted.
+        self.known: set[str] = set()
         self.journal = TaskJournal(
             self.output,
             task.name,
@@ -161,15 +162,20 @@ class _TaskRun:
             self.frames = record.open_part.frames
             part_before = record.open_part
             session = self._session(resume=(part_before.partial, part_before.size))
-        self._known = frozenset((*self.ids, *self.meta_dict))
-        if self.task.ids is None and not record.skipped:
-            refuse_other_items(
+        self.known = {*self.ids, *self.meta_dict}
+        self.result.resumed = len(self.known)
+        if self.task.ids is None:
+            is_there = refuse_other_items(
                 self.job.adapter,
                 range(self.task.start, self.next_position),
-                self._known,
-                {failure.position for failure in record.failures},
+                self.known.union(record.left_out),
+                record.failures,
+                record.last_id,
             )
-        self.result.resumed = len(self._known)
+            if is_there:
+                self.known.clear()  # positions are counted right: none is given again
+            elif is_there is False:
+                self.known.update(record.left_out)
         if self.task.later_spans is None:  # else its pieces have told of theirs
             self.progress(items=self.result.resumed, failures=len(record.failures))
         if record.open_part is not None:
@@ -221,12 +227,6 @@ class _TaskRun:
             return
         if item.id_ is None:
             raise TypeError("an item without an error has an id")
-        if item.id_ in self._known:
-            # An adapter that gives fewer items than it counts is asked again for what
-            # it gave last: positions are counted.
-            self.result.given -= 1
-            return
-        self._known = frozenset()
         if self.task.ids is not None and item.id_ not in self.task.ids:
             # Nobody has compared it with the ids of other tasks, and of the directory.
             self.fail(item, unlisted(item.id_, self.task.start, self.task.stop))

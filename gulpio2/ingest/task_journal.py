@@ -73,6 +73,16 @@ class TaskRecord:
     open_part: OpenPart | None = None
     skipped: int = 0
     failures: list[ItemFailure] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
+    """Ids of items that were skipped, or have failed."""
+    last_id: str | None = None
+    """That of the last item; None where it had failed before it had one."""
+
+    def leave_out(self, id_: str | None) -> None:
+        """Note an item that was not stored."""
+        self.last_id = id_
+        if id_ is not None:
+            self.left_out.add(id_)
 
 
 class TaskJournal:
@@ -232,9 +242,11 @@ class TaskJournal:
         record.next_position = self._position_after(record, line)
         if "failed" in line:
             record.failures.append(ItemFailure.load(line["failed"]))
+            record.leave_out(record.failures[-1].id)
             return True
         record.skipped += 1
-        return "skipped" in line
+        record.leave_out(line["skipped"])
+        return True
 
     def _apply_items(self, record: TaskRecord, items: Sequence[Any]) -> bool:
         """Add the items of a line, all of them or, if one is not whole, none."""
@@ -255,6 +267,7 @@ class TaskJournal:
             part.frames += len(infos)
             part.size = _end(infos)
             record.next_position = self._position_after(record, item)
+            record.last_id = item["id"]
         return True
 
     def _position_after(self, record: TaskRecord, line: Mapping[str, Any]) -> int:

@@ -315,6 +315,48 @@ def test_an_adapter_that_gives_fewer_items_than_it_counts_is_resumed(tmp_path, n
     assert content(tmp_path / "out") == content(tmp_path / "expected")
 
 
+class StoppedError(BaseException):
+    """What ends a run after some items, also out of an adapter."""
+
+
+def stop_after(count):
+    """Give a progress that ends the run behind so many items."""
+
+    def stop(**counts):
+        nonlocal count
+        count -= counts.get("items", 0) + counts.get("failures", 0)
+        if count < 0:
+            raise StoppedError
+
+    return stop
+
+
+@pytest.mark.parametrize("count", [2, 5, 7])
+@pytest.mark.parametrize("bad", [[1, 4], [3, 6], [7, 8]], ids=str)
+@pytest.mark.parametrize("per_chunk", [4, 12])
+def test_so_is_one_of_which_items_fail_as_well(tmp_path, per_chunk, bad, count):
+    def run(folder, **options):
+        adapter = Gaps(num_items=12, num_frames=1, bad=bad, list_ids=False)
+        return GulpIngestor(adapter, tmp_path / folder, per_chunk, 1, **options).run()
+
+    expected = run("expected")
+    with pytest.raises(StoppedError):
+        run("out", progress=stop_after(count))
+    report = run("out", resume=True)
+    assert report.failures == expected.failures
+    assert (report.items, report.not_given) == (expected.items, expected.not_given)
+    assert content(tmp_path / "out") == content(tmp_path / "expected")
+
+
+class Gaps(FrameAdapter):
+    """One that leaves some items out, and counts them."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] not in {"item0", "item5"}:
+                yield item
+
+
 class Unlisted(FrameAdapter):
     """Items of these names, which are not listed."""
 
@@ -332,6 +374,29 @@ class Unlisted(FrameAdapter):
         for number in range(len(self))[slice_element or slice(None)]:
             (item,) = super().iter_data(slice(number, number + 1))
             yield {**item, "id": self.names[number]}
+
+
+@pytest.mark.parametrize("bad", [[], [1]], ids=["stored", "failed"])
+def test_an_id_that_comes_again_where_a_run_was_interrupted_is_not_lost(
+    tmp_path, monkeypatch, bad
+):
+    def run(folder, **options):
+        adapter = Unlisted("abbc", num_frames=1, bad=bad)
+        options["on_duplicate"] = "report"
+        return GulpIngestor(adapter, tmp_path / folder, 4, 1, **options).run()
+
+    def stop(_adapter, position):
+        if position == 2:  # before it is noted that it has failed
+            raise StoppedError
+
+    expected = run("expected")
+    monkeypatch.setattr(Unlisted, "item_source", stop)
+    with pytest.raises(StoppedError):
+        run("out", progress=stop_after(2))
+    monkeypatch.undo()
+    report = run("out", resume=True)
+    assert (report.failures, report.not_given) == (expected.failures, 0)
+    assert content(tmp_path / "out") == content(tmp_path / "expected")
 
 
 @pytest.mark.parametrize("per_chunk", [4, 12], ids=["finished", "under way"])
