@@ -66,6 +66,8 @@ class Compaction:
     """Deleted items whose frames are gone."""
     num_bytes: int
     """Bytes of theirs."""
+    other_names: int = 0
+    """Hard links to the data file elsewhere, under which the frames are still there."""
 
 
 def delete_items(
@@ -236,7 +238,8 @@ def compact_directory(
                 spans = [span for entry in hidden for span in entry_spans(entry)]
                 if hidden:
                     size = sum(stop - start for start, stop in spans)
-                    done.append(Compaction(number, len(hidden), size))
+                    others = Path(store.path(data_name(number))).stat().st_nlink - 1
+                    done.append(Compaction(number, len(hidden), size, others))
                 if dry_run:
                     continue
                 if hidden:

@@ -15,7 +15,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, is_quiet, write_lines
+from gulpio2.cli.terminal import count, is_quiet, note, write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,9 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
     """Erase the frames of deleted items, rewriting only the chunks that hold some.
 
     Frames that stay keep their places in the data file. The room between and behind
-    them becomes holes, which take no space where the file system knows sparse files.
+    them becomes holes, which take no space where the file system knows sparse files. A
+    data file that has other names by hard links, as after a merge, is left as it is
+    under those, and a warning tells of it.
     """
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.format.layout import data_name
@@ -51,8 +53,18 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
         done = planned if dry_run else compact_directory(directory, progress=bar)
     if as_json:
         write_json([asdict(item) for item in done])
-        return
     if is_quiet():
+        return
+    if linked := [data_name(item.chunk) for item in done if item.other_names]:
+        more = f" and {len(linked) - 1} more" if len(linked) > 1 else ""
+        have = "have" if more else "has"
+        stay = "would stay" if dry_run else "are still"
+        note(
+            f"gulp2: warning: {linked[0]}{more} {have} other names (hard links), as "
+            f"those of merged directories and of backups: the frames {stay} there. "
+            "Remove those as well, or delete and compact in their directories"
+        )
+    if as_json:
         return
     verb = "would erase" if dry_run else "erased"
     write_lines(

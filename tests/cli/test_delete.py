@@ -61,6 +61,19 @@ def test_compacting_says_what_it_erased(gulp2, gulped):
     gulp2("check", "--deep", gulped)
 
 
+def test_other_names_under_which_erased_frames_stay_are_told(gulp2, gulped):
+    gulp2("merge", gulped, "both")
+    gulp2("delete", "both", "item0", "item3")
+    planned = gulp2("compact", "both", "--dry-run")
+    assert "data_0.gulp and 1 more have other names" in planned.stderr
+    assert "the frames would stay there" in planned.stderr
+    result = gulp2("compact", "both", "--json")
+    assert [item["other_names"] for item in json.loads(result.stdout)] == [1, 1]
+    assert "the frames are still there. Remove those as well" in result.stderr
+    gulp2("delete", gulped, "item0")
+    assert "other names" not in gulp2("compact", gulped).stderr  # no longer shared
+
+
 def test_an_unfinished_merge_is_told_in_a_line(gulp2, gulped):
     journal = gulped / "ingest.journal"
     journal.write_bytes(Copying("merge", ("part",)).dump())
