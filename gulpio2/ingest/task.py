@@ -123,9 +123,9 @@ class _TaskRun:
         self.frames = 0
         self.ids: set[str] = set()  # of earlier parts; the open one's are in meta_dict
         self.next_position = task.start
-        # The item that was stored last. It goes into the journal when the adapter has
-        # gone on to the next one, since until then it may change the metadata.
-        self._unwritten: tuple[int, str] | None = None
+        # The item stored last, its metadata and a copy. It goes into the journal when
+        # the adapter has gone on to the next one, as until then it may change them.
+        self._unwritten: tuple[int, str, Any, dict[Any, Any]] | None = None
         # Bytes of the open chunk whose items are in the journal, and when to go on.
         self._num_noted, self._write_at = 0, 0.0
         # What an interrupted run has come to. An adapter that gives fewer items than it
@@ -221,7 +221,7 @@ class _TaskRun:
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
-        self._write_journal()
+        self._write_journal(item.meta)
         if item.error is not None:
             self.fail(item, item.error)
             return
@@ -249,7 +249,7 @@ class _TaskRun:
             self.fail(item, as_failure(error))
             return
         self.frames += num_frames
-        self._unwritten = (item.position, item.id_)
+        self._unwritten = (item.position, item.id_, item.meta, dict(item.meta))
         self.progress(items=1)
         self._stage_if_full(session)
 
@@ -358,11 +358,13 @@ class _TaskRun:
                 self.journal.write({"data": self.session.partial})
         return self.session
 
-    def _write_journal(self) -> None:
+    def _write_journal(self, next_meta: Any = None) -> None:
         """Record the item that was stored last."""
         if self._unwritten is None or self.session is None:
             return
-        (position, id_), self._unwritten = self._unwritten, None
+        (position, id_, meta, before), self._unwritten = self._unwritten, None
+        if meta is next_meta:  # one dict for all items, which has the next one's by now
+            self.meta_dict[id_]["meta_data"] = [before]
         try:
             entry = self.session.seal(id_)
         except StorageError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pytest
 
-from gulpio2 import GulpIngestor
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import DuplicateIdError, SourceReadError
 from gulpio2.ingest.jobs import Task, TaskResult
 from gulpio2.ingest.pieces import CutTasks, Piece
@@ -292,6 +292,27 @@ def test_adapters_that_break_the_contract_are_taken_as_by_one_process(
         assert told["failures"] == len(report.failures)
     assert ends[0] == ends[1]
     assert content(tmp_path / "several") == content(tmp_path / "one")
+
+
+class OneDict(Uneven):
+    """Fills one dict again and again, instead of giving each item its own."""
+
+    item_ids = Uneven.item_ids
+
+    def iter_data(self, slice_element=None):
+        meta: dict[str, int] = {}
+        for item in super().iter_data(slice_element):
+            meta["number"] = item["meta"]["number"]
+            yield {**item, "meta": meta}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_items_that_share_a_dict_have_what_was_in_it_when_they_came(tmp_path, workers):
+    adapter = OneDict(num_items=30, bad=(4, 26))
+    ingestor = InOneProcess if workers > 1 else GulpIngestor
+    ingestor(adapter, tmp_path / "gulped", 12, workers).run()
+    for id_, entry in GulpDirectory(tmp_path / "gulped").merged_meta_dict.items():
+        assert f"item{entry['meta_data'][0]['number']}" == id_
 
 
 class Crashing(Uneven):
