@@ -29,6 +29,8 @@ __all__ = [
 
 # The files are read and encoded again, so they are written to lose next to nothing.
 _QUALITY = 98
+# The default of 0.0.4; nobody has asked for it where a system has none.
+_SHM = Path("/dev/shm")  # noqa: S108
 
 
 def check_ffmpeg_exists() -> bool:
@@ -86,15 +88,19 @@ def temp_dir_for_bursting(shm_dir_path: StrPath = "/dev/shm") -> Iterator[str]: 
     Parameters
     ----------
     shm_dir_path : str or path, optional
-        Where; the system's temporary folder if it does not exist.
+        Where; made if it is missing, as by 0.0.4. Without a ``/dev/shm`` the default is
+        the system's temporary folder.
 
     Yields
     ------
     str
         Path of the folder.
     """
-    parent = shm_dir_path if Path(shm_dir_path).is_dir() else None
-    folder = tempfile.mkdtemp(prefix="gulp_", dir=parent)
+    parent = Path(shm_dir_path)
+    if parent != _SHM:
+        parent.mkdir(parents=True, exist_ok=True)
+    is_there = parent.is_dir()
+    folder = tempfile.mkdtemp(prefix="gulp_", dir=parent if is_there else None)
     try:
         yield folder
     finally:

@@ -114,6 +114,13 @@ def test_defect_30_the_temporary_folder_does_not_depend_on_the_seed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_temporary_folder_is_made_where_it_is_asked_for(tmp_path):
+    wanted = tmp_path / "scratch" / "mine"
+    with utils.temp_dir_for_bursting(wanted) as folder:
+        assert Path(folder).parent == wanted
+    assert list(wanted.iterdir()) == []
+
+
 def test_defect_30_an_ingest_needs_no_shared_memory_folder(tmp_path, make_video):
     from gulpio2.adapters import VideoFolderAdapter
 
