@@ -124,6 +124,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
         settings = Settings(**{k: v for k, v in values.items() if k in SETTING_NAMES})
         if settings.shard is not None:
             folder = settings.output / settings.shard.folder_name
+            if not settings.dry_run:
+                _number_alike(settings.output, folder)
             settings = replace(settings, output=folder)
         adapter = _adapter(cls, given, settings.output)
         if settings.dry_run:
@@ -161,6 +163,16 @@ def adapter_command(name: str, cls: type) -> click.Command:
     common.sections = {"Options of the adapter": {p.name for p in own}}
     common.examples = tuple(f"gulp2 ingest {name} {line}" for line in lines)
     return common
+
+
+def _number_alike(output: Path, share: Path) -> None:
+    """Have a new share begin with the labels of what it is to be merged into."""
+    from gulpio2.adapters.labels import read_label_file, write_label_file
+    from gulpio2.format.layout import LABELS_NAME, MANIFEST_NAME
+
+    is_new = not any((share / name).exists() for name in (LABELS_NAME, MANIFEST_NAME))
+    if is_new and (labels := read_label_file(output)):
+        write_label_file(share, labels)
 
 
 def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:

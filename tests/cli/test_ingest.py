@@ -391,6 +391,27 @@ def test_a_shard_without_a_chunk_is_explained(gulp2, tmp_path, images):
     assert "there are fewer chunks than shards" in gulp2(*words).stderr
 
 
+def test_shares_that_come_later_go_on_with_the_labels_of_the_output(
+    gulp2, tmp_path, make_video
+):
+    for day, label in (("monday", "walk"), ("tuesday", "run"), ("tuesday", "walk")):
+        make_video(tmp_path / day / label / f"{day}.mp4", 1)
+    gulp2("ingest", "video-folder", "monday", "out")
+    words = ["ingest", "video-folder", "tuesday", "out", "--videos-per-chunk", 1]
+    gulp2(*words, "--shard", "1/2", "--dry-run")
+    assert not list(Path("out").glob("shard_*"))
+    shares = [f"out/shard_{number}_of_2" for number in (1, 2)]
+    for number in (1, 2):
+        gulp2(*words, "--shard", f"{number}/2")
+    gulp2("merge", *shares, "out")
+    entries = GulpDirectory("out").merged_meta_dict.values()
+    metas = [entry["meta_data"][0] for entry in entries]
+    assert len(metas) == 3
+    numbers = {meta["label"]: meta["idx"] for meta in metas}
+    assert numbers == {"walk": 0, "run": 1}
+    assert numbers == json.loads(Path("out/label2idx.json").read_text())
+
+
 def test_more_workers_than_can_be_started_are_wrong_usage(gulp2, adapter_file):
     words = ("ingest", f"{adapter_file}:MyAdapter", "source", "out")
     said = gulp2(*words, "--num-workers", 100_000, status=2).stderr
