@@ -40,6 +40,7 @@ from gulpio2.ingest.records import (
     describe_run,
     known_failures,
     refuse_other_labels,
+    warn_of_other_metainfo,
     write_labels,
     write_records,
 )
@@ -353,8 +354,10 @@ class GulpIngestor:
             ) from cause
         self._refuse_other_count(plan)
         changes = changed_settings(runs, facts.options, self.encoder.describe())
-        if changes and stored and plan.tasks:
-            _logger.warning("%s", warning_of(changes, self.output_folder))
+        if stored and plan.tasks:
+            warn_of_other_metainfo(store, facts)
+            if changes:
+                _logger.warning("%s", warning_of(changes, self.output_folder))
         report.skipped += plan.skipped
         report.failures.extend(plan.failures)
         dispatcher.failures.note(plan.failures, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from gulpio2.format.manifest import (
     without_lost_chunks,
 )
 from gulpio2.ingest.report import ItemFailure, dump_failures
-from gulpio2.storage.base import read_if_there
+from gulpio2.storage.base import read_if_there, read_manifest
 
 if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
@@ -46,9 +47,12 @@ __all__ = [
     "failed_positions",
     "known_failures",
     "refuse_other_labels",
+    "warn_of_other_metainfo",
     "write_labels",
     "write_records",
 ]
+
+_logger = logging.getLogger(__name__)
 
 
 def describe_run(
@@ -161,6 +165,35 @@ def write_records(
     metainfo = {**manifest.metainfo, **facts.metainfo}
     finished = Manifest(runs, metainfo, checksums)
     store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
+
+
+def warn_of_other_metainfo(store: Store, facts: AdapterFacts) -> None:
+    """Tell of metainfo of the stored items that this run is to replace.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    facts : AdapterFacts
+        What the adapter tells of itself.
+    """
+    before = read_manifest(store).metainfo
+    # As JSON, as a merge compares them.
+    other = [
+        key
+        for key, value in facts.metainfo.items()
+        if key in before
+        and json.dumps(value, sort_keys=True) != json.dumps(before[key], sort_keys=True)
+    ]
+    if other:
+        _logger.warning(
+            "%s has another %s in its metainfo than the adapter gives now. What it "
+            "gives now takes its place, also for the items that are stored: names of "
+            "classes may say what their numbers mean. If that is not meant, give the "
+            "value of before, or another folder",
+            store.path(MANIFEST_NAME),
+            " and ".join(map(repr, other)),
+        )
 
 
 def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from gulpio2 import GulpIngestor
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.removal import delete_items
 from gulpio2.testing import FrameAdapter
@@ -13,9 +13,12 @@ from gulpio2.testing import FrameAdapter
 class Sized(FrameAdapter):
     """Frames with the options of an adapter of videos."""
 
-    def __init__(self, first, *, frame_size=-1, frame_rate=None, shuffle=False):
+    def __init__(
+        self, first, *, frame_size=-1, frame_rate=None, shuffle=False, metainfo=None
+    ):
         super().__init__(num_items=2, num_frames=1)
         self.first = first
+        self.metainfo = metainfo
         self.settings = {
             "folder": str(first),
             "frame_size": frame_size,
@@ -55,6 +58,20 @@ def test_other_settings_are_told_once_with_old_and_new_values(tmp_path, caplog):
     assert "frame_size as in the source (until now 128)" in text
     assert "frame_rate 30000/1001 (until now 8)" in text
     assert "another folder" in text
+
+
+def test_other_metainfo_is_told_before_it_takes_the_place_of_the_old(tmp_path, caplog):
+    for first, metainfo in (
+        (0, {"classes": ["run", "walk"], "scale": float("nan")}),
+        (2, {"classes": ["run", "walk"], "scale": float("nan"), "year": 2026}),
+        (4, {}),
+    ):
+        ingest(tmp_path, Sized(first, metainfo=metainfo))
+    assert warnings_of(caplog) == []
+    ingest(tmp_path, Sized(6, metainfo={"classes": ["run"], "year": 2026}))
+    (text,) = warnings_of(caplog)
+    assert "gulp.json has another 'classes' in its metainfo" in text
+    assert GulpDirectory(tmp_path).metainfo["classes"] == ["run"]
 
 
 def test_what_changes_no_frame_is_not_told(tmp_path, caplog):
