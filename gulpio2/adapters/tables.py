@@ -362,6 +362,10 @@ def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
         raise SourceFormatError(f"{name!r} is empty; its first line must name columns.")
     if len(set(names)) < len(names):
         raise SourceFormatError(f"{name!r} names a column twice: {names}.")
+    others = [mark for mark in ";\t|," if mark != delimiter and mark in names[0]]
+    if len(names) == 1 and others:
+        text = f"{name!r} has no {delimiter!r} between columns, but one {names[0]!r}."
+        raise SourceFormatError(f"{text} Give delimiter={others[0]!r} (--delimiter).")
     columns: list[list[Any]] = [[] for _ in names]
     for line, row in rows:
         if len(row) != len(names):
