@@ -278,7 +278,7 @@ def parse() -> argparse.Namespace:
         type=int,
         default=20,
         metavar="STEPS",
-        help="write a checkpoint after so many, and after --steps (default: 20)",
+        help="write a checkpoint after so many, and after --steps",
     )
     parser.add_argument(
         "--resume", action="store_true", help="go on where it was saved"
