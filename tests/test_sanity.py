@@ -177,6 +177,21 @@ def test_an_empty_directory_is_a_finding(tmp_path):
     assert (problem.code, problem.file) == ("no-chunks", ".")
 
 
+def test_labels_that_another_program_has_replaced_are_noted(tmp_path):
+    class Walks(FrameAdapter):
+        def label_mapping(self):
+            return {"walk": 0}
+
+    GulpIngestor(Walks(num_items=1), tmp_path, 1, 1).run()
+    (chunk,) = GulpDirectory(tmp_path).new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append("jump", {"label": "jump", "idx": 0}, make_frames(1, 8, 8))
+    assert check_directory(tmp_path).notes == []
+    (tmp_path / "label2idx.json").write_text('{"jump": 0}')
+    (note,) = check_directory(tmp_path).notes
+    assert (note.code, note.file) == ("other-labels", "label2idx.json")
+
+
 def test_a_share_that_has_no_chunk_is_none(tmp_path):
     adapter, shard = FrameAdapter(num_items=2), Shard(1, 3)
     GulpIngestor(adapter, tmp_path, 2, 1, shard=shard).run()

@@ -291,6 +291,33 @@ def note_missing_shares(data: bytes) -> list[Problem]:
     return [Problem("missing-shares", text, MANIFEST_NAME)]
 
 
+def note_other_labels(
+    data: bytes, chunks: Collection[int], labels: bytes | None
+) -> list[Problem]:
+    """Tell of labels that another program left, which has added chunks.
+
+    GulpIO2 0.0.4 adds to those of its 20BN adapters; of folders and lists it writes
+    those of the new items alone, in numbers from 0.
+    """
+    try:
+        manifest = load_manifest(data, where=MANIFEST_NAME)
+    except MetaFileError:
+        return []  # a problem, and not of labels
+    known = manifest.files.get(LABELS_NAME)
+    written = {number for run in manifest.runs for number in run.chunks}
+    if known is None or labels is None or known == file_check(labels):
+        return []
+    if written.issuperset(chunks):
+        return []  # `check_manifest` has told
+    text = (
+        "is not as the last ingest left it, and there are chunks of another program: "
+        "GulpIO2 0.0.4 replaces it where it adds images or videos of a folder, so that "
+        "labels of stored items are missing and their numbers are given again. Compare "
+        "it with the metadata (`gulp2 ls --long`) before more is ingested"
+    )
+    return [Problem("other-labels", text, LABELS_NAME)]
+
+
 def is_share_without_chunks(data: bytes) -> bool:
     """Tell whether ``gulp.json`` is of a share of an ingest that has no chunk.
 

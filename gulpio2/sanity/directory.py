@@ -29,6 +29,7 @@ from gulpio2.format.map_checks import (
     check_map,
     is_share_without_chunks,
     note_missing_shares,
+    note_other_labels,
 )
 from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.salvage import gaps_between
@@ -159,7 +160,8 @@ class _DirectoryCheck:
             unfinished = JOURNAL_NAME in names
             self.findings.add(
                 check_manifest(data, listing.numbers, there, is_unfinished=unfinished),
-                note_missing_shares(data),
+                note_missing_shares(data)
+                + note_other_labels(data, listing.numbers, labels),
             )
         problems = self.findings.report.problems
         if not any(problem.code == "missing-chunk" for problem in problems):
