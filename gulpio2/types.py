@@ -46,7 +46,7 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 Meta = dict[str, Any]
 # slice, int, sequence of int, integer or boolean array; see format/selection.py.
 FrameSelection = Any
-# What is compared with the checks that are stored. True: frames and entries of maps, and
+# What is compared with the checks that are stored. True: frames and entries of maps,
 # what has changed is an error; "frames": entries are warned of only; False: nothing.
 Verify = bool | Literal["frames"]
 
