@@ -197,7 +197,8 @@ def compose(
     Returns
     -------
     content : IndexContent
-        The old one itself, if all of it holds.
+        The old one itself, if all of it holds. Without the chunks whose maps are gone
+        since `states` were asked for.
     parsed : int
         Maps that were parsed.
     """
@@ -208,18 +209,22 @@ def compose(
     ahead = {} if ahead is None else ahead
     growing = GrowingColumns()
     chunks = np.zeros_like(states)
+    there = np.zeros(len(states), np.bool_)
     parsed = 0
     for at, state in enumerate(states.tolist()):
         read = ahead.pop(state[0], None)
         part, known = read or earlier.chunk(state[0])
         if part is None or thorough or known[:3] != state[:3]:
-            data, state = read_map(folder, state[0])
+            try:
+                data, state = read_map(folder, state[0])
+            except FileNotFoundError:
+                continue  # gone since it was looked at, and with it its items
             if part is None or known[3] != state[3]:
                 where = os.path.join(folder, meta_name(state[0]))  # noqa: PTH118
                 part = columns_of_map(data, state[0], where=where)
                 parsed += 1
             known = state
-        chunks[at] = [*known[:4], len(part)]
+        chunks[at], there[at] = [*known[:4], len(part)], True
         growing.add(part)
         if progress is not None:
             progress(
@@ -228,7 +233,7 @@ def compose(
     columns = growing.finish()
     lookup = make_lookup(columns)
     check_ids(columns, lookup, where=folder)
-    made = IndexContent(columns, lookup, chunks)
+    made = IndexContent(columns, lookup, chunks[there])
     if old is not None and fresh and not parsed and _is_whole(old, made):
         return old, 0
     return made, parsed

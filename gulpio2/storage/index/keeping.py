@@ -170,11 +170,11 @@ def build_index(
         return None
     _sweep(store)
     old, _ = load_index(folder)
-    if not forgetting:
-        _refuse_to_forget(folder, lost_maps(folder, states, old))
     content, parsed = compose(
         folder, states, old, progress, thorough=thorough, ahead=ahead
     )
+    if not forgetting:
+        _refuse_to_forget(folder, lost_maps(folder, content.chunks, old))
     if altered := content.columns.describe_altered():
         _logger.warning("%s: %s", folder, altered)
     if not len(content.columns):

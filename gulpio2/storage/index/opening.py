@@ -193,7 +193,7 @@ class _Maker:
             )
         if content is old:
             return content, True
-        if lost_maps(folder, states, old):
+        if lost_maps(folder, content.chunks, old):
             return content, False  # a repair takes from the file what nothing else has
         if may_replace and self._may_write and _write(folder, content):
             written, _ = load_index(folder)

@@ -27,7 +27,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.layout import list_chunks
 from gulpio2.removal import delete_items
-from gulpio2.storage.index import opening, texts
+from gulpio2.storage.index import composing, opening, texts
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -228,6 +228,24 @@ def test_a_map_that_vanishes_while_the_directory_is_opened_is_left_out(folder):
     assert index is not None
     assert index.numbers == [0, 2]
     assert list(index.ids()) == ["item 0/0", "item 0/1", "item 0/4"]
+
+
+def test_a_map_that_vanishes_while_the_index_is_made_is_left_out(folder, monkeypatch):
+    opened = GulpDirectory(folder, indexed=False)
+    read_map = composing.read_map
+
+    def reading(path: str, number: int) -> Any:
+        (folder / "meta_1.gmeta").unlink(missing_ok=True)
+        return read_map(path, number)
+
+    monkeypatch.setattr(composing, "read_map", reading)
+    with pytest.raises(MetaFileError, match="has changed since it was opened"):
+        opened.query("num_frames > 0")
+    shutil.copy(folder / "meta_2.gmeta", folder / "meta_1.gmeta")
+    assert indexed(folder).query("num_frames >= 0").num_chunks == 2
+    (folder / "index.arrow").unlink(missing_ok=True)
+    shutil.copy(folder / "meta_2.gmeta", folder / "meta_1.gmeta")
+    assert (summary_of(folder).chunks, *indexed(folder).chunk_objs_lookup) == (2, 0, 2)
 
 
 def test_the_index_of_another_directory_gives_no_wrong_frames(tmp_path):
