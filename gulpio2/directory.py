@@ -455,9 +455,10 @@ class GulpDirectory(ReadingVerbs):
 
         Raises
         ------
+        MapChangedError
+            The directory was opened without, and its maps have changed since.
         MetaFileError
-            The directory was opened without, and its maps have changed since; or it
-            cannot have one.
+            It cannot have one.
         """
         if self._index is not None:
             return self._index

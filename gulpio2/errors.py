@@ -5,6 +5,7 @@
     GulpError
       FormatError (ValueError)         what is on disk is not what the format says
         MetaFileError                  a .gmeta or gulp.json cannot be understood
+          MapChangedError              a map is another than when it was opened
           UnknownVersionError          the directory has another version of the format
         ChunkMismatchError (AssertionError)  a data file and its map do not fit
         CorruptFrameError              a record is not the frame that was stored
@@ -65,6 +66,7 @@ __all__ = [
     "IngestSettingError",
     "ItemNotFoundError",
     "LockedError",
+    "MapChangedError",
     "MetaFileError",
     "MissingDependencyError",
     "NotOneVideoError",
@@ -97,6 +99,10 @@ class FormatError(GulpError, ValueError):
 
 class MetaFileError(FormatError):
     """A ``.gmeta`` map or a ``gulp.json`` manifest cannot be understood."""
+
+
+class MapChangedError(MetaFileError):
+    """A map is not any more what it was when its directory was opened."""
 
 
 class UnknownVersionError(MetaFileError):

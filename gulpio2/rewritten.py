@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MapChangedError, MetaFileError
 from gulpio2.format.entry import load_extras
 from gulpio2.format.layout import REMOVALS_NAME, data_number
 from gulpio2.format.removals import Removals, entry_spans, load_removals, merge_spans
@@ -100,7 +100,7 @@ class RewriteGuard:
 
         Raises
         ------
-        MetaFileError
+        MapChangedError
             The chunk was written anew, or its map is gone or damaged.
         """
         number = data_number(os.path.basename(path))  # noqa: PTH119  # a tenth of Path's time
@@ -116,7 +116,7 @@ class RewriteGuard:
             fault = self._compare(number, loaded)
             self._seen[number] = state, fault
         if fault:
-            raise MetaFileError(
+            raise MapChangedError(
                 f"{path} was written anew since its directory was opened: {fault}. "
                 "Open the directory again"
             )

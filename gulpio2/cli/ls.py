@@ -25,7 +25,7 @@ from gulpio2.cli.terminal import (
     size,
     write_lines,
 )
-from gulpio2.errors import GulpError
+from gulpio2.errors import GulpError, MapChangedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from gulpio2.directory import GulpDirectory
 
 __all__ = ["ls"]
+
+# How often a directory is opened whose maps a writer changes before it is asked.
+_TRIES = 10
 
 
 @click.command(
@@ -81,8 +84,9 @@ def ls(
     """
     from gulpio2.unfinished import say_what_is_missing
 
-    with open_gulp_directory(directory) as opened:
-        ids = ids_like(_chosen(opened, where), pattern)
+    opened, chosen = _asked(directory, where)
+    with opened:
+        ids = ids_like(chosen, pattern)
         if as_json:
             write_lines(json_text(_row(opened, id_)) for id_ in ids)
         elif in_detail:
@@ -100,6 +104,20 @@ def ls(
             f"gulp2 ls {quoted(directory)}"
         )
         ctx.exit(1)
+
+
+def _asked(path: Path, where: str | None) -> tuple[GulpDirectory, Iterable[str]]:
+    """Open a directory, again if a writer has changed it meanwhile, and choose ids."""
+    tries = _TRIES
+    while True:
+        opened = open_gulp_directory(path)
+        try:
+            return opened, _chosen(opened, where)
+        except MapChangedError:
+            opened.close()
+            tries -= 1
+            if not tries:
+                raise
 
 
 def _chosen(directory: GulpDirectory, where: str | None) -> Iterable[str]:

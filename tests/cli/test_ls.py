@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gulpio2 import GulpChunk, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.format.journal import Copying
 from gulpio2.testing import FrameAdapter, make_frames
 
@@ -113,6 +113,29 @@ def test_a_directory_that_cannot_be_queried_is_no_wrong_condition(gulp2, tmp_pat
         "that of a file whose name is no UTF-8. Rename such a file and ingest it "
         "again. Its items can be read by their ids\n"
     )
+
+
+@pytest.mark.parametrize("times", [3, 99])
+def test_a_directory_that_is_written_to_meanwhile_is_opened_again(
+    gulp2, gulped, monkeypatch, times
+):
+    opened: list[GulpDirectory] = []
+
+    def open_and_append(path):
+        opened.append(GulpDirectory(path))
+        if len(opened) <= times:
+            chunk = GulpChunk(path / "data_1.gulp", path / "meta_1.gmeta")
+            with chunk.open("ab"):
+                chunk.append(f"new{len(opened)}", {"number": 9}, [])
+        return opened[-1]
+
+    monkeypatch.setattr("gulpio2.cli.ls.open_gulp_directory", open_and_append)
+    result = gulp2("ls", gulped, "--where", "number == 9", status=int(times > 10))
+    if times == 3:
+        assert result.stdout.split() == ["new1", "new2", "new3"]
+    else:
+        assert "a map in it is another. Open it again" in result.stderr
+        assert len(opened) == 10
 
 
 def test_a_directory_without_items_is_no_failure(gulp2, tmp_path):

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MapChangedError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras, stored_crc32
 from gulpio2.format.gmeta import dump_text, validate_entry
@@ -243,7 +243,7 @@ def load_entry(text: bytes, id_: str) -> OrderedDict[str, Any]:
 
     Raises
     ------
-    MetaFileError
+    MapChangedError
         It is not what it was when the index was made.
     """
     try:
@@ -252,7 +252,7 @@ def load_entry(text: bytes, id_: str) -> OrderedDict[str, Any]:
     except (ValueError, KeyError) as cause:
         fault = str(cause)
     if fault:
-        raise MetaFileError(
+        raise MapChangedError(
             f"an entry of the map has changed since the directory was opened: {fault}. "
             "Open the directory again"
         )

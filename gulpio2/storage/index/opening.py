@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.errors import MapChangedError, MetaFileError, StorageError
 from gulpio2.format.layout import INDEX_NAME
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.composing import compose, load_index, lost_maps, map_states
@@ -143,8 +143,10 @@ def index_of_state(
 
     Raises
     ------
+    MapChangedError
+        A map is not any more what it has to be.
     MetaFileError
-        A map is not any more what it has to be, or cannot be put into columns.
+        It cannot be put into columns.
     """
     folder, numbers = os.fspath(path), states[:, 0].tolist()
     now = map_states(folder, numbers)
@@ -187,7 +189,7 @@ class _Maker:
         if self._of_state is not None and not np.array_equal(
             content.chunks[:, :3], self._of_state[:, :3]
         ):
-            raise MetaFileError(
+            raise MapChangedError(
                 f"{folder} has changed since it was opened: a map in it is another. "
                 "Open it again"
             )

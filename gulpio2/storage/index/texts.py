@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError, ReadRangeError
+from gulpio2.errors import MapChangedError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import meta_name
 from gulpio2.storage.handles import read_once
@@ -88,7 +88,7 @@ class MapTexts:
 
         Raises
         ------
-        MetaFileError
+        MapChangedError
             It is not any more what was indexed.
         """
         text = self._in_place(columns, row)
@@ -99,7 +99,7 @@ class MapTexts:
             length = columns.entry_length.item(row)
             text = find_entry(data, columns.id_at(row), length, wanted)
         if not text:
-            raise MetaFileError(
+            raise MapChangedError(
                 f"{self.path(columns.chunk.item(row))}: the entry of "
                 f"{columns.id_at(row)!r} has changed since the directory was opened. "
                 "Open the directory again"
