@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
 from gulpio2.storage.index.file import is_json_text
+from gulpio2.storage.index.json_parts import may_be_part, with_spaces
 from gulpio2.storage.index.typed import json_text
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["as_written", "explain_misfit", "find_unquoted", "meets", "not_taken"]
 
 _SHOWN = 100  # characters of a part of a condition in a message
-# How JSON begins and ends, but for its words.
-_BEGINS, _ENDS = '"[{-0123456789', '"]}0123456789'
-_WORDS = ("true", "false", "NaN", "Infinity", "-Infinity")
 _HAS_QUOTES = "texts in it have quotes of their own"
 _HAS_FORM = "it is written as by json.dumps"
 
@@ -175,7 +173,7 @@ def _looked_for(node: ast.expr) -> Iterator[tuple[ast.Name, str, str]]:
     """Give columns, why no JSON text is what they are searched for, and what might."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         column, text = node.func.value, _value_of(node.args[0])
-        if isinstance(column, ast.Name) and not _is_part_of_json(node.func.attr, text):
+        if isinstance(column, ast.Name) and not may_be_part(text, node.func.attr):
             yield column, *_rewritten(node.func.attr, text)
     elif isinstance(node, ast.Compare):
         left, right = node.left, node.comparators[0]
@@ -219,26 +217,17 @@ def _rewritten(test: str, text: str) -> tuple[str, str]:
     if _has_control(text):
         plain = (json.dumps(one)[1:-1] if one < " " else one for one in text)
         return _HAS_FORM, f".{test}({''.join(plain)!r})"
+    if may_be_part(spaced := with_spaces(text), test):
+        return _HAS_FORM, f".{test}({spaced!r})"
     wanted = json.dumps(text, ensure_ascii=False)
-    part = wanted[:-1] if test == "startswith" else wanted[1:]
-    return _HAS_QUOTES, f".{test}({part!r})"
+    part = wanted[test != "startswith" : len(wanted) - (test != "endswith")]
+    why = _HAS_FORM if test == "contains" else _HAS_QUOTES
+    return why, f".{test}({part!r})"
 
 
 def _has_control(text: str) -> bool:
     """Tell whether a text has letters that JSON writes as others."""
     return any(letter < " " for letter in text)
-
-
-def _is_part_of_json(test: str, text: str) -> bool:
-    if _has_control(text):
-        return False
-    if test == "startswith":
-        words = [word for word in _WORDS if word.startswith(text)]
-        return text[:1] in _BEGINS or bool(words)
-    if test == "endswith":
-        words = [word for word in _WORDS if word.endswith(text)]
-        return text[-1:] in _ENDS or bool(words)
-    return True
 
 
 def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:

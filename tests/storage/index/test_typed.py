@@ -110,6 +110,8 @@ def test_a_text_that_no_json_is_cannot_be_looked_for_in_a_column_of_json(
         ("k not in ['walk']", walk),
         ("k.startswith('wa')", """.startswith('"wa')"""),
         ("k.endswith('lk')", """.endswith('lk"')"""),
+        ("k.startswith('nu')", """.startswith('"nu')"""),
+        ("k.endswith('ll')", """.endswith('ll"')"""),
         ("num_frames == 0 and not (k == 'walk' or k is None)", walk),
     ):
         for asked in (directory, directory.view(["i4", "i3", "i0"])):
@@ -145,6 +147,11 @@ def test_json_that_is_written_otherwise_cannot_be_looked_for_in_a_column_of_json
         ("k != 'null'", "is None"),
         (r"k.contains('b\nc')", r".contains('b\\nc')"),
         (r"k.startswith('\"a\tb')", r""".startswith('"a\\tb')"""),
+        ("""k.contains('a"b')""", r""".contains('a\\"b')"""),
+        (r"k.contains('C:\\d')", r".contains('C:\\\\d')"),
+        (r"""k.startswith('"a"b')""", r""".startswith('"\\"a\\"b')"""),
+        ("k.startswith('[1,2')", ".startswith('[1, 2')"),
+        ("""k.contains('{"x":1')""", """.contains('{"x": 1')"""),
         ("k == 7", "== '7'"),
         ("True == k", "== 'true'"),
         ("k in [7, 8]", "== '7'"),
@@ -156,6 +163,8 @@ def test_json_that_is_written_otherwise_cannot_be_looked_for_in_a_column_of_json
         ("k == '[1, 2]'", ["i4"]),
         ("""k in ['7', '{"x": 1}', '"ü"', 'true']""", ["i0", "i1", "i3", "i7"]),
         (r"k.contains('b\\nc')", ["i5"]),
+        (r"""k.contains('a\\"b')""", ["i5"]),
+        ("""k.contains('"x": ') or k.endswith('"')""", ["i0", "i3", "i5"]),
         ("k > '[1]'", ["i3", "i7"]),  # an order of texts, in which any can stand
         ("k < '[1,2]'", ["i0", "i1", "i4", "i5", "i6"]),
     ):
