@@ -60,14 +60,17 @@ class MapTexts:
         Maps that were replaced since are left out: of these it tells what there was.
         """
         chunks = content.chunks
-        same = [
-            (number, crc32, num_items)
-            for number, size, time, crc32, num_items in chunks.tolist()
-            if self.state(number) == (size, time)
-        ]
+        states = {row[0]: (row[1], row[2]) for row in chunks.tolist()}
+
+        def is_replaced(number: int) -> bool:
+            return self.state(number) != states[number]
+
+        same = [row for row in chunks.tolist() if not is_replaced(row[0])]
         if int(chunks[:, 1].sum()) <= _MOST_BYTES:
             return all(
-                crc32_of(self._whole(number)) == crc32 for number, crc32, _ in same
+                # It may be replaced while it is read.
+                crc32_of(self._whole(number)) == crc32 or is_replaced(number)
+                for number, _, _, crc32, _ in same
             )
         starts = dict(
             zip(
@@ -79,7 +82,8 @@ class MapTexts:
         some = same[:: -(-len(same) // _MOST_CHUNKS)]
         return all(
             self.is_sound(content.columns, int(starts[number]) + num_items // 2)
-            for number, _, num_items in some
+            or is_replaced(number)
+            for number, *_, num_items in some
             if num_items
         )
 

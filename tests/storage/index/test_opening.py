@@ -27,6 +27,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.layout import list_chunks
 from gulpio2.removal import delete_items
+from gulpio2.storage.handles import read_once
 from gulpio2.storage.index import composing, opening, texts
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
@@ -752,6 +753,25 @@ def test_an_index_of_other_maps_of_the_same_sizes_and_times_is_put_aside(
     assert found
     assert found == ask(plain(folder))
     assert "it was made of other maps than these" in caplog.text
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 24, 0], ids=["whole maps", "some entries"])
+def test_a_map_that_is_replaced_while_it_is_compared_is_no_other_one(
+    folder, monkeypatch, caplog, most_bytes
+):
+    build_index(folder)
+    directory = indexed(folder)
+    ids = list(plain(folder).merged_meta_dict)
+
+    def reading(path: str, *span: int) -> bytes:
+        monkeypatch.setattr(texts, "read_once", read_once)
+        delete_items(folder, ["item 0/0"])
+        return read_once(path, *span)
+
+    monkeypatch.setattr(texts, "_MOST_BYTES", most_bytes)
+    monkeypatch.setattr(texts, "read_once", reading)
+    assert list(directory.merged_meta_dict) == ids
+    assert "other maps" not in caplog.text
 
 
 def test_an_index_of_the_maps_is_compared_with_them_once(folder, monkeypatch):
