@@ -79,7 +79,7 @@ class MapTexts:
                 strict=True,
             )
         )
-        some = same[:: -(-len(same) // _MOST_CHUNKS)]
+        some = same[:: -(-len(same) // _MOST_CHUNKS) or 1]
         return all(
             self.is_sound(content.columns, int(starts[number]) + num_items // 2)
             or is_replaced(number)

@@ -774,6 +774,24 @@ def test_a_map_that_is_replaced_while_it_is_compared_is_no_other_one(
     assert "other maps" not in caplog.text
 
 
+@pytest.mark.parametrize("most_bytes", [1 << 24, 0], ids=["whole maps", "some entries"])
+def test_an_index_of_which_every_map_was_replaced_tells_what_there_was(
+    folder, monkeypatch, most_bytes
+):
+    build_index(folder)
+    directory = indexed(folder)
+    wanted = list(plain(folder).merged_meta_dict)
+    for number in directory.chunk_objs_lookup:
+        chunk = GulpChunk(
+            folder / f"data_{number}.gulp", folder / f"meta_{number}.gmeta"
+        )
+        with chunk.open("ab"):
+            chunk.append(f"late {number}", {}, make_frames(1))
+    monkeypatch.setattr(texts, "_MOST_BYTES", most_bytes)
+    assert list(directory.merged_meta_dict) == wanted
+    assert directory.query("num_frames >= 0").ids == wanted
+
+
 def test_an_index_of_the_maps_is_compared_with_them_once(folder, monkeypatch):
     build_index(folder)
     directory = indexed(folder)
