@@ -475,7 +475,8 @@ class GulpDirectory(ReadingVerbs):
         Its columns are ``id``, ``chunk``, ``num_frames``, ``frames`` (for each frame
         ``offset``, ``length``, ``pad`` and ``crc32``), and the keys of the items'
         metadata; a key that has one of these names is a column ``meta.id`` and so on
-        (``meta.meta.id`` where there is a key ``meta.id`` as well).
+        (``meta.meta.id`` where there is a key ``meta.id`` as well), and so is one named
+        like another column of the index file: ``extras``, ``flags``, ``meta_data``.
         A key whose values are of several types, or mappings, is a column of JSON text.
         Of a mapped index the columns are its pages, and nothing is copied; ``frames``
         is as the file has it, which readers check item by item and this does not.
