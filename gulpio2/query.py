@@ -22,6 +22,7 @@ from gulpio2.storage.index.fitting import (
     explain_misfit,
     find_unquoted,
     meets,
+    name_at_start,
     not_taken,
 )
 from gulpio2.storage.index.masks import rows_of_mask
@@ -39,7 +40,8 @@ __all__ = ["parse_condition", "select_rows"]
 # any other name.
 _QUOTED = re.compile(
     r"""(?P<string>(?P<quotes>'{3}|"{3}|'|")(?:\\.|(?!(?P=quotes))[^\\])*(?P=quotes))"""
-    r"|`(?P<name>[^`]+)`|(?P<bare>[^\W\d]\w*)",
+    # Accents and vowels that are letters of their own are no \w.
+    r"|`(?P<name>[^`]+)`|(?P<bare>[^\W\d](?:\w|[^\x00-\x7f])*)",
     re.DOTALL,
 )
 # Arrow goes through an expression by recursion, and too deep a one ends the process.
@@ -168,14 +170,15 @@ def _parse(text: str, names: Collection[str]) -> tuple[Any, _Translator]:
         mark += "_"
 
     def stand_in(match: re.Match[str]) -> str:
-        original = match["name"] or match["bare"]
+        bare = match["bare"] or ""
+        original = match["name"] or name_at_start(bare)
         # Python would take a name that is not of ASCII for one that is spelt otherwise
         # and looks alike (NFKC).
-        if original is None or (match["bare"] and original.isascii()):
+        if match["string"] or (bare and original.isascii()):
             return match[0]
         name = f"{mark}{len(quoted)}_"
         quoted[name] = original
-        return name
+        return name + bare[len(original) :]
 
     try:
         tree = ast.parse(_QUOTED.sub(stand_in, text.strip()), mode="eval")

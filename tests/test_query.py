@@ -432,13 +432,15 @@ def test_a_scalar_of_arrow_is_no_mask():
         rows(pa.scalar(True))
 
 
-@pytest.mark.parametrize("key", ["µm", "ﬁ", "größe"])
+@pytest.mark.parametrize("key", ["µm", "ﬁ", "größe", "e\u0301", "क्षि", "m²"])
 def test_a_name_is_the_column_that_is_spelt_so(key):
     # Python takes the micro sign for a Greek letter, and a ligature for two letters.
-    other = "μm" if key == "µm" else "fi"
+    other = {"µm": "μm", "e\u0301": "é"}.get(key, "fi")
     table = pa.table({other: [1, 2], key: [2, 1]})
     assert list(select_rows(table, f"{key} == 1")) == [1]
     assert list(select_rows(table, f"{other} == 1 and '{key}' != {other!r}")) == [0]
+    with pytest.raises(ValueError, match=r"cannot be parsed: invalid .*U\+2265"):
+        select_rows(table, f"{key}≥1")
 
 
 def test_rows_are_asked_for_in_their_order():

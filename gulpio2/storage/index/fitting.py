@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
@@ -14,7 +15,14 @@ from gulpio2.storage.index.typed import json_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["as_written", "explain_misfit", "find_unquoted", "meets", "not_taken"]
+__all__ = [
+    "as_written",
+    "explain_misfit",
+    "find_unquoted",
+    "meets",
+    "name_at_start",
+    "not_taken",
+]
 
 _SHOWN = 100  # characters of a part of a condition in a message
 _HAS_QUOTES = "texts in it have quotes of their own"
@@ -236,6 +244,13 @@ def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:
     for name, original in quoted.items():
         text = text.replace(name, f"`{original}`")
     return _shortened(text)
+
+
+def name_at_start(text: str) -> str:
+    """Give the name with which a text begins, accents of their own included."""
+    return "".join(
+        takewhile(lambda one: one.isalnum() or f"_{one}".isidentifier(), text)
+    )
 
 
 def _shortened(text: str) -> str:
