@@ -21,6 +21,7 @@ from gulpio2.storage.index.fitting import (
     as_written,
     explain_misfit,
     find_unquoted,
+    hint_of,
     meets,
     name_at_start,
     not_taken,
@@ -47,7 +48,6 @@ _QUOTED = re.compile(
 # Arrow goes through an expression by recursion, and too deep a one ends the process.
 _MOST_COMPARISONS = 1000
 _SHOWN = 300  # characters of a condition in a message
-_SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 _STRING_TESTS = {
     "startswith": "starts_with",
     "endswith": "ends_with",
@@ -185,7 +185,7 @@ def _parse(text: str, names: Collection[str]) -> tuple[Any, _Translator]:
         translator = _Translator(names, quoted)
         return translator.translate(tree.body), translator
     except (SyntaxError, RecursionError, MemoryError) as cause:
-        hint = "; equal is ==" if _SINGLE.search(text) else ""
+        hint = hint_of(text, names)
         # Not where it is: in a text that has none of Python's lines.
         why = cause.msg if isinstance(cause, SyntaxError) else cause
         raise ValueError(

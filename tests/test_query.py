@@ -443,6 +443,16 @@ def test_a_name_is_the_column_that_is_spelt_so(key):
         select_rows(table, f"{key}≥1")
 
 
+def test_a_column_that_is_a_word_of_python_is_told_to_stand_in_backticks():
+    table = pa.table({"class": ["a", "b"], "is": [1, 2]})
+    assert list(select_rows(table, "`class` == 'b' and `is` == 2")) == [1]
+    for text in ("class == 'b'", "`is` == 2 and class in ['b']"):
+        with pytest.raises(ValueError, match="the column class stands in backticks"):
+            select_rows(table, text)
+    with pytest.raises(ValueError, match=r"invalid syntax; equal is =="):
+        select_rows(table, "`class` = 'b'")
+
+
 def test_rows_are_asked_for_in_their_order():
     only = np.array([3, 1, 0])
     for condition in ("n > 1", pc.field("n") > 1, [False, True, True]):

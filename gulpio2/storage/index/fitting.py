@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from itertools import takewhile
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
@@ -19,11 +21,13 @@ __all__ = [
     "as_written",
     "explain_misfit",
     "find_unquoted",
+    "hint_of",
     "meets",
     "name_at_start",
     "not_taken",
 ]
 
+_SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 _SHOWN = 100  # characters of a part of a condition in a message
 _HAS_QUOTES = "texts in it have quotes of their own"
 _HAS_FORM = "it is written as by json.dumps"
@@ -244,6 +248,14 @@ def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:
     for name, original in quoted.items():
         text = text.replace(name, f"`{original}`")
     return _shortened(text)
+
+
+def hint_of(text: str, names: Iterable[str]) -> str:
+    """Say what may be wrong with a condition that cannot be parsed."""
+    for name in filter(iskeyword, names):
+        if re.search(rf"(?<![`\w]){name}(?![`\w])", text):
+            return f"; the column {name} stands in backticks, as `{name}`"
+    return "; equal is ==" if _SINGLE.search(text) else ""
 
 
 def name_at_start(text: str) -> str:
