@@ -9,9 +9,11 @@ import pickle
 import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import FrameTimeError, ItemNotFoundError, SampleIndexError
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sampling import ClipIndices
+from gulpio2.testing import FrameAdapter
 from gulpio2.torch import (
     AnnotationError,
     ClassBalancedDataset,
@@ -293,6 +295,43 @@ def test_no_source_at_all_is_refused():
 def test_datasets_of_directories_are_concatenated(make_directory):
     parts = [GulpDataset(make_directory(name)) for name in ("one", "two")]
     assert ids(ConcatDataset(parts))[2:4] == ["one2", "two0"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        str,
+        GulpDirectory,
+        lambda folder: [folder],
+        lambda folder: GulpDirectory(folder).query("num_frames > 0"),
+    ],
+)
+def test_chunks_that_were_stored_and_are_gone_are_warned_of(source, tmp_path, caplog):
+    folder = tmp_path / "gulped"
+    GulpIngestor(FrameAdapter(num_items=6), folder, 2, 1).run()
+    delete_items(folder, ["item0", "item1"])
+    compact_directory(folder)  # of which nothing is missed
+    assert len(GulpDataset(source(folder))) == 4
+    assert not caplog.records
+    for name in ("data_1.gulp", "meta_1.gmeta"):
+        (folder / name).unlink()
+    dataset = GulpDataset(source(folder), lazy_init=True)
+    assert not caplog.records
+    dataset.full_init()
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"{folder} has lost a chunk" in record.message
+    assert "data_1.gulp or meta_1.gmeta is not there. Put both files" in record.message
+    caplog.clear()
+    # Said once, and not in each worker.
+    assert len(pickle.loads(pickle.dumps(dataset)).get_subset(1)) == 1
+    assert not caplog.records
+    for name in ("data_0.gulp", "meta_0.gmeta"):
+        (folder / name).unlink()
+    assert len(GulpDataset(source(folder))) == 2
+    assert "data_0.gulp or meta_0.gmeta is not there (and those of 1 more)" in (
+        caplog.text
+    )
 
 
 # ---------------------------------------------------------------- reading
