@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.torch.damage import DamageCount, DamageState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gulpio2.order import OrderCursor
+    from gulpio2.torch.seeding import SampleIndex
 
-__all__ = ["Resumable"]
+__all__ = ["GivenPlaces", "Resumable"]
 
 
 class Resumable:
@@ -127,3 +128,47 @@ class Resumable:
         """
         if self._over_at == (self.cursor.epoch, self.cursor.position):
             self.cursor.next_epoch()
+
+
+class GivenPlaces:
+    """What a sampler gives; no state of it is one to go on from.
+
+    A loader that has a state of its own, as the one of torchdata, takes a sampler that
+    has one too at its word: it has that go to where it stood, and skips nothing. But a
+    place moves where batches are handed over, and not where indices are given.
+
+    Parameters
+    ----------
+    places : iterator of SampleIndex
+        What there is to give.
+    """
+
+    def __init__(self, places: Iterator[SampleIndex]) -> None:
+        self._places = places
+
+    def __iter__(self) -> GivenPlaces:
+        """Give itself."""
+        return self
+
+    def __next__(self) -> SampleIndex:
+        """Give the next one."""
+        return next(self._places)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give nothing: a loader may ask, whether its state is used or not."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Refuse: samples would come twice.
+
+        Raises
+        ------
+        RuntimeError
+            Always.
+        """
+        del state
+        raise RuntimeError(
+            "the state of a loader does not say where this run stands, and samples "
+            "would come again: save state_dict() of the sampler in place of the "
+            "loader's, load that into the sampler, and iterate by track(loader)"
+        )

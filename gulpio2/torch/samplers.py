@@ -32,7 +32,7 @@ from gulpio2.torch.profile import (
     profile_of_workers,
 )
 from gulpio2.torch.ranks import rank_and_count, share_of, shared_seed
-from gulpio2.torch.resuming import Resumable
+from gulpio2.torch.resuming import GivenPlaces, Resumable
 from gulpio2.torch.seeding import SampleIndex, places_of
 from gulpio2.torch.working import WORK
 
@@ -231,12 +231,15 @@ class ResumableSampler(Resumable):
 
     def __iter__(self) -> Iterator[SampleIndex]:
         """Give what this rank still has to do in this epoch."""
+        return GivenPlaces(self._give())
+
+    def _give(self) -> Iterator[SampleIndex]:
         place = self.cursor.epoch, self.cursor.position
         if self._given == place and not self._is_tracked:
             warnings.warn(
                 "the sampler gives the same samples again: its place in the run moves "
                 "by track() alone, as in `for batch in sampler.track(loader)`",
-                stacklevel=2,
+                stacklevel=3,
             )
         for index in places_of(self.cursor, used_here=False):
             self._num_given += 1

@@ -664,6 +664,25 @@ def test_giving_the_same_samples_again_is_told_where_nobody_tracks_them():
         list(sampler)
 
 
+def test_a_state_that_a_loader_keeps_of_its_own_is_refused():
+    # As torchdata's StatefulDataLoader does it, which is not among the packages here.
+    def keep(sampler, places):
+        return {"sampler": sampler.state_dict(), "places": places.state_dict()}
+
+    def go_on(sampler, state):
+        sampler.load_state_dict(state["sampler"])
+        places = iter(sampler)
+        places.load_state_dict(state["places"])
+        return places
+
+    sampler = ResumableSampler(PlainOrder(6, seed=3), rank=0, num_ranks=1)
+    places = iter(sampler)
+    assert [next(places), next(places)] == list(sampler)[:2]
+    with pytest.raises(RuntimeError, match=r"come again: save state_dict\(\) of the s"):
+        go_on(sampler, keep(sampler, places))
+    assert len([*places]) == 4
+
+
 @pytest.mark.torch
 def test_an_order_over_other_samples_than_the_loader_has_is_refused():
     from torch.utils.data import DataLoader
