@@ -390,7 +390,8 @@ def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> No
     rank : int
         This rank.
     seed : int
-        Of the run.
+        Of the run: workers that start anew, as those of a ``DataLoader`` do for each
+        epoch without ``persistent_workers=True``, begin the same numbers again.
     """
     worker_seed = num_workers * rank + worker_id + seed
     random.seed(worker_seed)
