@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import reprlib
@@ -384,17 +383,18 @@ def _metainfo_of(reader: FrameReader) -> dict[str, Any]:
     metainfo = dict(getattr(reader, "metainfo", {}))
     if "classes" not in metainfo and hasattr(reader, "_load_label_dict"):
         try:
-            labels: dict[str, int] = reader._load_label_dict()
+            labels: Any = reader._load_label_dict()
         except FileNotFoundError:
             return metainfo
-        names = {index: name for name, index in labels.items()}
-        if set(names) == set(range(len(labels))):
-            metainfo["classes"] = [names[index] for index in range(len(labels))]
+        numbers: Any = labels.values() if isinstance(labels, Mapping) else [None]
+        whole = all(isinstance(number, (int, np.integer)) for number in numbers)
+        if whole and sorted(numbers) == list(range(len(numbers))):
+            metainfo["classes"] = sorted(labels, key=labels.__getitem__)
         else:
             logger.warning(
                 "label2idx.json of %r does not number its labels from 0 on, so it "
                 "gives no 'classes': %s",
                 reader,
-                json.dumps(labels),
+                reprlib.repr(labels),
             )
     return metainfo

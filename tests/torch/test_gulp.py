@@ -131,8 +131,14 @@ def test_classes_come_from_the_labels_at_the_priority_of_a_file(make_directory):
     assert GulpDataset(folder, ann_file=path).metainfo == {"classes": ["file"]}
 
 
-def test_labels_that_are_not_numbered_from_0_give_no_classes(make_directory, caplog):
-    folder = make_directory(labels={"a": 0, "b": 2})
+@pytest.mark.parametrize(
+    "labels",
+    [{"a": 0, "b": 2}, {"a": 0, "b": 0}, {"a": [0]}, {"a": None}, ["a", "b"], 3],
+)
+def test_labels_that_are_not_numbered_from_0_give_no_classes(
+    labels, make_directory, caplog
+):
+    folder = make_directory(labels=labels)
     assert GulpDataset(folder).metainfo == {}
     assert "does not number its labels from 0 on" in caplog.text
 
