@@ -157,7 +157,9 @@ def collate_targets(targets: list[Any], *, tensors: bool) -> Any:
         return targets
     if not all(isinstance(number, _SINGLE_NUMBERS) for number in numbers):
         return targets
-    made = collate(numbers)
+    made: Any = numbers
+    with suppress(RuntimeError):  # of kinds that torch does not bring to one
+        made = collate(numbers)
     return targets if isinstance(made, list) else made.reshape(len(targets), -1)
 
 

@@ -241,6 +241,14 @@ def test_other_targets_that_are_sequences_are_a_list(targets, tensors):
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("label", [np.uint16(3), np.uint32(3), np.uint64(3)], ids=repr)
+def test_targets_of_kinds_that_torch_does_not_bring_to_one_are_a_list(label):
+    targets = [(label, 1), (label, 2)]
+    assert collate_targets(targets, tensors=True) == targets
+    assert collate_targets(targets, tensors=False).tolist() == [[3, 1], [3, 2]]
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("tensors", [False, True], ids=["arrays", "tensors"])
 def test_targets_with_names_are_stacked_by_name(tensors):
     assert collate_targets(["a", "b"], tensors=tensors) == ["a", "b"]
