@@ -119,9 +119,16 @@ MUTATIONS = [
     Mutation(
         "ignore the check of an entry in a verified read",
         "storage/map_file.py",
-        "            if verify:\n                verify_entry",
+        "            if verify is True:\n                verify_entry",
         "            if False:\n                verify_entry",
         FLIPS,
+    ),
+    Mutation(
+        "warn of no entry that has changed",
+        "format/altered.py",
+        "    except (MetaFileError, RecursionError):\n        return True\n",
+        "    except (MetaFileError, RecursionError):\n        return False\n",
+        "tests/test_altered_entries.py",
     ),
     Mutation(
         "let padding be anything",
@@ -140,8 +147,8 @@ MUTATIONS = [
     Mutation(
         "go on after an interrupt that was swallowed",
         "cli/interrupts.py",
-        "        if came is not None and ",
-        "        if came is None and ",
+        "        if interrupts.came is not None and ",
+        "        if interrupts.came is None and ",
         "tests/faults/test_interrupts.py -k swallows",
     ),
     Mutation(
