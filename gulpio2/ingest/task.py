@@ -126,6 +126,7 @@ class _TaskRun:
         # The item stored last, its metadata and a copy. It goes into the journal when
         # the adapter has gone on to the next one, as until then it may change them.
         self._unwritten: tuple[int, str, Any, dict[Any, Any]] | None = None
+        self._shared_meta: Any = None  # a dict that came for two items in a row
         # Bytes of the open chunk whose items are in the journal, and when to go on.
         self._num_noted, self._write_at = 0, 0.0
         # What an interrupted run has come to. An adapter that gives fewer items than it
@@ -157,11 +158,9 @@ class _TaskRun:
             self.ids.update(part.ids)
         if record.failures and self.task.later_spans is None:
             self.result.first_error = IngestError(str(record.failures[0]))
-        if record.open_part is not None:
-            self.meta_dict = record.open_part.meta_dict
-            self.frames = record.open_part.frames
-            part_before = record.open_part
-            session = self._session(resume=(part_before.partial, part_before.size))
+        if (opened := record.open_part) is not None:
+            self.meta_dict, self.frames = opened.meta_dict, opened.frames
+            session = self._session(resume=(opened.partial, opened.size))
         self.known = {*self.ids, *self.meta_dict}
         self.result.resumed = len(self.known)
         if self.task.ids is None:
@@ -363,7 +362,9 @@ class _TaskRun:
         if self._unwritten is None or self.session is None:
             return
         (position, id_, meta, before), self._unwritten = self._unwritten, None
-        if meta is next_meta:  # one dict for all items, which has the next one's by now
+        if meta is next_meta:
+            self._shared_meta = meta
+        if meta is self._shared_meta:
             self.meta_dict[id_]["meta_data"] = [before]
         try:
             entry = self.session.seal(id_)

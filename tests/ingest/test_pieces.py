@@ -315,6 +315,23 @@ def test_items_that_share_a_dict_have_what_was_in_it_when_they_came(tmp_path, wo
         assert f"item{entry['meta_data'][0]['number']}" == id_
 
 
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_shared_dict_is_not_that_of_an_item_which_is_never_given(tmp_path, is_told):
+    class Gone(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            meta: dict[str, int] = {}
+            for item in super().iter_data(slice_element):
+                meta["number"] = item["meta"]["number"]
+                if meta["number"] not in (2, 5):
+                    yield {**item, "meta": meta}
+                elif is_told:
+                    raise SourceReadError("it is not there")
+
+    GulpIngestor(Gone(num_items=6), tmp_path / "gulped", 6, 1).run()
+    entries = GulpDirectory(tmp_path / "gulped").merged_meta_dict.values()
+    assert [entry["meta_data"][0]["number"] for entry in entries] == [0, 1, 3, 4]
+
+
 class Crashing(Uneven):
     """Ends its process where some items are made."""
 
