@@ -119,7 +119,9 @@ class GulpChunk(ReadingVerbs):
         # The bytes of the map that meta_dict is made of; None where they are not known.
         self._base: bytes | None = None
         if meta_dict is None:
-            meta_dict, self._base = self._map_file.load_checked(verify=self.verify)
+            # A directory tells of the changed entries of all its maps at once.
+            verify = self.verify if handles is None else self.verify is True
+            meta_dict, self._base = self._map_file.load_checked(verify=verify)
         self.meta_dict = meta_dict
         self._handles = watched(self, HandlePool() if handles is None else handles)
         self._session: ChunkSession | None = None
@@ -298,7 +300,7 @@ class GulpChunk(ReadingVerbs):
         remember(self.meta_dict, undo)
         if self._base is not None and self._map_file.read() == self._base:
             return {}
-        disk, data = self._load_map()
+        disk, data = self._map_file.load_checked(verify=self.verify is True)
         base = None if self._base is None else self._map_file.parse(self._base)
         self.meta_dict, before = taken_in(self.meta_dict, base, disk, undo)
         self._base = data
@@ -370,11 +372,7 @@ class GulpChunk(ReadingVerbs):
 
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:
         """Read the map, or begin one where there is none."""
-        return self._load_map()[0]
-
-    def _load_map(self) -> tuple[OrderedDict[str, Any], bytes | None]:
-        """Read the map; give its bytes too, if they can be read."""
-        return self._map_file.load_checked(verify=self.verify is True)
+        return self._map_file.load_checked(verify=self.verify is True)[0]
 
     def __repr__(self) -> str:
         """Show the file and the number of items."""

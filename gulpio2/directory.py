@@ -17,6 +17,7 @@ from gulpio2.errors import (
     DuplicateIdError,
     ItemNotFoundError,
 )
+from gulpio2.format.altered import altered_ids, describe_altered
 from gulpio2.format.layout import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -194,6 +195,7 @@ class GulpDirectory(ReadingVerbs):
         self.verify = require_verify(verify)
         self.indexed = indexed
         self._open()
+        self._warn_of_altered()
 
     def _open(self) -> None:
         self._handles = HandlePool()
@@ -221,7 +223,7 @@ class GulpDirectory(ReadingVerbs):
             listing.chunks,
             wanted=self.indexed,
             may_write=may_write_index(self.output_dir, listing.partials),
-            verify=self.verify,
+            verify=self.verify is True,
         )
         if self._index is None:
             # Of maps that are read now; what is written meanwhile counts as a change.
@@ -234,6 +236,23 @@ class GulpDirectory(ReadingVerbs):
         self._is_of_others = False
         if not self.num_chunks:
             self._warn_of_no_chunk(listing)
+
+    def _warn_of_altered(self) -> None:
+        """Tell of entries that have changed; a copy in a worker has no need to."""
+        if self.verify != "frames":
+            return
+        if self._index is not None:
+            altered = self._index.describe_altered()
+        else:
+            chunks = self.chunk_objs_lookup.values()
+            found = [
+                id_
+                for chunk in chunks
+                for id_ in altered_ids(chunk._base or b"", chunk.meta_dict)
+            ]
+            altered = describe_altered(found[0], len(found)) if found else ""
+        if altered:
+            _logger.warning("%s: %s", self.output_dir, altered)
 
     def _warn_of_no_chunk(self, listing: Listing) -> None:
         """Say that there is nothing, where another path may have been meant."""

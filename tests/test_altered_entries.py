@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import MetaFileError
 from gulpio2.storage.index.keeping import build_index
-from gulpio2.testing import make_frames
+from gulpio2.testing import FrameAdapter, make_frames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +67,21 @@ def test_a_label_that_has_changed_is_warned_of_until_it_counts(
         with chunk.open("ab"):
             pass
     assert warnings() == warnings(verify=True) == []
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_those_of_all_maps_are_told_of_once_and_not_in_each_worker(
+    tmp_path, caplog, indexed
+):
+    GulpIngestor(FrameAdapter(num_items=6), tmp_path, 2, 1).run()
+    for path in tmp_path.glob("*.gmeta"):
+        map_ = json.loads(path.read_bytes())
+        for entry in map_.values():
+            entry["meta_data"][0]["number"] = 77
+        path.write_text(json.dumps(map_))
+    directory = GulpDirectory(tmp_path, indexed=indexed)
+    make, arguments = directory._reopening(["item0"])
+    for copy in (pickle.loads(pickle.dumps(directory)), make(*arguments)):
+        assert copy.item("item0").meta == {"number": 77}
+    (record,) = caplog.records
+    assert "the entry of item 'item0' (and of 5 others) is not" in record.getMessage()

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.storage.index.columns import Columns, IndexContent
-    from gulpio2.types import Verify
 
 __all__ = ["Held", "Index"]
 
@@ -61,9 +60,8 @@ class Index:
     make : callable
         Gives content and whether it is mapped from a file: that of the file if it is
         fresh, or, with ``trust=False``, that of the maps alone.
-    verify : bool or 'frames', optional
-        True: compare each entry with its own check before it is first used. 'frames':
-        warn of entries that are not what their checks say.
+    verify : bool, optional
+        Compare each entry with its own check before it is first used.
 
     Attributes
     ----------
@@ -84,10 +82,10 @@ class Index:
         folder: str,
         make: Callable[..., tuple[IndexContent, bool]],
         *,
-        verify: Verify = False,
+        verify: bool = False,
     ) -> None:
         self.folder = folder
-        self.verify = verify is True
+        self.verify = verify
         self.entries: dict[str, OrderedDict[str, Any]] = {}
         self._first: dict[str, IndexRecord | None] = {}
         # Of the content that entries were handed out of, after it was let go of.
@@ -98,9 +96,7 @@ class Index:
         self._loaded: Held | None = None
         self._held: weakref.ref[Held] | None = None
         _indexes.add(self)
-        loaded = self._load()
-        if verify == "frames" and (altered := loaded.columns.describe_altered()):
-            _logger.warning("%s: %s", folder, altered)
+        self._load()
 
     def _load(self) -> Held:
         """Give the content, which is mapped again after `close`."""
@@ -162,6 +158,10 @@ class Index:
     def __len__(self) -> int:
         """Count the items."""
         return len(self._load().columns)
+
+    def describe_altered(self) -> str:
+        """Say which entries are not what their checks say; nothing if all are."""
+        return self._load().columns.describe_altered()
 
     @property
     def numbers(self) -> list[int]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.storage.index.columns import IndexContent
-    from gulpio2.types import StrPath, Verify
+    from gulpio2.types import StrPath
 
 __all__ = [
     "PARTIAL",
@@ -82,7 +82,7 @@ def open_index(
     *,
     wanted: bool | None,
     may_write: bool,
-    verify: Verify = False,
+    verify: bool = False,
 ) -> Index | None:
     """Give the index of a directory.
 
@@ -97,9 +97,8 @@ def open_index(
     may_write : bool
         Whether the file may be written, where it is missing or stale and the folder
         allows it.
-    verify : bool or 'frames', optional
-        Whether each entry is compared with its own check before it is first used, or
-        a warning tells of those that do not fit.
+    verify : bool, optional
+        Whether each entry is compared with its own check before it is first used.
 
     Returns
     -------
@@ -139,7 +138,7 @@ def index_of_state(
     states : numpy.ndarray
         The maps as they have to be, from `map_states`: what they say is known already.
     verify : bool, optional
-        Whether each entry is compared with its own check before it is first used.
+        As for `open_index`.
 
     Raises
     ------
