@@ -6,6 +6,7 @@ import json
 import pickle
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -315,6 +316,21 @@ def test_a_pickled_map_is_read_with_its_own_serializer_only(tmp_path):
     assert len(GulpChunk(*paths, serializer=pickle_serializer)["a"][0]) == 2
     with pytest.raises(MetaFileError, match="that are not JSON"):
         GulpChunk(*paths)
+
+
+def test_a_pickled_map_may_be_edited_to_what_is_no_json(tmp_path, caplog):
+    path = tmp_path / "meta_0.gmeta"
+    paths = (tmp_path / "data_0.gulp", path, pickle_serializer)
+    chunk = GulpChunk(*paths)
+    with chunk.open("wb"):
+        chunk.append("a", {"n": 1}, make_frames(2))
+    entry = pickle_serializer.load(path)["a"]
+    entry["meta_data"][0]["day"] = date(2020, 2, 29)
+    pickle_serializer.dump({"a": entry, 7: entry}, path)
+    assert GulpChunk(*paths).item("a").meta == {"n": 1, "day": date(2020, 2, 29)}
+    assert "the entry of item 'a' (and of 1 other) is not what its check" in caplog.text
+    with pytest.raises(MetaFileError, match="its check is not that of its content"):
+        GulpChunk(*paths, verify=True)
 
 
 def test_reading_while_writing_is_refused(chunk):

@@ -37,9 +37,10 @@ def altered_ids(data: bytes, entries: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     view = memoryview(data)
     at = 0
-    for id_, entry in entries.items():
+    for key, entry in entries.items():
         if EXTRAS_KEY not in entry:
             continue
+        id_ = str(key)  # of a client's own serializer it may be no text
         extras = entry[EXTRAS_KEY]
         check = extras.get("check") if isinstance(extras, dict) else None
         end = _END % str(check).encode("ascii", "backslashreplace")
@@ -101,6 +102,6 @@ def _has_check(text: memoryview, id_: str) -> bool:
 def _is_other(id_: str, entry: Mapping[str, Any]) -> bool:
     try:
         verify_entry(id_, entry, where="")
-    except (MetaFileError, RecursionError):
+    except MetaFileError:
         return True
     return False

@@ -213,24 +213,24 @@ def dump_extras(
 
 
 def entry_check(id_: str, entry: Mapping[str, Any]) -> str:
-    """Compute the check of an entry: eight hexadecimal digits.
+    """Compute the check of an entry: eight hexadecimal digits; none if it is no JSON.
 
     It is the CRC-32 of the JSON (separators ``", "`` and ``": "``, ASCII) of
     ``[id, entry]``, with the ``check`` itself left out of the entry.
     """
     extras = {key: value for key, value in entry[EXTRAS_KEY].items() if key != "check"}
-    covered = {**entry, EXTRAS_KEY: extras}
-    return f"{crc32_of(json.dumps([id_, covered]).encode('ascii')):08x}"
+    try:
+        text = json.dumps([id_, {**entry, EXTRAS_KEY: extras}])
+    except (TypeError, ValueError, RecursionError):
+        return ""
+    return f"{crc32_of(text.encode('ascii')):08x}"
 
 
 def checked_extras(id_: str, entry: Mapping[str, Any]) -> dict[str, Any] | None:
     """Give the extras of an entry with its check; None where JSON cannot hold it."""
-    try:
-        check = entry_check(id_, entry)
-    except (TypeError, ValueError, RecursionError):
-        return None
     extras = {key: value for key, value in entry[EXTRAS_KEY].items() if key != "check"}
-    return {**extras, "check": check}
+    check = entry_check(id_, entry)
+    return {**extras, "check": check} if check else None
 
 
 def seal_entry(id_: str, entry: dict[str, Any]) -> str:
