@@ -63,12 +63,11 @@ def insist_on_interrupts(progress: Progress) -> Iterator[Progress]:
     """
     before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or not (
-        isinstance(before, _Interrupts) or before is signal.default_int_handler
-    ):
+    # Of those of the process it knows that they came, before there was any progress.
+    interrupts = before if isinstance(before, _Interrupts) else _Interrupts()
+    if not is_main or before not in (interrupts, signal.default_int_handler):
         yield progress  # interrupts are somebody else's business
         return
-    interrupts = _Interrupts()
 
     def insist(**counts: int) -> None:
         progress(**counts)
@@ -80,6 +79,4 @@ def insist_on_interrupts(progress: Progress) -> Iterator[Progress]:
     try:
         yield insist
     finally:
-        if isinstance(before, _Interrupts):
-            before.came = interrupts.came
         signal.signal(signal.SIGINT, before)

@@ -33,19 +33,26 @@ SWALLOWING = """
 import os, time
 from gulpio2.testing import FrameAdapter
 
-class Frames(FrameAdapter):
+class AtFirst(FrameAdapter):
+    def __init__(self):
+        swallow()
+        super().__init__()
+
+class Later(FrameAdapter):
     def iter_data(self, slice_element=None):
         for item in super().iter_data(slice_element):
             if item["id"] == "item1":
-                try:
-                    os.mkdir("begun")
-                    # Not one long call: an interrupt just before it would be seen
-                    # after it.
-                    for _ in range(600):
-                        time.sleep(0.1)
-                except KeyboardInterrupt:
-                    pass
+                swallow()
             yield item
+
+def swallow():
+    try:
+        os.mkdir("begun")
+        # Not one long call: an interrupt just before it would be seen after it.
+        for _ in range(600):
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        pass
 """
 
 
@@ -119,12 +126,13 @@ def test_ctrl_c_several_times_ends_it_as_once_does(tmp_path, gulp2):
     assert "Traceback" not in messages
 
 
+@pytest.mark.parametrize("adapter", ["AtFirst", "Later"])
 def test_an_interrupt_that_an_import_or_an_adapter_swallows_ends_it_all_the_same(
-    tmp_path, gulp2
+    tmp_path, gulp2, adapter
 ):
     (tmp_path / "frames.py").write_text(SWALLOWING)
     process = gulp2(
-        "ingest", "frames.py:Frames", "out", "--num-workers", "1", folder=tmp_path
+        "ingest", f"frames.py:{adapter}", "out", "--num-workers", "1", folder=tmp_path
     )
     while not (tmp_path / "begun").exists():
         assert process.poll() is None
