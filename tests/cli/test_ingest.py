@@ -394,21 +394,25 @@ def test_a_shard_without_a_chunk_is_explained(gulp2, tmp_path, images):
 def test_shares_that_come_later_go_on_with_the_labels_of_the_output(
     gulp2, tmp_path, make_video
 ):
-    for day, label in (("monday", "walk"), ("tuesday", "run"), ("tuesday", "walk")):
-        make_video(tmp_path / day / label / f"{day}.mp4", 1)
+    days = {"monday": ["walk"], "sunday": ["sit"], "tuesday": ["run", "walk"]}
+    for day, labels in days.items():
+        for label in labels:
+            make_video(tmp_path / day / label / f"{day}.mp4", 1)
     gulp2("ingest", "video-folder", "monday", "out")
+    gulp2("ingest", "video-folder", "nowhere", "out", "--shard", "1/2", status=1)
+    gulp2("ingest", "video-folder", "sunday", "out")
     words = ["ingest", "video-folder", "tuesday", "out", "--videos-per-chunk", 1]
-    gulp2(*words, "--shard", "1/2", "--dry-run")
-    assert not list(Path("out").glob("shard_*"))
+    gulp2(*words, "--shard", "2/2", "--dry-run")
+    assert not list(Path("out").glob("shard_2*"))
     shares = [f"out/shard_{number}_of_2" for number in (1, 2)]
     for number in (1, 2):
         gulp2(*words, "--shard", f"{number}/2")
     gulp2("merge", *shares, "out")
     entries = GulpDirectory("out").merged_meta_dict.values()
     metas = [entry["meta_data"][0] for entry in entries]
-    assert len(metas) == 3
+    assert len(metas) == 4
     numbers = {meta["label"]: meta["idx"] for meta in metas}
-    assert numbers == {"walk": 0, "run": 1}
+    assert numbers == {"walk": 0, "sit": 1, "run": 2}
     assert numbers == json.loads(Path("out/label2idx.json").read_text())
 
 
