@@ -154,8 +154,7 @@ class _TaskRun:
         self.result.parts.extend(record.parts)
         self.result.skipped = record.skipped
         self.result.failures.extend(record.failures)
-        for part in record.parts:
-            self.ids.update(part.ids)
+        self.ids.update(*(part.ids for part in record.parts))
         if record.failures and self.task.later_spans is None:
             self.result.first_error = IngestError(str(record.failures[0]))
         if (opened := record.open_part) is not None:
@@ -164,6 +163,8 @@ class _TaskRun:
         self.known = {*self.ids, *self.meta_dict}
         self.result.resumed = len(self.known)
         if self.task.ids is None:
+            came = len(self.known) + record.skipped + len(record.failures)
+            self.result.given = came  # positions may have been passed over
             is_there = refuse_other_items(
                 self.job.adapter,
                 range(self.task.start, self.next_position),
@@ -177,8 +178,7 @@ class _TaskRun:
                 self.known.update(record.left_out)
         if self.task.later_spans is None:  # else its pieces have told of theirs
             self.progress(items=self.result.resumed, failures=len(record.failures))
-        if record.open_part is not None:
-            # The run may have ended just before its chunk was closed.
+        if opened is not None:  # the run may have ended just before it was closed
             self._stage_if_full(session)
 
     def missing(self) -> Iterator[tuple[int, int]]:

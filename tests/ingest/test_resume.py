@@ -357,6 +357,28 @@ class Gaps(FrameAdapter):
                 yield item
 
 
+@pytest.mark.parametrize("per_chunk", [3, 12])
+def test_items_that_were_passed_over_before_an_interrupt_are_missed_all_the_same(
+    tmp_path, per_chunk
+):
+    class Raising(Gaps):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                if item["id"] == "item2":
+                    raise ValueError("nothing can be read, and the rest one by one")
+                yield item
+
+    def run(folder, **options):
+        adapter = Raising(num_items=12, num_frames=1, list_ids=False)
+        return GulpIngestor(adapter, tmp_path / folder, per_chunk, 1, **options).run()
+
+    assert run("expected").not_given == 2
+    with pytest.raises(StoppedError):
+        run("out", progress=stop_after(7))
+    assert run("out", resume=True).not_given == 2
+    assert content(tmp_path / "out") == content(tmp_path / "expected")
+
+
 class Unlisted(FrameAdapter):
     """Items of these names, which are not listed."""
 
