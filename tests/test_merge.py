@@ -480,11 +480,45 @@ def test_a_part_that_has_lost_a_chunk_is_refused_until_it_is_repaired(tmp_path, 
     assert merge_directories([tmp_path / "mended"], tmp_path / "out").items >= 3
 
 
-def test_a_part_with_deleted_items_is_refused(tmp_path):
+@pytest.mark.parametrize("is_erased", [False, True])
+def test_a_part_with_deleted_items_is_refused(tmp_path, is_erased):
     ingest(tmp_path / "a", num_items=2)
     delete_items(tmp_path / "a", ["item0"])
-    with pytest.raises(IngestError, match="deleted"):
+    if is_erased:
+        compact_directory(tmp_path / "a")
+    why = "holes where deleted items were erased" if is_erased else "holds deleted"
+    with pytest.raises(IngestError, match=why):
         merge_directories([tmp_path / "a"], tmp_path / "c")
+
+
+def test_what_was_deleted_in_the_target_is_not_brought_back(tmp_path):
+    part, out = tmp_path / "part", tmp_path / "out"
+    ingest(part, num_items=5)
+    merge_directories([part], out)
+    delete_items(out, ["item2", "item3"])  # all of a chunk
+    before = content(out)
+    message = "the item 'item2' of .*part, and 1 more of it, was deleted in .*out"
+    with pytest.raises(IngestError, match=message):
+        merge_directories([part], out)
+    delete_items(part, ["item0", "item1", "item4"])  # the same frames at other places
+    repair_directory(part, tmp_path / "copy")
+    with pytest.raises(IngestError, match=r"'item2' of .*copy, and 1 more"):
+        merge_directories([tmp_path / "copy"], out)
+    assert content(out) == before
+    compact_directory(out)
+    assert merge_directories([tmp_path / "copy"], out).items == 2
+
+
+def test_another_item_comes_under_the_id_of_a_deleted_one(tmp_path):
+    ingest(tmp_path / "part", num_items=2)
+    merge_directories([tmp_path / "part"], tmp_path / "out")
+    delete_items(tmp_path / "out", ["item0", "item1"])
+    (tmp_path / "other").mkdir()
+    chunk = GulpChunk(tmp_path / "other/data_0.gulp", tmp_path / "other/meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("item0", {"label": "mended"}, make_frames(3))
+    merge_directories([tmp_path / "other"], tmp_path / "out")
+    assert check_directory(tmp_path / "out", deep=True).ok
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/4", ""])

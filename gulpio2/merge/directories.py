@@ -43,6 +43,7 @@ from gulpio2.merge.parts import (
     open_part,
     present_chunks,
     read_map,
+    refuse_deleted,
     refuse_other_plans,
     refuse_repeats,
     refuse_taken,
@@ -122,9 +123,10 @@ def merge_directories(
     IngestSettingError
         A part is the target, or is given twice.
     IngestError
-        A part or the target is unfinished; or a part holds deleted items, or numbers
-        its labels otherwise, or has another value of a key of metainfo, or is a share
-        of other items than the others, or of other chunks.
+        A part or the target is unfinished; or a part holds deleted items, or holes
+        where they were erased, or an item that was deleted in the target; or it
+        numbers its labels otherwise, or has another value of a key of metainfo, or is
+        a share of other items than the others, or of other chunks.
     DuplicateIdError
         Two items have the same id. Nothing was written.
     LockedError
@@ -177,6 +179,7 @@ def merge_directories(
         refuse_other_plans(found, target)
         present = present_chunks(found, target)
         owners = refuse_repeats(found, target, present)
+        refuse_deleted(found, target, present)
         labels = merged_labels(found, target)
         metainfo = merged_metainfo(found, target)
         for text in warnings_of_settings(found, target, present):

@@ -16,7 +16,6 @@ from gulpio2.format.layout import (
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
-    REMOVALS_NAME,
     data_name,
     list_chunks,
     meta_name,
@@ -25,6 +24,7 @@ from gulpio2.format.manifest import Manifest, conflicting_runs, load_manifest
 from gulpio2.format.other_settings import changed_settings, warning_of_part
 from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.local import open_store
+from gulpio2.storage.removals_file import read_removals
 
 if TYPE_CHECKING:
     import contextlib
@@ -44,6 +44,7 @@ __all__ = [
     "open_part",
     "present_chunks",
     "read_map",
+    "refuse_deleted",
     "refuse_other_plans",
     "refuse_repeats",
     "refuse_taken",
@@ -93,10 +94,16 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
             f"the ingest into {path} was not finished. Finish it (gulp2 ingest ... "
             "--resume) before merging"
         )
-    if REMOVALS_NAME in names:
+    if (removals := read_removals(store)).deleted:
         raise IngestError(
             f"{path} holds deleted items, which a merge would not know of. 'gulp2 "
             "repair' copies a directory without them: merge the copy"
+        )
+    if removals.erased:
+        raise IngestError(
+            f"the data files of {path} have holes where deleted items were erased, "
+            "which a check of the target would take for damage. 'gulp2 repair' copies "
+            "a directory without them: merge the copy"
         )
     with GulpDirectory(path) as directory:
         by_chunk: dict[int, list[str]] = {number: [] for number in listing.chunks}
@@ -192,6 +199,44 @@ def refuse_taken(
                 "Delete it in one of them (gulp2 delete), or leave a directory out"
             )
         owners[id_] = part.path
+
+
+def refuse_deleted(
+    parts: list[Part], target: StrPath, present: Collection[tuple[Path, int]]
+) -> None:
+    """Refuse to bring back what was deleted in the target, while that is known.
+
+    An item that has another content under its id has been made since, and may come.
+    """
+    gone: dict[str, set[str]] = {}
+    for pairs in read_removals(open_store(target)).deleted.values():
+        for id_, entry in pairs:
+            gone.setdefault(id_, set()).add(_content_of(entry))
+    for part in parts:
+        back: list[str] = []
+        for chunk, ids in part.chunks.items():
+            if (part.path, chunk) in present or gone.keys().isdisjoint(ids):
+                continue
+            for id_, entry in read_map(part.store, chunk)[1].items():
+                if id_ in gone and _content_of(entry) in gone[id_]:
+                    back.append(id_)
+        if back:
+            more = f", and {len(back) - 1} more of it," if back[1:] else ""
+            raise IngestError(
+                f"the item {back[0]!r} of {part.path}{more} was deleted in {target}, "
+                "and merging would bring it back. Nothing was written. Leave the part "
+                "out, or merge a copy without what was deleted (gulp2 delete, then "
+                "gulp2 repair). To have it back, run 'gulp2 compact' on the target "
+                "before merging, which forgets what was deleted"
+            )
+
+
+def _content_of(entry: Mapping[str, Any]) -> str:
+    """Give what an entry says of an item, wherever in a data file its frames are."""
+    extras = {**(entry.get("gulp2") or {})}
+    extras.pop("check", None)
+    sizes = [[pad, length] for _, pad, length in entry["frame_info"]]
+    return json.dumps([sizes, entry["meta_data"], extras], sort_keys=True)
 
 
 def refuse_other_plans(parts: list[Part], target: StrPath) -> None:
