@@ -154,8 +154,8 @@ def extract(
                 None, f"{present[0]} is there already{more}; --overwrite replaces them"
             )
         target = paths[0] if format_ == "mp4" else paths[0].parent
+        _make_folder(paths[0].parent, dry_run=dry_run)
         if not dry_run:
-            _make_folder(paths[0].parent)
             if format_ == "mp4":
                 times = _times(item, indices, rate)
                 write = partial(write_video, path=paths[0], times=times)
@@ -218,10 +218,16 @@ def _times(
     return [k / rate for k in range(len(indices))]
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(folder: Path, *, dry_run: bool) -> None:
+    """Make it; or only refuse what cannot be one, as a file or what is below a file."""
     from gulpio2.storage.refusals import cannot
 
     try:
+        if dry_run:
+            while not folder.exists():
+                folder = folder.parent
+            if folder.is_dir():
+                return
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
         raise cannot(cause, "make the folder", folder, writing=True) from cause

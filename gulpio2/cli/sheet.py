@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import click
@@ -91,6 +92,12 @@ def sheet(
             raise GulpLookupError(f"{directory} {what}; gulp2 ls lists what it has")
         if not overwrite and is_there(out):
             raise StorageError(None, f"{out} is there already; --overwrite replaces it")
+        if not out.parent.is_dir():
+            raise StorageError(
+                errno.ENOENT,
+                f"there is no folder {out.parent} to write {out.name} to: make it, or "
+                "give another (--out)",
+            )
         chosen = spread(ids, num_items)
         refused: dict[str, str] = {}
         if not dry_run:

@@ -120,6 +120,14 @@ def test_a_dry_run_writes_nothing(gulp2, gulped):
     assert not Path("contact_sheet.png").exists()
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_folder_that_is_missing_is_named(gulp2, gulped, options):
+    words = ["sheet", gulped, "--out", "no/such/x.png", *options]
+    result = gulp2(*words, status=1)
+    assert "there is no folder no/such to write x.png to" in result.stderr
+    assert not result.stdout
+
+
 @pytest.mark.parametrize("name", ["x.jpg", "x"])
 def test_the_picture_is_a_png(gulp2, gulped, name):
     assert "must end with .png" in gulp2("sheet", gulped, "-o", name, status=2).stderr
