@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import signal
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -143,7 +145,8 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
     Yields
     ------
     Path
-        In the same folder; removed if the block fails.
+        In the same folder; removed if the block fails, or a SIGTERM or SIGHUP, for
+        which nobody else has set anything, ends the program.
 
     Raises
     ------
@@ -154,9 +157,10 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
     try:
         if path.exists() and not overwrite:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        yield partial
-        if overwrite or not _give_name(partial, path):
-            partial.replace(path)
+        with _removing_when_ended(partial):
+            yield partial
+            if overwrite or not _give_name(partial, path):
+                partial.replace(path)
     except GulpError:
         raise
     except OSError as cause:
@@ -164,6 +168,28 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _removing_when_ended(partial: Path) -> Iterator[None]:
+    """Have the signals that end a program by default remove a file before."""
+
+    def end(number: int, _: object) -> None:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)  # the parent sees by what it ended
+
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    changed = [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
+    for number in changed:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _give_name(partial: Path, path: Path) -> bool:

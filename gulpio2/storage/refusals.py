@@ -31,9 +31,11 @@ _WRITING = {
     errno.EROFS: "It is mounted for reading only: give another folder",
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,
-    errno.EFBIG: "No file may be so large there: write smaller chunks",
+    errno.EFBIG: "No file may be so large there: give another folder",
     errno.EEXIST: "A file has this name, or a link that leads nowhere: give another",
 }
+# In place of that, for what is in chunks.
+_OF_CHUNKS = {errno.EFBIG: "No file may be so large there: write smaller chunks"}
 _EXTENDING = {
     **_WRITING,
     errno.EACCES: "Make the file writable for you (chmod), or ask its owner to",
@@ -70,7 +72,8 @@ def refused(
     cannot read a: Permission denied. Make it readable for you (chmod), or ask its \
 owner to
     """
-    error = cannot(cause, what, path, writing=writing, extending=extending)
+    known = _known(writing=writing, extending=extending)
+    error = _told(cause, what, path, {**known, **_OF_CHUNKS})
     if not (writing or extending):
         return error
     return StorageError(
@@ -87,7 +90,16 @@ def cannot(
     extending: bool = False,
 ) -> StorageError:
     """As `refused`, where nothing is committed: for files beside a directory."""
-    known = _EXTENDING if extending else _WRITING if writing else _READING
+    return _told(cause, what, path, _known(writing=writing, extending=extending))
+
+
+def _known(*, writing: bool, extending: bool) -> dict[int, str]:
+    return _EXTENDING if extending else _WRITING if writing else _READING
+
+
+def _told(
+    cause: OSError, what: str, path: StrPath, known: dict[int, str]
+) -> StorageError:
     advice = known.get(cause.errno or 0)
     why = cause.strerror or cause
     if isinstance(cause, FileNotFoundError) and (target := broken_link(path)):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import resource
+import signal
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +23,7 @@ from gulpio2.cli.export import file_name, new_file
 from gulpio2.cli.video_export import frame_times, write_video
 from gulpio2.errors import FormatError, StorageError
 from gulpio2.testing import make_frames
+from gulpio2.testing.faults import in_child
 
 
 def files_below(folder):
@@ -425,6 +430,39 @@ def test_a_file_that_has_come_meanwhile_is_not_overwritten(tmp_path):
     with new_file(path, overwrite=True) as partial:
         partial.write_bytes(b"mine")
     assert path.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_what_is_not_complete_is_removed_when_a_signal_ends_the_program(
+    tmp_path, number
+):
+    def write():
+        with new_file(tmp_path / "a.mp4", overwrite=False) as partial:
+            partial.write_bytes(b"half")
+            os.kill(os.getpid(), number)
+            time.sleep(9)
+
+    assert in_child(write) == (256 if number == signal.SIGINT else number)
+    assert not files_below(tmp_path)
+
+
+def test_a_file_that_may_not_be_so_large_is_none_of_chunks(tmp_path):
+    too_large = OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    message = "so large there: give another folder"
+    with (
+        pytest.raises(StorageError, match=message),
+        new_file(tmp_path / "a.mp4", overwrite=False),
+    ):
+        raise too_large
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_folder_cannot_be_below_a_file(gulp2, gulped, options):
+    Path("file").touch()
+    words = ["extract", gulped, "item0", "--out", "file/below", *options]
+    result = gulp2(*words, status=1)
+    assert "cannot make the folder file" in result.stderr
+    assert not result.stdout
 
 
 @pytest.mark.parametrize("form", ["jpg", "png", "mp4"])
