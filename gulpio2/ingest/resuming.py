@@ -14,6 +14,7 @@ from gulpio2.format.layout import (
     REMOVALS_NAME,
     data_name,
     list_chunks,
+    meta_name,
 )
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.report import ItemFailure
@@ -178,11 +179,15 @@ def refuse_lost_chunks(
         A chunk is missing that the manifest tells of, a data file is shorter than its
         map says, or a map has lost items that were not deleted.
     """
+    names = {*open_store(directory.output_dir).names()}
     written = {number for run in directory.manifest.runs for number in run.chunks}
     for number in sorted(written.difference(directory.chunk_objs_lookup)):
         path = os.path.join(directory.output_dir, data_name(number))  # noqa: PTH118  # as others
-        raise _lost(directory, f"{path} and its map are missing, which an ingest wrote")
-    counts, names = {}, {*open_store(directory.output_dir).names()}
+        lacks = f"is there and {meta_name(number)} is missing"
+        if data_name(number) not in names:
+            lacks = "and its map are missing"
+        raise _lost(directory, f"{path} {lacks}, which an ingest wrote")
+    counts = {}
     for part in (part for line in finished for part in line["parts"]):
         ids = part["ids"]
         if not {REMOVALS_NAME, part["meta"]} & names:  # none deleted, and not staged
