@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import threading
-import weakref
 from collections import OrderedDict
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -17,6 +15,7 @@ import numpy as np
 from gulpio2.arguments import optional_number, require_verify
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, StorageError
+from gulpio2.forks import renew_in_children
 from gulpio2.format.edits import Origins
 from gulpio2.item import StoredItem
 from gulpio2.record import record_of
@@ -39,17 +38,6 @@ if TYPE_CHECKING:
     from gulpio2.types import Meta, StrPath, Verify
 
 __all__ = ["GulpChunk"]
-
-# As in `gulpio2.storage.handles`: a forked child gets locks that nobody holds.
-_chunks: weakref.WeakSet[GulpChunk] = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    for chunk in list(_chunks):
-        chunk._lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
 
 
 class GulpChunk(ReadingVerbs):
@@ -126,8 +114,10 @@ class GulpChunk(ReadingVerbs):
         self._handles = watched(self, HandlePool() if handles is None else handles)
         self._session: ChunkSession | None = None
         self._open_depth = 0
+        renew_in_children(self, GulpChunk._renew_lock)
+
+    def _renew_lock(self) -> None:
         self._lock = threading.Lock()
-        _chunks.add(self)
 
     # --- reading ---------------------------------------------------------------
 
@@ -393,5 +383,4 @@ class GulpChunk(ReadingVerbs):
             GulpChunk.__init__(self, **state)
         self.__dict__.update(state)
         watched(self, self._handles)
-        self._lock = threading.Lock()
-        _chunks.add(self)
+        renew_in_children(self, GulpChunk._renew_lock)

@@ -36,12 +36,11 @@ class Passage:
     def __init__(self) -> None:
         self._begin()
         atexit.register(self._close)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self._hold,
-                after_in_parent=self._open,
-                after_in_child=self._begin,
-            )
+        os.register_at_fork(
+            before=self._hold,
+            after_in_parent=self._open,
+            after_in_child=self._begin,
+        )
 
     def _begin(self) -> None:
         self._changed = threading.Condition()

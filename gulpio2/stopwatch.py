@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
+
+from gulpio2.forks import renew_in_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,10 +52,8 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.is_on = False
-        self._begin()
-        if hasattr(os, "register_at_fork"):
-            # The thread that forks goes on in the child, which has read nothing yet.
-            os.register_at_fork(after_in_child=self._begin)
+        # The thread that forks goes on in the child, which has read nothing yet.
+        renew_in_children(self, Stopwatch._begin)
 
     def _begin(self) -> None:
         self._times = _Times()

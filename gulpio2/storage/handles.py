@@ -15,6 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
+from gulpio2.forks import renew_in_children
 from gulpio2.storage.refusals import broken_link, refused, seen_from
 
 if TYPE_CHECKING:
@@ -53,16 +54,12 @@ _pools: weakref.WeakSet[HandlePool] = weakref.WeakSet()
 _pools_lock = threading.Lock()
 
 
-def _renew_locks() -> None:
-    # A lock that another thread holds at the moment of a fork stays locked in the child
-    # for ever, so the child gets new ones.
-    global _pools_lock
+def _renew_pools_lock() -> None:
+    global _pools_lock  # see `gulpio2.forks`
     _pools_lock = threading.Lock()
-    for pool in _pools:
-        pool._lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew_locks)
+os.register_at_fork(after_in_child=_renew_pools_lock)
 
 
 def _release_idle(more_than: int = 0) -> bool:
@@ -211,9 +208,12 @@ class HandlePool:
         # raise. It must not read through this pool.
         self.on_open: Callable[[str], None] | None = None
         self._handles: OrderedDict[str, _Handle] = OrderedDict()
-        self._lock = threading.Lock()
+        renew_in_children(self, HandlePool._renew_lock)
         with _pools_lock:
             _pools.add(self)
+
+    def _renew_lock(self) -> None:
+        self._lock = threading.Lock()
 
     def read_at(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`.

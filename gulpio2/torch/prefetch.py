@@ -354,5 +354,4 @@ def _stop_all() -> None:
 
 
 atexit.register(_stop_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_running.clear)  # the threads are not here
+os.register_at_fork(after_in_child=_running.clear)  # the threads are not here

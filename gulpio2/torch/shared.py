@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.forks import renew_in_children
 from gulpio2.memory import SharedBytes
 
 if TYPE_CHECKING:
@@ -92,11 +93,14 @@ class SharedSlots:
     def _open(self, shared: SharedBytes) -> None:
         self._shared = shared
         self.memory = shared.memory
+        renew_in_children(self, SharedSlots._renew)
+        _known[self.name] = self
+
+    def _renew(self) -> None:
         self._lock = threading.Lock()
         self._lent: weakref.WeakValueDictionary[int, Any] = (
             weakref.WeakValueDictionary()
         )
-        _known[self.name] = self
 
     def start_of(self, slot: int) -> int:
         """Give the first byte of a slot."""
@@ -220,16 +224,6 @@ def _return(memory: mmap.mmap, slot: int, process: int) -> None:
 
 
 _known: weakref.WeakValueDictionary[str, SharedSlots] = weakref.WeakValueDictionary()
-
-
-def _renew_locks() -> None:
-    for slots in list(_known.values()):
-        slots._lock = threading.Lock()
-        slots._lent = weakref.WeakValueDictionary()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def borrow(name: str, slot: int, turn: int, at: int, shape: Any, dtype: str) -> Any:

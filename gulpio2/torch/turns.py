@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from gulpio2.forks import renew_in_children
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,10 @@ class Turn:
     """
 
     def __init__(self) -> None:
+        renew_in_children(self, Turn._renew)
+
+    def _renew(self) -> None:
         self.lock = threading.RLock()
-        _turns.add(self)
 
 
 def in_turn(
@@ -52,15 +54,3 @@ def in_turn(
             return method(self, *arguments, **named)
 
     return waiting
-
-
-_turns: weakref.WeakSet[Turn] = weakref.WeakSet()
-
-
-def _renew() -> None:
-    for turn in list(_turns):
-        turn.lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)

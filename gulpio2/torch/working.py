@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.forks import renew_in_children
 from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.profile import Clock
 
@@ -33,10 +33,8 @@ class Work:
     """What each thread does for batches; looked at where `STOPWATCH` is on."""
 
     def __init__(self) -> None:
-        self._state = _State()
-        if hasattr(os, "register_at_fork"):
-            # The thread that forks goes on in the child, as a worker that is new.
-            os.register_at_fork(after_in_child=self._forget)
+        # The thread that forks goes on in the child, as a worker that is new.
+        renew_in_children(self, Work._forget)
 
     def _forget(self) -> None:
         self._state = _State()

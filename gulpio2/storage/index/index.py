@@ -10,14 +10,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
+from gulpio2.forks import renew_in_children
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import INDEX_NAME
 from gulpio2.storage.index.columns import hash_id
 from gulpio2.storage.index.composing import state_in
-from gulpio2.storage.index.entries import (
-    IndexRecord,
-    is_unchanged,
-)
+from gulpio2.storage.index.entries import IndexRecord, is_unchanged
 from gulpio2.storage.index.held import Held
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.texts import MapTexts
@@ -37,17 +35,6 @@ __all__ = ["Held", "Index"]
 _logger = logging.getLogger(__name__)
 # Ids that are Python objects at the same time while all are gone through.
 _BLOCK = 4096
-
-# As in `gulpio2.storage.handles`: a forked child gets locks that nobody holds.
-_indexes: weakref.WeakSet[Index] = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    for index in _indexes:
-        index._lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
 
 
 class Index:
@@ -92,11 +79,13 @@ class Index:
         self._chunks_before: npt.NDArray[np.int64] | None = None
         self._make = make
         self._texts = MapTexts(folder)
-        self._lock = threading.Lock()
+        renew_in_children(self, Index._renew_lock)
         self._loaded: Held | None = None
         self._held: weakref.ref[Held] | None = None
-        _indexes.add(self)
         self._load()
+
+    def _renew_lock(self) -> None:
+        self._lock = threading.Lock()
 
     def _load(self) -> Held:
         """Give the content, which is mapped again after `close`."""
