@@ -16,21 +16,20 @@ the start of Python in it. 0.0.4 is left out where ``bin/original`` has not made
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clips import CLIP_FRAMES, DATA, Clips, make_clips
+from figures import Report
 from ingest_inputs import (
     link_clips,
     link_images,
@@ -148,7 +147,7 @@ class Bench:
         self.clips = clips
         self.videos = sorted((clips.videos / "clips").iterdir())
         self.has_original = python_of("original") is not None
-        self.cases: dict[str, dict[str, Any]] = {}
+        self.report = Report()
 
     def take_turns(
         self, programs: dict[str, Callable[[], Measured]]
@@ -161,42 +160,12 @@ class Bench:
                 runs[name].append(programs[name]())
         return runs
 
-    def keep(
-        self,
-        name: str,
-        values: Sequence[float],
-        unit: str,
-        *,
-        least: float | None = None,
-        most: float | None = None,
-    ) -> None:
-        """Keep a figure, with what it is to be at least or at most."""
-        median = statistics.median(values)
-        target, met = None, True
-        if least is not None:
-            target, met = f"at least {least:g}", median >= least
-        if most is not None:
-            target, met = f"at most {most:g}", median <= most
-        self.cases[name] = {
-            "median": round(median, 4),
-            "least": round(min(values), 4),
-            "largest": round(max(values), 4),
-            "rounds": len(values),
-            "unit": unit,
-            "target": target,
-            "met": met,
-        }
-        word = "" if target is None else f"{target}: {'met' if met else 'NOT MET'}"
-        spread = f"{min(values):,.4g} to {max(values):,.4g}"
-        sys.stdout.write(f"{name:54} {median:10,.4g} {unit:10} {spread:22} {word}\n")
-        sys.stdout.flush()
-
     def speeds(
         self, case: str, name: str, frames: int, runs: Sequence[Measured]
     ) -> list[float]:
         """Keep frames per second and how busy the cores were."""
         speeds = [frames / run["seconds"] for run in runs]
-        self.keep(f"{case}: {name}", speeds, "frames/s")
+        self.report.add(f"{case}: {name}", speeds, "frames/s")
         return speeds
 
     def compare(
@@ -205,7 +174,7 @@ class Bench:
         frames: int,
         programs: dict[str, Callable[[], Measured]],
         *,
-        least: float | None,
+        least: float,
     ) -> None:
         """Run our command, and that of 0.0.4 where it is there."""
         if not self.has_original:
@@ -216,7 +185,7 @@ class Bench:
         }
         if "0.0.4" in speeds:
             ratios = _ratios(speeds["ours"], speeds["0.0.4"])
-            self.keep(f"{case}: ours / 0.0.4", ratios, "ratio", least=least)
+            self.report.add(f"{case}: ours / 0.0.4", ratios, "ratio", f">= {least}")
 
 
 def _ratios(first: Sequence[float], second: Sequence[float]) -> list[float]:
@@ -236,7 +205,7 @@ def _videos(
     *,
     short_edge: int | None,
     per_chunk: int,
-    least: float | None,
+    least: float,
 ) -> tuple[Path, Path]:
     """Ingest videos beside 0.0.4; give both outputs."""
     source = link_clips(bench.folder / case.replace(" ", "-"), videos)
@@ -275,7 +244,7 @@ def clips(bench: Bench) -> None:
     )
     if theirs.exists():
         ratio = _data_bytes(output) / _data_bytes(theirs)
-        bench.keep(f"{case}: bytes, ours / 0.0.4", [ratio], "ratio", most=0.83)
+        bench.report.add(f"{case}: bytes, ours / 0.0.4", [ratio], "ratio", "<= 0.83")
 
 
 def one_chunk(bench: Bench) -> None:
@@ -315,7 +284,7 @@ def sizes(bench: Bench) -> None:
         ("psnr of 0.0.4", "luma, 0.0.4", "dB PSNR"),
         ("equal", "bytes, ours at a quality of equal PSNR / 0.0.4", "ratio"),
     ):
-        bench.keep(f"{case}: {name}", [facts[key] for facts in found], unit)
+        bench.report.add(f"{case}: {name}", [facts[key] for facts in found], unit)
 
 
 def inside(bench: Bench) -> None:
@@ -347,11 +316,11 @@ def limit(bench: Bench) -> None:
         name: bench.speeds(case, name, frames, found) for name, found in runs.items()
     }
     ratios = _ratios(speeds["2 workers"], speeds["limit"])
-    bench.keep(f"{case}: ours / limit", ratios, "ratio", least=0.88)
+    bench.report.add(f"{case}: ours / limit", ratios, "ratio", ">= 0.88")
     ratios = _ratios(speeds["2 workers"], speeds["1 worker"])
-    bench.keep(f"{case}: 2 workers / 1 worker", ratios, "ratio", least=1.85)
+    bench.report.add(f"{case}: 2 workers / 1 worker", ratios, "ratio", ">= 1.85")
     cores = [CORES * run["busy"] for run in runs["1 worker"]]
-    bench.keep(f"{case}: cores that one worker uses", cores, "cores")
+    bench.report.add(f"{case}: cores that one worker uses", cores, "cores")
 
 
 def small(bench: Bench) -> None:
@@ -385,9 +354,9 @@ def long(bench: Bench) -> None:
     for name, found in runs.items():
         bench.speeds(case, name, times * CLIP_FRAMES, found)
     busy = [run["busy"] for run in runs["2 cores"]]
-    bench.keep(f"{case}: both cores busy", busy, "share", least=0.85)
+    bench.report.add(f"{case}: both cores busy", busy, "share", ">= 0.85")
     per_frame = [run["num_bytes"] / run["frames"] for run in runs["1 core"]]
-    bench.keep(f"{case}: bytes per frame", per_frame, "bytes")
+    bench.report.add(f"{case}: bytes per frame", per_frame, "bytes")
 
 
 def images(bench: Bench) -> None:
@@ -430,7 +399,7 @@ def _images(bench: Bench, case: str, source: Path, count: int) -> None:
     size = sum(path.stat().st_size for path in source.rglob("*.jpg"))
     runs = bench.take_turns({"disk": part("disk", output, size)})
     speeds = [count / run["seconds"] for run in runs["disk"]]
-    bench.keep(f"{case}: as many bytes, written and synced", speeds, "frames/s")
+    bench.report.add(f"{case}: as many bytes, written and synced", speeds, "frames/s")
 
 
 def held(bench: Bench) -> None:
@@ -438,7 +407,7 @@ def held(bench: Bench) -> None:
     source = link_clips(bench.folder / "held", bench.videos[::4])
     runs = bench.take_turns({"ours": part("held", source, bench.folder / "inner")})
     shares = [run["held"] for run in runs["ours"]]
-    bench.keep("interpreter lock held", shares, "share", most=0.15)
+    bench.report.add("interpreter lock held", shares, "share", "<= 0.15")
 
 
 def overhead(bench: Bench) -> None:
@@ -457,12 +426,14 @@ def overhead(bench: Bench) -> None:
             spent = [
                 CORES * run["busy"] * run["seconds"] * 1e3 / CHUNKS for run in found
             ]
-            bench.keep(f"{case}: {engines[name]}", spent, "core ms")
+            bench.report.add(f"{case}: {engines[name]}", spent, "core ms")
         wall = [run["seconds"] * 1e3 / CHUNKS for run in found]
-        bench.keep(f"{case}: {engines[name]}, passed", wall, "ms")
+        bench.report.add(f"{case}: {engines[name]}, passed", wall, "ms")
         if name == "dask":
             parent = [run["parent_us"] / 1e3 for run in found]
-            bench.keep(f"{case}: {engines[name]}, in the parent", parent, "core ms")
+            bench.report.add(
+                f"{case}: {engines[name]}, in the parent", parent, "core ms"
+            )
 
 
 CASES = {
@@ -482,45 +453,16 @@ def _compile(bench: Bench) -> None:
     ours("video-folder", source, bench.folder / "ours", "--frame-size", "128")()
 
 
-# ------------------------------------------------------------------ the kept figures
-def _machine() -> dict[str, Any]:
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    return {"processor": model, "cores": os.cpu_count(), "system": platform.system()}
-
-
 def _versions() -> dict[str, str]:
-    import importlib.metadata as metadata
-
     names = ("gulpio2", "av", "simplejpeg", "opencv-python-headless", "numpy")
-    found = {name: metadata.version(name) for name in names}
-    return {"python": platform.python_version(), **found}
+    return {name: metadata.version(name) for name in names}
 
 
-def write_json(path: Path, bench: Bench, load: float) -> None:
+def write_json(path: Path, bench: Bench) -> None:
     """Keep the figures; those of cases that were not run stay."""
-    cases, notes = {}, []
-    if path.exists():
-        cases = json.loads(path.read_text("utf-8"))["cases"]
-    if not bench.has_original:
-        notes.append("GulpIO2 0.0.4 was not there")
-    cases.update(bench.cases)
+    notes = [] if bench.has_original else ["GulpIO2 0.0.4 was not there"]
     notes.append(f"clips: {len(bench.videos)} of {bench.clips.made_of}")
-    notes.append(f"load of the machine at the end: {load:.1f}")
-    kept = {
-        "machine": _machine(),
-        "versions": _versions(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "cases": cases,
-        "notes": notes,
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    bench.report.write(path, _versions(), notes=notes)
 
 
 def main() -> None:
@@ -542,13 +484,10 @@ def main() -> None:
             Path(name), given.rounds, make_clips(given.folder or Path(name, "made"))
         )
         _compile(bench)
-        load = 0.0
         for case in given.cases or CASES:
             CASES[case](bench)
-            load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
             if given.json:  # after each, so that an interrupt costs one
-                write_json(given.json, bench, load)
-    sys.stdout.write(f"load: {load:.1f}\n")
+                write_json(given.json, bench)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,8 @@ decoders, and what decodes JPEGs does it with the codec's fastest settings.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -36,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from clips import Clips, make_clips
+from figures import Report
 from loaders import (
     BATCH_SIZE,
     CLIP_LENGTH,
@@ -44,7 +43,7 @@ from loaders import (
     LOADERS,
     WORKERS,
 )
-from peers import python_of
+from peers import Program, python_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "bench" / "loaders.py"
@@ -75,57 +74,11 @@ ENVIRONMENTS = {
 OURS = "GulpLoader"
 PEERS = ("original", "torchcodec", "files", "webdataset", "streaming")
 TARGETS = {
-    "GulpLoader / codec": 0.95,
-    "DataLoader, recycling / codec": 0.48,
-    "GulpLoader / original": 2.7,
-    "GulpLoader / best peer": 2.0,
+    "GulpLoader / codec": ">= 0.95",
+    "DataLoader, recycling / codec": ">= 0.48",
+    "GulpLoader / original": ">= 2.7",
+    "GulpLoader / best peer": ">= 2",
 }
-
-
-class Turns:
-    """A loader in a process of its own, which waits until it is its turn."""
-
-    def __init__(self, python: Path, kind: str, facts: dict[str, Any]) -> None:
-        environment = dict(os.environ, OMP_NUM_THREADS="1")
-        environment.pop("PYTHONPATH", None)
-        folder = ROOT / ".peers"
-        if ENVIRONMENTS[kind] is None:  # this package, perhaps not installed
-            environment["PYTHONPATH"] = str(ROOT)
-        self.process = subprocess.Popen(  # noqa: S603  # programs of this repository
-            [str(python), str(PROGRAM), kind, json.dumps(facts)],
-            env=environment,
-            cwd=folder,  # not the checkout, whose package is called as the original
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.versions: dict[str, str] = self._answer()
-
-    def run(self, seconds: float) -> float:
-        """Give frames per second of a turn."""
-        pipe: Any = self.process.stdin
-        pipe.write(f"{seconds}\n")
-        pipe.flush()
-        answer = self._answer()
-        return float(answer["frames"] / answer["seconds"])
-
-    def _answer(self) -> dict[str, Any]:
-        pipe: Any = self.process.stdout
-        line = pipe.readline()
-        if not line:
-            raise RuntimeError(f"a loader ended with {self.process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        """End it, and its workers."""
-        pipe: Any = self.process.stdin
-        pipe.close()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def facts_of(clips: Clips, names: list[str]) -> dict[str, Any]:
@@ -157,9 +110,9 @@ def facts_of(clips: Clips, names: list[str]) -> dict[str, Any]:
     return facts
 
 
-def start(names: list[str], facts: dict[str, Any]) -> dict[str, list[Turns]]:
+def start(names: list[str], facts: dict[str, Any]) -> dict[str, list[Program]]:
     """Start the loaders that can be had, and the codec."""
-    running: dict[str, list[Turns]] = {}
+    running: dict[str, list[Program]] = {}
     for name in [CODEC, *names]:
         peer = ENVIRONMENTS[name]
         python = Path(sys.executable) if peer is None else python_of(peer)
@@ -167,14 +120,17 @@ def start(names: list[str], facts: dict[str, Any]) -> dict[str, list[Turns]]:
             continue
         try:
             for _ in range(_PROCESSES.get(name, 1)):
-                running.setdefault(name, []).append(Turns(python, name, facts))
-        except RuntimeError as error:
+                program = Program(
+                    python, PROGRAM, name, facts, has_package=peer is None
+                )
+                running.setdefault(name, []).append(program)
+        except OSError as error:
             sys.stderr.write(f"{name} is left out: {error}\n")
     return running
 
 
 def measure(
-    running: dict[str, list[Turns]], rounds: int, seconds: float
+    running: dict[str, list[Program]], rounds: int, seconds: float
 ) -> list[dict[str, float]]:
     """Let them take turns; give frames per second of each to the codec's beside it.
 
@@ -205,78 +161,32 @@ def measure(
     return results
 
 
-def cases_of(results: list[dict[str, float]]) -> dict[str, dict[str, Any]]:
-    """Give ratios of each round as cases with median, least and largest."""
+def report_all(report: Report, results: list[dict[str, float]]) -> None:
+    """Add the ratios of each round, and what the codec did."""
     names = [name for name in results[0] if name != CODEC]
-    series: dict[str, list[float]] = {}
-    for name in names:
-        series[f"{name} / {CODEC}"] = [found[name] for found in results]
+    series = {f"{name} / {CODEC}": [r[name] for r in results] for name in names}
     peers = [name for name in names if name in PEERS]
     if OURS in names and CODEC_AT_ODD in names:
-        series[f"GulpLoader / {CODEC_AT_ODD}"] = [
+        series[f"{OURS} / {CODEC_AT_ODD}"] = [
             found[OURS] / found[CODEC_AT_ODD] for found in results
         ]
     if OURS in names and "original" in names:
-        series["GulpLoader / original"] = [r[OURS] / r["original"] for r in results]
+        series[f"{OURS} / original"] = [r[OURS] / r["original"] for r in results]
     if OURS in names and peers:
-        series["GulpLoader / best peer"] = [
+        series[f"{OURS} / best peer"] = [
             found[OURS] / max(found[peer] for peer in peers) for found in results
         ]
-    cases = {name: _case(name, values, "ratio") for name, values in series.items()}
-    speeds = [found[CODEC] for found in results]
-    cases[CODEC] = _case(CODEC, speeds, "frames/s")
-    return cases
+    for name, values in series.items():
+        report.add(name, values, "ratio", TARGETS.get(name))
+    report.add(CODEC, [found[CODEC] for found in results], "frames/s")
 
 
-def _case(name: str, values: list[float], unit: str) -> dict[str, Any]:
-    median, target = statistics.median(values), TARGETS.get(name)
-    return {
-        "median": round(median, 3),
-        "least": round(min(values), 3),
-        "largest": round(max(values), 3),
-        "unit": unit,
-        "target": None if target is None else f">= {target}",
-        "met": target is None or median >= target,
-    }
-
-
-def report_of(
-    cases: dict[str, Any], running: dict[str, list[Turns]], clips: Clips, rounds: int
-) -> dict[str, Any]:
-    """Put everything together as it is kept."""
+def versions_of(running: dict[str, list[Program]]) -> dict[str, str]:
+    """Say what was loaded with."""
     versions = {name: version(name) for name in ("numpy", "simplejpeg", "torch")}
     for processes in running.values():
         versions.update(processes[0].versions)
-    return {
-        "machine": machine(),
-        "versions": versions,
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "cases": cases,
-        "notes": [
-            f"{len(clips.ids)} clips of {clips.num_frames} frames, of {clips.made_of}",
-            f"batches of {BATCH_SIZE} clips of {CLIP_LENGTH} frames, "
-            f"{WORKERS} threads or workers",
-            f"{rounds} rounds; a ratio is of one turn to the codec's two beside it, "
-            f"the mean of {_PROCESSES[OURS]} processes' turns in a round for {OURS}",
-            f"load average at the end {os.getloadavg()[0]:.1f}",
-        ],
-    }
-
-
-def machine() -> dict[str, Any]:
-    """Say what it ran on."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    return {
-        "processor": model,
-        "cores": len(os.sched_getaffinity(0)),
-        "system": f"{platform.system()} {platform.release().split('-')[0]}",
-    }
+    return versions
 
 
 def main() -> None:
@@ -293,6 +203,7 @@ def main() -> None:
     clips = make_clips(options.clips.resolve())
     names = options.only or [CODEC_AT_ODD, *LOADERS]
     facts = facts_of(clips, names)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of each loader
     running = start(names, facts)
     try:
         measure(running, 1, 0.3)  # opens what is opened once
@@ -300,18 +211,18 @@ def main() -> None:
     finally:
         for process in chain.from_iterable(running.values()):
             process.close()
-    cases = cases_of(results)
-    for name, case in cases.items():
-        spread = f"{case['least']:,} to {case['largest']:,}"
-        target = case["target"] or ""
-        verdict = "" if not target else "met" if case["met"] else "NOT MET"
-        sys.stdout.write(
-            f"{name:<36}{case['median']:>10,}  {spread:<22}{target:<9}{verdict}\n"
-        )
+    report = Report()
+    report_all(report, results)
     if options.json is not None:
-        report = report_of(cases, running, clips, options.rounds)
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+        notes = [
+            f"{len(clips.ids)} clips of {clips.num_frames} frames, of {clips.made_of}",
+            f"batches of {BATCH_SIZE} clips of {CLIP_LENGTH} frames, "
+            f"{WORKERS} threads or workers",
+            f"{options.rounds} rounds; a ratio is of one turn to the codec's two "
+            f"beside it, the mean of {_PROCESSES[OURS]} processes' turns in a round "
+            f"for {OURS}",
+        ]
+        report.write(options.json, versions_of(running), notes=notes)
 
 
 if __name__ == "__main__":

@@ -19,17 +19,18 @@ import base64
 import json
 import mmap
 import os
-import platform
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from figures import Report
+from peers import python_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -320,48 +321,6 @@ def measure_together(code: str, arguments: Sequence[Sequence[Any]]) -> list[Any]
 
 
 # ------------------------------------------------------------------ cases
-class Report:
-    """The figures, as they come."""
-
-    def __init__(self) -> None:
-        self.cases: dict[str, dict[str, Any]] = {}
-
-    def add(
-        self,
-        name: str,
-        values: Sequence[float],
-        unit: str,
-        target: str | None = None,
-    ) -> None:
-        """Take a case with the values of its rounds, and print it."""
-        middle = statistics.median(values)
-        case = {
-            "median": middle,
-            "least": min(values),
-            "largest": max(values),
-            "rounds": len(values),
-            "unit": unit,
-            "target": target,
-            "met": None if target is None else is_met(middle, target),
-        }
-        self.cases[name] = case
-        spread = f"{case['least']:.4g} to {case['largest']:.4g}"
-        sys.stdout.write(
-            f"{name:58} {case['median']:9.4g} {unit:6} {spread:22} {target or ''}"
-            f"{' MISSED' if case['met'] is False else ''}\n"
-        )
-        sys.stdout.flush()
-
-
-def is_met(value: float, target: str) -> bool:
-    """Compare a figure with a target, as ``< 50 ms`` or ``1 +- 0.02``."""
-    words = target.split()
-    if words[1] == "+-":
-        return abs(value - float(words[0])) <= float(words[2])
-    limit = float(words[1])
-    return {"<": value < limit, "<=": value <= limit, ">=": value >= limit}[words[0]]
-
-
 def warm(folder: Path) -> None:
     """Have the index in the page cache, as processes that map it leave it there."""
     with (folder / "index.arrow").open("rb") as file:
@@ -495,8 +454,6 @@ def measure_original(
     report: Report, folder: Path, own: Path, num_items: int, rounds: int, name: str
 ) -> None:
     """Open with GulpIO2 0.0.4, on files as it writes them, in turns with ours."""
-    from peers import python_of
-
     python = python_of("original")
     if python is None:
         return
@@ -530,33 +487,10 @@ def measure_lookup(report: Report, folder: Path, num_items: int) -> None:
     report.add(f"{name}: a filter", [1e3 * found["filter"]], "ms", "< 100 ms")
 
 
-def circumstances() -> dict[str, Any]:
-    """Say where it was measured, with what, and when."""
-    import numpy as np
-    import pyarrow as pa
-
-    from gulpio2.__version__ import __version__
-
-    names = [
-        line.split(":")[1].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    return {
-        "machine": {
-            "processor": names[0] if names else platform.processor(),
-            "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.release().split('-')[0]}",
-            "load_average": round(os.getloadavg()[0], 2),
-        },
-        "versions": {
-            "python": platform.python_version(),
-            "gulpio2": __version__,
-            "numpy": np.__version__,
-            "pyarrow": pa.__version__,
-        },
-        "date": time.strftime("%Y-%m-%d"),
-    }
+def versions() -> dict[str, str]:
+    """Say with what it was measured."""
+    names = ("gulpio2", "numpy", "pyarrow")
+    return {name: metadata.version(name) for name in names}
 
 
 def main() -> None:
@@ -577,12 +511,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         run(options.folder or Path(made), options, report)
     if options.json is not None:
-        kept: dict[str, Any] = {**circumstances(), "cases": {}}
-        if options.json.exists():  # of a run that was split
-            kept = {**json.loads(options.json.read_text("utf-8")), **circumstances()}
-        kept["cases"].update(report.cases)
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+        report.write(options.json, versions())
 
 
 def run(folder: Path, options: argparse.Namespace, report: Report) -> None:

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-__all__ = ["PEERS", "python_of"]
+__all__ = ["PEERS", "Program", "python_of"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "bench" / "pins"
@@ -96,6 +99,73 @@ def python_of(peer: str) -> Path | None:
         text = " ".join(str(error).split())
         sys.stderr.write(f"{peer} is left out: {text}\n")
         return None
+
+
+class Program:
+    """A program in a process of its own, which works when it is its turn.
+
+    Parameters
+    ----------
+    python : Path
+        What runs it.
+    script : Path
+        Answers a line of JSON to each line of its input, and one before: versions.
+    kind : str
+        What it is to be, its first argument.
+    facts : dict
+        Its second.
+    has_package : bool
+        Whether it is to find this checkout's package, which may not be installed.
+    """
+
+    def __init__(
+        self,
+        python: Path,
+        script: Path,
+        kind: str,
+        facts: dict[str, Any],
+        *,
+        has_package: bool,
+    ) -> None:
+        environment = dict(os.environ)
+        environment.pop("PYTHONPATH", None)  # else the original would be this package
+        if has_package:
+            environment["PYTHONPATH"] = str(ROOT)
+        self._process = subprocess.Popen(  # noqa: S603  # of this repository
+            [str(python), str(script), kind, json.dumps(facts)],
+            env=environment,
+            cwd=tempfile.gettempdir(),  # not the checkout, for the same reason
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.versions: dict[str, str] = self._answer()
+
+    def run(self, task: Any) -> float:
+        """Have it work, and give its frames per second."""
+        pipe: Any = self._process.stdin
+        pipe.write(json.dumps(task) + "\n")
+        pipe.flush()
+        answer = self._answer()
+        return float(answer["frames"] / answer["seconds"])
+
+    def _answer(self) -> dict[str, Any]:
+        pipe: Any = self._process.stdout
+        line = pipe.readline()
+        if not line:
+            raise OSError(f"a program ended with status {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End it, and its workers."""
+        pipe: Any = self._process.stdin
+        pipe.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def _make_original() -> Path:

@@ -18,12 +18,7 @@ memory, into memory that is there, in a loop per thread that waits for nobody.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
-import platform
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,12 +28,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clips import CLIP_FRAMES, NUM_CLIPS, Clips, make_clips
-from peers import python_of
+from figures import Report
+from peers import Program, python_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = Path(__file__).with_name("readers.py")
 # Programs by the environment that they run in; None is this one's.
 ENVIRONMENTS = {
@@ -230,24 +225,10 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 # ------------------------------------------------------------------ programs
-class Program:
-    """A reader in its own process, which reads when it is its turn."""
+class Reader(Program):
+    """A reader, which reads again where other programs took the processors."""
 
-    def __init__(self, python: Path, kind: str, facts: dict[str, Any]) -> None:
-        environment = dict(os.environ)
-        environment.pop("PYTHONPATH", None)  # else the original would be this package
-        if ENVIRONMENTS.get(kind) is None:
-            environment["PYTHONPATH"] = str(ROOT)
-        self._process = subprocess.Popen(  # noqa: S603  # of this repository
-            [str(python), str(PROGRAM), kind, json.dumps(facts)],
-            env=environment,
-            cwd=tempfile.gettempdir(),  # not the checkout, for the same reason
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.versions: dict[str, str] = self._answer()["versions"]
-        self.disturbed = self.given_up = 0
+    disturbed = given_up = 0
 
     def rate(self, task: dict[str, Any]) -> float | None:
         """Have it read, and give its frames per second.
@@ -258,7 +239,7 @@ class Program:
         for _ in range(_NUM_ATTEMPTS):
             before = self._foreign_seconds()
             start = time.perf_counter()
-            found = self._rate(task)
+            found = self.run(task)
             share = (self._foreign_seconds() - before) / (time.perf_counter() - start)
             if share < _FOREIGN_SHARE:
                 return found
@@ -282,28 +263,6 @@ class Program:
         busy = user + nice + system + interrupts + soft + stolen
         return (busy - own) / os.sysconf("SC_CLK_TCK")
 
-    def _rate(self, task: dict[str, Any]) -> float:
-        assert self._process.stdin is not None  # noqa: S101  # a pipe was asked for
-        self._process.stdin.write(json.dumps(task) + "\n")
-        self._process.stdin.flush()
-        answer = self._answer()
-        rate: float = answer["frames"] / answer["seconds"]
-        return rate
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None  # noqa: S101  # a pipe was asked for
-        line = self._process.stdout.readline()
-        if not line:
-            raise OSError(f"a reader ended with status {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        """End it."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process.wait(10)
-
 
 class Programs:
     """The readers that there are, started when they are first needed."""
@@ -311,7 +270,7 @@ class Programs:
     def __init__(self, clips: Clips, stack: ExitStack) -> None:
         self.clips = clips
         self._stack = stack
-        self._started: dict[tuple[str, int], Program | None] = {}
+        self._started: dict[tuple[str, int], Reader | None] = {}
 
     @property
     def versions(self) -> dict[str, str]:
@@ -334,7 +293,7 @@ class Programs:
             sum(program.given_up for program in programs),
         )
 
-    def get(self, kind: str, number: int = 0) -> Program | None:
+    def get(self, kind: str, number: int = 0) -> Reader | None:
         """Give a reader for a round; None where it cannot be had, which is said once.
 
         Those of a kind take turns, so that each meets each of another kind.
@@ -346,7 +305,7 @@ class Programs:
             self._started[key] = self._start(kind)
         return self._started[key]
 
-    def _start(self, kind: str) -> Program | None:
+    def _start(self, kind: str) -> Reader | None:
         clips = self.clips
         facts = {
             "ids": clips.ids,
@@ -369,7 +328,7 @@ class Programs:
         if python is None:
             return None
         try:
-            program = Program(python, name, facts)
+            program = Reader(python, PROGRAM, name, facts, has_package=peer is None)
         except OSError as error:
             sys.stderr.write(f"{kind} is left out: {error}\n")
             return None
@@ -415,24 +374,6 @@ def measure(
     return rates
 
 
-def summary(
-    values: list[float],
-    unit: str,
-    target: str | None = None,
-    least: float | None = None,
-) -> dict[str, Any]:
-    """Give the middle of some values, and how far they spread."""
-    middle = statistics.median(values)
-    return {
-        "median": round(middle, 4),
-        "least": round(min(values), 4),
-        "largest": round(max(values), 4),
-        "unit": unit,
-        "target": target,
-        "met": None if least is None else bool(middle >= least),
-    }
-
-
 def pairs(
     ones: list[float | None], others: list[float | None]
 ) -> list[tuple[float, float]]:
@@ -441,74 +382,32 @@ def pairs(
     return [(a, b) for a, b in both if a is not None and b is not None]
 
 
-def results_of(
-    name: str, case: Case, rates: dict[str, list[float | None]]
-) -> dict[str, dict[str, Any]]:
-    """Give the figures of a case, for the report."""
-    found = {
-        f"{name}: {label}": summary(free, "frames/s")
-        for label, values in rates.items()
-        if not name.startswith("overhead")
-        and (free := [value for value in values if value is not None])
-    }
-    for ratio in case.ratios:
-        if ratio.label in rates and ratio.over in rates:
-            values = [
-                one / other
-                for one, other in pairs(rates[ratio.label], rates[ratio.over])
-            ]
-            if not values:
-                continue
-            target = None if ratio.target is None else f"at least {ratio.target:g}"
-            key = f"{name}: {ratio.label} / {ratio.over}"
-            found[key] = summary(values, "ratio", target, ratio.target)
+def report_case(
+    report: Report, name: str, case: Case, rates: dict[str, list[float | None]]
+) -> None:
+    """Add the figures of a case."""
     if name == "overhead":
         for label, values in rates.items():
             pattern, _, who = label.rpartition(", ")
             if who == "ours":
                 codec = rates[f"{pattern}, codec"]
                 costs = [1e6 / one - 1e6 / other for one, other in pairs(values, codec)]
-                if not costs:
-                    continue
-                cost = summary(costs, "us per frame", "below 5")
-                cost["met"] = bool(cost["median"] < 5)
-                found[f"{name}: {pattern}"] = cost
-    return found
-
-
-def machine() -> dict[str, Any]:
-    """Say what was measured on."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = info.read_text("utf-8").splitlines()
-        names = [
-            line.partition(":")[2].strip() for line in lines if "model name" in line
-        ]
-        model = names[0] if names else model
-    cores = len(os.sched_getaffinity(0))
-    return {
-        "processor": model,
-        "cores": cores,
-        "system": f"{platform.system()} {platform.release().split('-')[0]}",
-        "python": platform.python_version(),
-    }
-
-
-def table(results: dict[str, dict[str, Any]]) -> str:
-    """Write results for people."""
-    lines = []
-    for name, found in results.items():
-        digits = 0 if found["unit"] == "frames/s" else 3
-        figures = [
-            f"{found[key]:,.{digits}f}" for key in ("median", "least", "largest")
-        ]
-        met = {None: "", True: "met", False: "MISSED"}[found["met"]]
-        lines.append(
-            f"{name:58} {figures[0]:>9} {found['unit']:12} "
-            f"({figures[1]} to {figures[2]}) {found['target'] or ''} {met}"
-        )
-    return "\n".join(lines) + "\n"
+                if costs:
+                    report.add(f"{name}: {pattern}", costs, "us per frame", "< 5")
+        return
+    for label, values in rates.items():
+        if free := [value for value in values if value is not None]:
+            report.add(f"{name}: {label}", free, "frames/s")
+    for ratio in case.ratios:
+        if ratio.label in rates and ratio.over in rates:
+            both = pairs(rates[ratio.label], rates[ratio.over])
+            if both:
+                report.add(
+                    f"{name}: {ratio.label} / {ratio.over}",
+                    [one / other for one, other in both],
+                    "ratio",
+                    None if ratio.target is None else f">= {ratio.target:g}",
+                )
 
 
 def main() -> None:
@@ -525,7 +424,7 @@ def main() -> None:
     unknown = set(options.cases) - CASES.keys()
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: give some of {', '.join(CASES)}")
-    results: dict[str, dict[str, Any]] = {}
+    report = Report()
     with ExitStack() as stack:
         folder = options.clips
         if folder is None:
@@ -535,34 +434,19 @@ def main() -> None:
         for name in options.cases or CASES:
             case = CASES[name]()
             rates = measure(case, programs, options.rounds, options.seconds)
-            found = results_of(name, case, rates)
-            sys.stdout.write(f"{case.about}\n{table(found)}\n")
-            sys.stdout.flush()
-            results.update(found)
+            sys.stdout.write(f"{case.about}\n")
+            report_case(report, name, case, rates)
         repeated, stayed = programs.disturbed
         sys.stdout.write(f"{repeated} turns repeated, {stayed} stayed disturbed\n")
-        facts = {
-            "machine": machine(),
-            "versions": programs.versions,
-            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-            "rounds": options.rounds,
-            "seconds": options.seconds,
-            "clips": programs.clips.made_of,
-            "turns": {
-                "repeated": programs.disturbed[0],
-                "stayed disturbed": programs.disturbed[1],
-            },
-            "load": round(os.getloadavg()[0], 1),
-        }
     if options.json is not None:
-        cases, versions = {}, {}
-        if options.json.exists():  # of a run that was split
-            kept = json.loads(options.json.read_text("utf-8"))
-            cases, versions = kept["cases"], kept["versions"]
-        facts["versions"] = {**versions, **facts["versions"]}
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**facts, "cases": {**cases, **results}}, indent=1)
-        options.json.write_text(text + "\n", "utf-8")
+        report.write(
+            options.json,
+            programs.versions,
+            rounds=options.rounds,
+            seconds=options.seconds,
+            clips=programs.clips.made_of,
+            turns={"repeated": repeated, "stayed disturbed": stayed},
+        )
 
 
 if __name__ == "__main__":

@@ -458,7 +458,7 @@ def main() -> None:
     for name in names:
         if name in sys.modules:
             versions[name] = getattr(sys.modules[name], "__version__", "?")
-    print(json.dumps({"versions": versions}), flush=True)  # noqa: T201  # the answer
+    print(json.dumps(versions), flush=True)  # noqa: T201  # the answer
     for line in sys.stdin:
         answer = reader.run(json.loads(line))
         print(json.dumps(answer), flush=True)  # noqa: T201  # the answer

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from figures import written
 from peers import python_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def section(verb: str, found: dict[str, Any]) -> Iterator[str]:
         yield f"Of {aimed} targets, missed: {len(missed)}\n"
         for name in missed:
             case = found["cases"][name]
-            middle = f"{_number(case['median'])} {case['unit']}"
+            middle = f"{written(case['median'])} {case['unit']}"
             yield f"* {name}: {middle}, and it should be {case['target']}"
         yield ""
     elif aimed:
@@ -79,22 +80,13 @@ def tables(cases: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield "| | median | least to largest | unit | target | |"
         yield "|---|---:|---:|---|---|---|"
         for name, case in rows:
-            spread = f"{_number(case['least'])} to {_number(case['largest'])}"
+            spread = f"{written(case['least'])} to {written(case['largest'])}"
             met = {True: "met", False: "**missed**"}.get(case["met"], "")
             yield (
-                f"| {name} | {_number(case['median'])} | {spread} | {case['unit']} "
+                f"| {name} | {written(case['median'])} | {spread} | {case['unit']} "
                 f"| {case['target'] or ''} | {met if case['target'] else ''} |"
             )
         yield ""
-
-
-def _number(value: float) -> str:
-    """Write three digits or so."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return (
-        f"{value:.3g}" if abs(value) >= 10 else f"{value:.3f}".rstrip("0").rstrip(".")
-    )
 
 
 def figures() -> dict[str, dict[str, Any]]:

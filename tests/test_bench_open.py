@@ -13,8 +13,9 @@ from gulpio2.sanity import check_directory
 
 
 @pytest.fixture
-def bench(repository) -> Any:
+def bench(repository, monkeypatch) -> Any:
     """Import ``bench/open.py``, which is no module of a package."""
+    monkeypatch.syspath_prepend(str(repository / "bench"))
     path = repository / "bench" / "open.py"
     spec = importlib.util.spec_from_file_location("bench_open", path)
     assert spec is not None

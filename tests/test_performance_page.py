@@ -16,11 +16,11 @@ BENCH = Path(__file__).resolve().parents[1] / "bench"
 def report(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Import the program that writes the page."""
     monkeypatch.syspath_prepend(str(BENCH))
-    for name in ("report", "peers"):
+    for name in ("report", "figures", "peers"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     module = importlib.import_module("report")
     yield module
-    for name in ("report", "peers"):
+    for name in ("report", "figures", "peers"):
         sys.modules.pop(name, None)
 
 
