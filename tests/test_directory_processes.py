@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.testing import make_gulp_directory
+from tests.forking import forked, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,19 +122,12 @@ def test_processes_read_a_directory_that_they_were_given(folder, method, read_be
 def test_a_forked_child_reads_with_the_files_of_its_parent(folder, read_before):
     directory = GulpDirectory(folder)
     expected = sums_of(directory if read_before else GulpDirectory(folder))
-    children = []
-    for seed in range(3):
-        child = os.fork()
-        if child == 0:  # pragma: no cover  # coverage does not follow
-            status = 1
-            try:
-                status = read_at_random(directory, seed, expected, 100)
-            finally:
-                os._exit(min(status, 99))
-        children.append(child)
+    children = [
+        forked(partial(read_at_random, directory, seed, expected, 100))
+        for seed in range(3)
+    ]
     assert read_at_random(directory, 9, expected, 100) == 0
-    results = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert results == [0, 0, 0]
+    assert [status_of(child) for child in children] == [0, 0, 0]
 
 
 def test_a_child_forked_while_threads_read_does_not_hang(folder):
@@ -143,18 +138,11 @@ def test_a_child_forked_while_threads_read_does_not_hang(folder):
             threads.submit(read_at_random, directory, seed, expected, 100)
             for seed in range(4)
         ]
-        children = []
-        for seed in range(5):
-            child = os.fork()
-            if child == 0:  # pragma: no cover  # coverage does not follow
-                status = 1
-                try:
-                    status = read_at_random(directory, seed, expected, 20)
-                finally:
-                    os._exit(min(status, 99))
-            children.append(child)
-        codes = [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children]
-        assert codes == [0] * 5
+        children = [
+            forked(partial(read_at_random, directory, seed, expected, 20))
+            for seed in range(5)
+        ]
+        assert [status_of(child) for child in children] == [0] * 5
         assert [job.result() for job in jobs] == [0] * 4
 
 
@@ -190,18 +178,15 @@ def test_a_pickle_holds_maps_and_no_frames(folder):
 def test_a_writer_in_another_process_is_seen_when_the_directory_is_opened_anew(folder):
     directory = GulpDirectory(folder)
     expected = sums_of(directory)
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # coverage does not follow
-        status = 1
-        try:
-            (chunk,) = GulpDirectory(folder).new_chunks(1)
-            with chunk.open("wb"):
-                chunk.append("new", {}, directory["item0"][0])
-            status = 0
-        finally:
-            os._exit(status)
+
+    def write() -> None:
+        (chunk,) = GulpDirectory(folder).new_chunks(1)
+        with chunk.open("wb"):
+            chunk.append("new", {}, directory["item0"][0])
+
+    child = forked(write)
     assert read_at_random(directory, 1, expected, 100) == 0
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert status_of(child) == 0
     assert "new" not in directory
     assert len(GulpDirectory(folder)["new"][0]) == NUM_FRAMES
 
@@ -222,14 +207,12 @@ class Held(OrderedDict[int, GulpChunk]):
 
 def child_ends(act: Callable[[], object]) -> bool:
     """Do something in a forked child; tell whether it was done in ten seconds."""
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # coverage does not follow
+
+    def in_time() -> None:
         signal.alarm(10)
-        try:
-            act()
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        act()
+
+    return status_of(forked(in_time)) == 0
 
 
 def test_a_child_forked_while_the_maps_are_listed_does_not_hang(folder):

@@ -13,18 +13,7 @@ import pytest
 from gulpio2.passage import Passage
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_gulp_directory
-
-
-def fork_and_wait(in_child) -> int:
-    """Fork, and give what comes out in the child; 255 where that raises."""
-    child = os.fork()
-    if not child:
-        status = 255
-        try:
-            status = in_child()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+from tests.forking import forked, status_of
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -44,7 +33,7 @@ def test_a_fork_waits_for_the_calls_of_others_and_lets_them_in_again():
     thread = threading.Thread(target=call)
     thread.start()
     assert entered.wait(10)
-    status = fork_and_wait(enter)
+    status = status_of(forked(enter))
     order.append("forked")
     thread.join()
     assert (status, order) == (7, ["out", "forked"])
@@ -64,7 +53,7 @@ def test_a_thread_inside_may_fork():
 
     start = time.monotonic()
     with passage.through():
-        assert fork_and_wait(enter) == 7
+        assert status_of(forked(enter)) == 7
     assert time.monotonic() - start < 5
 
     def fork_inside() -> int:
@@ -73,9 +62,9 @@ def test_a_thread_inside_may_fork():
         # The child comes out of what it has not gone into.
         if not child:
             os._exit(enter())
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return status_of(child)
 
-    assert fork_and_wait(fork_inside) == 7
+    assert status_of(forked(fork_inside)) == 7
 
 
 PROGRAM = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import subprocess
 import threading
@@ -107,7 +106,6 @@ for _ in range(50):
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_fork_takes_no_threads_along_and_is_not_warned_of(python):
     # In a process of its own: pytest has threads, of which Python 3.12 warns.
     subprocess.run([python, "-c", FORK], check=True, timeout=120)
@@ -134,7 +132,6 @@ os._exit(0)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_fork_waits_for_no_thread_that_another_caller_keeps_at_work(python):
     # Threads that are started while others are to end must not end in their place.
     run = subprocess.run(

@@ -28,6 +28,7 @@ from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content
 from tests.faults.killed import children_of, committed_jpegs
+from tests.forking import forked
 
 # Number of the system call.
 READ = {"x86_64": "0", "aarch64": "63"}.get(platform.machine())
@@ -62,15 +63,12 @@ def kill_at_a_moment(work, victim, moment):
     bool
         Whether it was in time.
     """
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.setpgid(0, 0)
-            work()
-            status = 0
-        finally:
-            os._exit(status)
+
+    def begin() -> None:
+        os.setpgid(0, 0)
+        work()
+
+    pid = forked(begin)
     time.sleep(moment)
     target = pid
     if victim == "worker":

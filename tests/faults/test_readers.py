@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from gulpio2.errors import LockedError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from tests.forking import forked
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 READERS, READS = (8, 10_000) if LONG else (3, 200)
@@ -102,17 +104,9 @@ def test_forked_readers_share_the_parents_handles_while_a_writer_commits(
 ):
     directory = GulpDirectory(folder, indexed=indexed)
     directory.read_clip("item0")
-    children = []
-    for seed in range(READERS):
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                read_many(directory, READS, seed)
-                status = 0
-            finally:
-                os._exit(status)
-        children.append(pid)
+    children = [
+        forked(partial(read_many, directory, READS, seed)) for seed in range(READERS)
+    ]
     ended: dict[int, int] = {}
 
     def going_on():

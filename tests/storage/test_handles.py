@@ -22,6 +22,7 @@ from gulpio2.storage.index.composing import load_index, map_states, read_map
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_gulp_directory
+from tests.forking import forked, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -268,17 +269,15 @@ def test_a_child_reads_although_a_thread_held_the_locks_at_the_fork(paths):
     thread = threading.Thread(target=hold)
     thread.start()
     holding.wait(30)
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # coverage does not follow
-        status = 1
-        try:
-            both = pool.read_at(paths[0], 0, 1) + HandlePool().read_at(paths[5], 0, 1)
-            status = 0 if both == b"\0\x05" else 2
-        finally:
-            os._exit(status)
+
+    def read() -> int:
+        both = pool.read_at(paths[0], 0, 1) + HandlePool().read_at(paths[5], 0, 1)
+        return both != b"\0\x05"
+
+    child = forked(read)
     done.set()
     thread.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert status_of(child) == 0
 
 
 def test_a_descriptor_is_read_wherever_its_offset_is(paths):

@@ -13,6 +13,7 @@ import pytest
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.locks import lock_folder
+from tests.forking import forked, status_of
 
 # Python 3.12 and later warn of a fork beside threads, of libraries too; the children
 # here do what is safe.
@@ -138,16 +139,13 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path):
 
 def test_a_lock_taken_inside_of_a_fork_is_the_childs_own(tmp_path):
     (tmp_path / "a").mkdir()
+
+    def lock() -> None:
+        with lock_folder(tmp_path / "a"):
+            pass
+
     with lock_folder(tmp_path):
-        child = os.fork()
-        if child == 0:  # pragma: no cover  # coverage does not follow
-            status = 1
-            try:
-                with lock_folder(tmp_path / "a"):
-                    status = 0
-            finally:
-                os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert status_of(forked(lock)) == 0
         assert_held(tmp_path)  # the child has not let go of the parent's lock
 
 

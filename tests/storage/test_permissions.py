@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 MADE = ["deleted.json", "index.arrow"]
 ALICE, BOB, TEAM, OTHERS = 12345, 12346, 12347, 12348
 
-as_root = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
-)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader
+from tests.forking import forked, status_of
 from tests.torch.troubles import status_of_child_while_held
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # looked into, never written to
@@ -123,38 +124,30 @@ def test_a_program_leaves_nothing_behind(path, repository, python, end, status, 
     assert mine == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def go_on(batches):
+    """Ask for a batch; give 7 where it is refused as it is to be in a fork."""
+    try:
+        next(batches)
+    except RuntimeError as error:
+        return 7 if "begun in another process" in str(error) else 9
+    return 8
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 def test_a_fork_of_the_trainer_says_that_the_threads_are_not_there(loader):
     batches = iter(loader)
     next(batches)
-    child = os.fork()
-    if not child:
-        try:
-            next(batches)
-        except RuntimeError as error:
-            os._exit(7 if "begun in another process" in str(error) else 8)
-        os._exit(9)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 7
+    assert status_of(forked(partial(go_on, batches))) == 7
     assert len(list(batches)) == 5
     assert names() == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 def test_a_fork_beside_a_thread_that_has_the_lock_is_told_so_too(loader):
     batches = iter(loader)
     next(batches)
-
-    def go_on():
-        try:
-            next(batches)
-        except RuntimeError as error:
-            return 7 if "begun in another process" in str(error) else 9
-        return 8
-
-    assert status_of_child_while_held(loader._active._lock, go_on) == 7
+    status = status_of_child_while_held(loader._active._lock, partial(go_on, batches))
+    assert status == 7
     batches.close()
 
 

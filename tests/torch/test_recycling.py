@@ -26,6 +26,7 @@ from gulpio2.torch import (
     default_collate,
 )
 from gulpio2.torch.shared import SharedSlots, borrow
+from tests.forking import forked, status_of
 
 pytestmark = [
     pytest.mark.torch,
@@ -390,14 +391,7 @@ def slots():
 
 def in_child(work):
     """Run in a fork, and give its exit status."""
-    child = os.fork()
-    if not child:
-        status = 99
-        try:
-            status = work() or 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status_of(forked(work))
 
 
 def send(slots, values):

@@ -7,6 +7,7 @@ import signal
 import threading
 
 from gulpio2 import GulpDirectory
+from tests.forking import forked, status_of
 
 
 def damage(path, numbers, name="clip"):
@@ -36,16 +37,10 @@ def status_of_child_while_held(lock, work):
     thread = threading.Thread(target=hold)
     thread.start()
     assert held.wait(10)
-    child = os.fork()
-    if not child:
-        status = 255
-        try:
-            status = work()
-        finally:
-            os._exit(status)
+    child = forked(work)
     killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))
     killer.start()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = status_of(child)
     killer.cancel()
     done.set()
     thread.join()

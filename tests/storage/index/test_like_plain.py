@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from gulpio2 import GulpDirectory
 from gulpio2.storage.index.entries import IndexedEntry
 from gulpio2.storage.index.keeping import build_index, check_index
+from tests.forking import forked, status_of
 from tests.storage.index.conftest import as_json, assert_same, write_chunks
 
 if TYPE_CHECKING:
@@ -249,13 +250,14 @@ def test_processes_read_what_their_parent_reads(folder, method, mapped, monkeypa
 def test_a_fork_while_a_thread_loads_the_index_does_not_hang(folder):
     directory, plain = both(folder)
     assert directory._index is not None
+
+    def read() -> int:
+        directory.close()  # so that it has to be mapped again
+        return read_all(directory, 0) != read_all(plain, 0)
+
     with directory._index._lock:  # as another thread would hold it
-        pid = os.fork()
-        if pid == 0:  # pragma: no cover  # in the child
-            directory.close()  # so that it has to be mapped again
-            right = read_all(directory, 0) == read_all(plain, 0)
-            os._exit(0 if right else 1)
-    assert os.waitpid(pid, 0)[1] == 0
+        child = forked(read)
+    assert status_of(child) == 0
 
 
 def test_threads_share_an_index_that_is_closed_and_damaged_under_them(
