@@ -69,20 +69,18 @@ class SamplePlan:
         return np.asarray(_APART * self.kinds + np.log(self.sizes), np.float64)
 
 
-def sample_positions(
-    num_items: int, *, share: float = 0.01, least: int = 20
-) -> list[int]:
-    """Choose items: one by chance out of each of as many equal parts.
+def sample_positions(num_items: int, count: int) -> list[int]:
+    """Choose so many items: one by chance out of each of as many equal parts.
 
     Evenly spaced ones would always meet the same of what comes in turns. The choice is
     the same each time.
 
     Examples
     --------
-    >>> sample_positions(3), len(sample_positions(100)), len(sample_positions(5000))
-    ([0, 1, 2], 20, 50)
+    >>> sample_positions(3, 20), sample_positions(12, 4)
+    ([0, 1, 2], [2, 4, 7, 9])
     """
-    count = min(num_items, max(least, math.ceil(share * num_items)))
+    count = min(num_items, count)
     rng = np.random.default_rng(0)
     borders = [turn * num_items // max(count, 1) for turn in range(count + 1)]
     return [int(rng.integers(*pair)) for pair in itertools.pairwise(borders)]
@@ -116,7 +114,7 @@ def plan_sample(
     items share says nothing of the size of either.
     """
     most = max(most_files, least, math.ceil(share * len(positions)))
-    places = sample_positions(len(positions), share=0, least=most)
+    places = sample_positions(len(positions), most)
     paths = [source_path(adapter, positions[place]) for place in places]
     times = Counter(paths)
     found = [_look_at_source(path, is_shared=times[path] > 1) for path in paths]

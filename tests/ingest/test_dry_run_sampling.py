@@ -66,7 +66,7 @@ def test_of_many_items_the_sizes_of_a_part_are_enough():
     off, errors = [], []
     for seed in range(30):
         frames, stored, files = lognormal(50_000, seed=seed)
-        places = sample_positions(50_000, share=0, least=10_000)
+        places = sample_positions(50_000, 10_000)
         plan = plan_of_sizes(files[places], places=places, num_items=50_000)
         assert 500 <= plan.first < 700
         total = estimate(plan, frames, stored).total("num_bytes")

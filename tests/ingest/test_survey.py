@@ -12,7 +12,7 @@ from PIL import Image
 from gulpio2 import GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter, ImageFolderAdapter
 from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
-from gulpio2.ingest.sampled import sample_positions
+from gulpio2.ingest.sampled import plan_of_sizes, sample_positions
 from gulpio2.ingest.survey import survey
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
@@ -449,14 +449,13 @@ def test_a_sample_without_a_readable_item_gives_zeros():
 
 @pytest.mark.parametrize("num_items", [0, 1, 19, 20, 21, 1999, 2001, 100_000])
 def test_the_sample_is_one_percent_and_at_least_twenty(num_items):
-    positions = sample_positions(num_items)
-    assert len(positions) == min(num_items, max(20, -(-num_items // 100)))
-    assert positions == sorted(set(positions))
-    assert not positions or 0 <= positions[0] <= positions[-1] < num_items
+    plan = plan_of_sizes([0] * num_items)
+    assert plan.first == min(num_items, max(20, -(-num_items // 100)))
 
 
 def test_a_period_in_the_items_is_met():
-    positions = sample_positions(1000, least=100)
+    positions = sample_positions(1000, 100)
+    assert positions == sorted(set(positions))
     assert len({position % 10 for position in positions}) == 10
 
 
