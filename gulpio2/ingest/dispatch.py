@@ -13,6 +13,7 @@ from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
 from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
 from gulpio2.ingest.progress import ToldProgress
 from gulpio2.ingest.remote import on_executor
+from gulpio2.ingest.report import TO_RESUME
 from gulpio2.ingest.workers import in_this_process, in_worker_processes
 
 if TYPE_CHECKING:
@@ -147,16 +148,14 @@ class Dispatcher:
                 raise IngestError(
                     "the executor has given up what it had to do: a cluster's "
                     f"scheduler ended, or lost its workers ({type(cause).__name__}). "
-                    "What was stored is intact; run again with resume=True (on the "
-                    "command line --resume) to ingest the rest"
+                    f"{TO_RESUME}"
                 ) from cause
             if type(cause).__name__ == "KilledWorker":  # Dask's
                 raise IngestError(
                     "a chunk has cost the cluster several workers: they were killed or "
                     "out of memory, or an item of it crashes the decoder, and will "
-                    "again. What was stored is intact; run again with resume=True (on "
-                    "the command line --resume) to ingest the rest. On one machine, "
-                    "with two workers or more, that goes past such an item and names it"
+                    f"again. {TO_RESUME}. On one machine, with two workers or more, "
+                    "that goes past such an item and names it"
                 ) from cause
             if not isinstance(cause, BrokenExecutor):
                 raise
@@ -164,8 +163,7 @@ class Dispatcher:
                 "a worker process ended without a word: killed, out of memory, or "
                 "crashed in a codec. (Where Python spawns its workers, a script that "
                 'has no `if __name__ == "__main__":` around its work ends them too.) '
-                "What was stored is intact; run again with resume=True (on the command "
-                "line --resume) to ingest the rest"
+                f"{TO_RESUME}"
             ) from cause
 
     def _hand_out(

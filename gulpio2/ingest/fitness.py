@@ -18,6 +18,7 @@ from gulpio2.__version__ import __version__
 from gulpio2.errors import AdapterContractError, IngestError
 from gulpio2.ingest.cluster import ask_workers, client_of
 from gulpio2.ingest.items import source_path
+from gulpio2.ingest.report import TO_RESUME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +37,6 @@ __all__ = [
 
 # The place of the version, for `pkgutil.resolve_name`.
 _VERSION = "gulpio2.__version__:__version__"
-_TO_RESUME = (
-    ". What was stored is intact; run again with resume=True (on the command line "
-    "--resume) to ingest the rest"
-)
 
 
 def choose_sources(adapter: Adapter, tasks: Sequence[Task]) -> tuple[str, ...]:
@@ -142,7 +139,7 @@ def refuse_other_version(version: str) -> None:
     """
     if version != __version__:
         message = _other_version(_this_worker(), version, __version__)
-        raise IngestError(message + _TO_RESUME)
+        raise IngestError(f"{message}. {TO_RESUME}")
 
 
 def refuse_unseen_sources(sources: Sequence[str]) -> None:
@@ -155,7 +152,7 @@ def refuse_unseen_sources(sources: Sequence[str]) -> None:
     """
     for source in sources:
         if not _is_seen(source):
-            raise IngestError(_unseen(_this_worker(), source) + _TO_RESUME)
+            raise IngestError(f"{_unseen(_this_worker(), source)}. {TO_RESUME}")
 
 
 def unpack(shipped: bytes) -> Any:

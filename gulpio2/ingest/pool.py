@@ -9,6 +9,7 @@ from concurrent.futures import InvalidStateError
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
+from gulpio2.ingest.report import TO_RESUME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,10 +23,6 @@ _END_SECONDS = 5.0
 _SHARED_ROOM = "What they share needs room in /dev/shm, and leave to write there"
 _OPEN_FILES = "Raise the limit of open files (ulimit -n)"
 _PROCESSES = "Raise the limit of processes (ulimit -u, or that of the container)"
-_TO_RESUME = (
-    "What was stored is intact; run again with resume=True (on the command line "
-    "--resume) to ingest the rest"
-)
 # Error number -> what to do where no worker can be started.
 _ADVICE = {
     errno.ENOSPC: _SHARED_ROOM,
@@ -63,7 +60,7 @@ def refusals(num_workers: int) -> Iterator[None]:
             f"{getattr(cause, 'strerror', None) or cause}. "
             + (f"{advice}, or take" if advice else "Take")
             + " fewer workers: with num_workers=1 (on the command line --num-workers "
-            f"1) there are no other processes. {_TO_RESUME}"
+            f"1) there are no other processes. {TO_RESUME}"
         ) from cause
 
 
@@ -82,7 +79,7 @@ def give_up(pool: ProcessPoolExecutor, futures: Iterable[Future[Any]]) -> None:
                 IngestError(
                     "Python's pool of worker processes has ended of itself, and has "
                     "written why. If it could not start a thread, there were too many. "
-                    f"{_PROCESSES}, or take fewer workers. {_TO_RESUME}"
+                    f"{_PROCESSES}, or take fewer workers. {TO_RESUME}"
                 )
             )
 

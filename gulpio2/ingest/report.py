@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
     from gulpio2.types import JsonValue
 
-__all__ = ["IngestReport", "ItemFailure", "dump_failures", "tell_with"]
+__all__ = ["TO_RESUME", "IngestReport", "ItemFailure", "dump_failures", "tell_with"]
+
+# What an error says that ends a run.
+TO_RESUME = (
+    "What was stored is intact; run again with resume=True (on the command line "
+    "--resume) to ingest the rest"
+)
 
 
 @dataclass(frozen=True, slots=True)
