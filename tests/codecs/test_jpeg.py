@@ -50,10 +50,6 @@ def distance(one: np.ndarray, two: np.ndarray) -> int:
 # --- settings -----------------------------------------------------------------------
 
 
-def test_the_default_is_quality_90_with_the_chroma_of_the_source():
-    assert EncoderSettings() == EncoderSettings(quality=90, subsampling="source")
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -153,7 +153,6 @@ def test_a_tab_may_be_written_as_a_shell_gives_it(tmp_path):
     assert len(TableAdapter(str(table), delimiter="\\t")) == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
 def test_an_interrupt_is_put_off_until_the_process_is_forked():
     reached = []
 

@@ -636,9 +636,9 @@ def test_a_slow_consumer_is_told_that_it_sets_the_pace(clips):
     ("arguments", "message"),
     [
         ({"batch_size": 0}, "batch_size is 0"),
-        ({"prefetch": 0}, "prefetch is 0"),
+        ({"prefetch": 0}, "prefetch is 0, expected at least 1"),
         ({"keep": 0}, "keep is 0"),
-        ({"threads": -1}, "threads is -1"),
+        ({"threads": -1}, "threads is -1, expected at least 0"),
         ({"output": "jax"}, "output is 'jax'; it must be one of torch, numpy"),
         ({"layout": "CTHW"}, "layout is 'CTHW'"),
         ({"colorspace": "yuv"}, "colorspace is 'yuv'"),

@@ -268,17 +268,6 @@ def test_batches_of_a_size_that_nobody_says_are_refused():
 # --- targets, times, arguments -------------------------------------------------------
 
 
-def test_targets_that_cannot_be_stacked_are_a_list(folder):
-    targets = {f"item{n}": np.zeros(n) for n in range(6)}
-    dataset = GulpClipDataset(folder, window, target=lambda info: targets[info["id"]])
-    for output in ("numpy", "torch"):
-        if output == "torch":
-            pytest.importorskip("torch")
-        loader = GulpLoader(dataset, batch_size=6, shuffle=False, output=output)
-        (batch,) = loader
-        assert [len(target) for target in batch.targets] == list(range(6))
-
-
 def test_none_among_numbers_is_a_list_wherever_it_stands():
     pytest.importorskip("torch")
     assert default_collate([None, 1]) == [None, 1]
@@ -330,8 +319,6 @@ def test_leaving_does_not_wait_for_all_that_could_be_planned(folder):
         ({"view": CenterCrop}, TypeError, "view is <class .*expected one such as"),
         ({"batch_size": "4"}, TypeError, "batch_size is '4', expected a whole number"),
         ({"batch_size": 2.5}, TypeError, "batch_size is 2.5, expected a whole number"),
-        ({"prefetch": 0}, ValueError, "prefetch is 0, expected at least 1"),
-        ({"threads": -1}, ValueError, "threads is -1, expected at least 0"),
         ({"max_corrupt": -1}, ValueError, "max_corrupt is -1, expected at least 0"),
     ],
 )
