@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from typing import Any
 
@@ -10,19 +9,14 @@ import pytest
 
 from gulpio2 import GulpDirectory
 from gulpio2.sanity import check_directory
+from tests.loading import load
 
 
 @pytest.fixture
 def bench(repository, monkeypatch) -> Any:
     """Import ``bench/open.py``, which is no module of a package."""
     monkeypatch.syspath_prepend(str(repository / "bench"))
-    path = repository / "bench" / "open.py"
-    spec = importlib.util.spec_from_file_location("bench_open", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(repository / "bench" / "open.py")
 
 
 @pytest.mark.parametrize("extras", [True, False])

@@ -15,7 +15,8 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageFolderAdapter, VideoFolderAdapter
-from tests.golden.corpus import GOLDEN, INPUTS, described, load, write_case
+from tests.golden.corpus import GOLDEN, INPUTS, described, write_case
+from tests.loading import load
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gulpio2 import GulpChunk
+from tests.loading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import ModuleType
 
 GOLDEN = Path(__file__).parent
-
-
-def load(path: Path) -> ModuleType:
-    """Load a file of the tests as a module."""
-    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # The original's interpreter loads this file, too.

@@ -6,27 +6,14 @@ import importlib
 import importlib.util
 import json
 import logging
-import sys
 from pathlib import Path
 
 import pytest
 
 import gulpio2.torch
+from tests.loading import load
 
-
-def load_scenarios():
-    """Load the module beside this file, which is also a program of its own."""
-    path = Path(__file__).with_name("mmengine_scenarios.py")
-    spec = importlib.util.spec_from_file_location("mmengine_scenarios", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-scenarios = load_scenarios()
+scenarios = load(Path(__file__).with_name("mmengine_scenarios.py"))
 
 
 def test_these_datasets_give_the_answers_of_mmengine(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -10,28 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.loading import load as load_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 
 @pytest.fixture
-def load(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+def load(repository: Path) -> Callable[[str], Any]:
     """Give a function that loads ``adapters/<name>/adapter.py`` as a module."""
 
-    def load_module(name: str) -> Any:
+    def load_adapter(name: str) -> Any:
         path = repository / "adapters" / name / "adapter.py"
-        module_name = f"dataset_adapter_{name}"
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        # Pickle finds a class by the name of its module.
-        monkeypatch.setitem(sys.modules, module_name, module)
-        spec.loader.exec_module(module)
-        return module
+        return load_file(path, f"dataset_adapter_{name}")
 
-    return load_module
+    return load_adapter
 
 
 @pytest.fixture
