@@ -24,6 +24,19 @@ CONTAINERS = {
 }
 
 
+def assert_damage(folder, data, message, *, excusable=False):
+    """Look at a file of these bytes; it is whole where there is no message."""
+    path = folder / "a"
+    path.write_bytes(data)
+    damage = find_damage(path)
+    if message is None:
+        assert damage is None
+    else:
+        assert damage is not None
+        assert message in damage.message
+        assert damage.excusable is excusable
+
+
 @pytest.fixture(params=list(CONTAINERS.values()), ids=list(CONTAINERS))
 def whole(request, tmp_path, write_video, pictures):
     codec, name, mux_options = request.param
@@ -112,15 +125,7 @@ SEGMENTS = [
 
 @pytest.mark.parametrize(("content", "message"), SEGMENTS)
 def test_matroska_is_walked_block_by_block(tmp_path, content, message):
-    path = tmp_path / "a.mkv"
-    path.write_bytes(HEADER + content)
-    damage = find_damage(path)
-    if message is None:
-        assert damage is None
-    else:
-        assert damage is not None
-        assert message in damage.message
-        assert not damage.excusable
+    assert_damage(tmp_path, HEADER + content, message)
 
 
 def box(name, content=b"", *, length=None):
@@ -151,16 +156,9 @@ BOXES = [
 
 @pytest.mark.parametrize(("data", "expected"), BOXES)
 def test_the_boxes_of_an_mp4_are_followed(tmp_path, data, expected):
-    path = tmp_path / "a.mp4"
-    path.write_bytes(data)
-    damage = find_damage(path)
-    if expected is None:
-        assert damage is None
-    else:
-        end, excusable = expected
-        assert damage is not None
-        assert f"ends at byte {end} and the file at {len(data)}" in damage.message
-        assert damage.excusable is excusable
+    end, excusable = expected or (None, False)
+    message = end and f"ends at byte {end} and the file at {len(data)}"
+    assert_damage(tmp_path, data, message, excusable=excusable)
 
 
 RIFFS = [
@@ -177,15 +175,7 @@ RIFFS = [
 
 @pytest.mark.parametrize(("data", "end"), RIFFS)
 def test_the_parts_of_an_avi_are_followed(tmp_path, data, end):
-    path = tmp_path / "a.avi"
-    path.write_bytes(data)
-    damage = find_damage(path)
-    if end is None:
-        assert damage is None
-    else:
-        assert damage is not None
-        assert f"ends at byte {end} " in damage.message
-        assert damage.excusable
+    assert_damage(tmp_path, data, end and f"ends at byte {end} ", excusable=True)
 
 
 def page(content, *, length=None):
@@ -206,24 +196,13 @@ PAGES = [
 
 @pytest.mark.parametrize(("data", "end"), PAGES)
 def test_the_pages_of_an_ogg_are_followed(tmp_path, data, end):
-    path = tmp_path / "a.ogv"
-    path.write_bytes(data)
-    damage = find_damage(path)
-    if end is None:
-        assert damage is None
-    else:
-        assert damage is not None
-        assert f"last page ends at byte {end} and the file at {len(data)}" in (
-            damage.message
-        )
+    message = end and f"last page ends at byte {end} and the file at {len(data)}"
+    assert_damage(tmp_path, data, message)
 
 
 def test_a_gif_with_an_unknown_block_is_damaged(tmp_path):
-    path = tmp_path / "a.gif"
-    path.write_bytes(b"GIF89a" + b"\1\0\1\0\0\0\0" + b"?")
-    damage = find_damage(path)
-    assert damage is not None
-    assert "damaged at byte 13" in damage.message
+    data = b"GIF89a" + b"\1\0\1\0\0\0\0" + b"?"
+    assert_damage(tmp_path, data, "damaged at byte 13")
 
 
 Y4MS = [
@@ -238,30 +217,21 @@ Y4MS = [
 
 @pytest.mark.parametrize(("words", "length"), Y4MS)
 def test_the_frames_of_a_y4m_are_counted(tmp_path, words, length):
-    path = tmp_path / "a.y4m"
     data = b"YUV4MPEG2 W3 H5 F25:1 " + words + b"\n"
     data += b"FRAME\n" + bytes(length) + b"FRAME Ip\n" + bytes(length)
-    path.write_bytes(data)
-    assert find_damage(path) is None
+    assert_damage(tmp_path, data, None)
     for cut in (1, length, length + 5):
-        path.write_bytes(data[:-cut])
-        damage = find_damage(path)
-        assert damage is not None
-        assert "its last frame ends at byte" in damage.message
+        assert_damage(tmp_path, data[:-cut], "its last frame ends at byte")
 
 
 @pytest.mark.parametrize("words", [b"Cnew", b"XYSCSS=410", b"H-5", b"W0"])
 def test_a_y4m_of_unknown_pixels_is_taken_as_whole(tmp_path, words):
-    path = tmp_path / "a.y4m"
-    path.write_bytes(b"YUV4MPEG2 W3 H5 " + words + b"\nFRAME\n123")
-    assert find_damage(path) is None
+    assert_damage(tmp_path, b"YUV4MPEG2 W3 H5 " + words + b"\nFRAME\n123", None)
 
 
 @pytest.mark.parametrize("data", [b"", b"text", b"RIFF\4\0\0\0WAVE", b"\x47" * 188])
 def test_what_does_not_say_how_long_it_is_is_taken_as_whole(tmp_path, data):
-    path = tmp_path / "a"
-    path.write_bytes(data)
-    assert find_damage(path) is None
+    assert_damage(tmp_path, data, None)
 
 
 def test_a_missing_file_is_an_error_of_the_system(tmp_path):
