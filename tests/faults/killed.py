@@ -21,6 +21,24 @@ def children_of(pid):
     return [int(child) for child in found.split()]
 
 
+def is_killed(operation, work, *arguments, **options):
+    """Do something in a process that is killed before one of its operations.
+
+    Returns
+    -------
+    bool
+        Whether it came so far; else it has ended well.
+    """
+
+    def killed():
+        kill_at_operation(operation)
+        work(*arguments, **options)
+
+    status = in_child(killed)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
 def kill_until_done(ingest, operations):
     """Kill an ingest, and each run that resumes it, until one comes to its end.
 
@@ -38,13 +56,7 @@ def kill_until_done(ingest, operations):
         How many runs were killed.
     """
     for kills in range(300):
-
-        def killed(kills=kills):
-            kill_at_operation(operations[kills % len(operations)])
-            ingest(resume=kills > 0)
-
-        status = in_child(killed)
-        if os.WIFEXITED(status):
-            assert os.WEXITSTATUS(status) == 0
+        operation = operations[kills % len(operations)]
+        if not is_killed(operation, ingest, resume=kills > 0):
             return kills
     raise AssertionError("no run came to its end")

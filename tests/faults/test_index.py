@@ -18,8 +18,9 @@ from gulpio2.sanity import check_directory
 from gulpio2.storage.index import opening
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames, make_gulp_directory
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.faults import content
 from gulpio2.testing.power import record_operations, state_after_cut
+from tests.faults.killed import is_killed
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 
@@ -160,16 +161,11 @@ def test_killed_at_every_operation_of_writing_it(tmp_path, monkeypatch):
     for number in range(1, 100):
         folder = tmp_path / str(number)
         shutil.copytree(tmp_path / "begun", folder)
-
-        def killed(folder=folder, number=number):
-            kill_at_operation(number)
-            build_index(folder)
-
-        status = in_child(killed)
+        came_so_far = is_killed(number, build_index, folder)
         assert_same_with_and_without(folder)
         build_index(folder)
         assert not [name for name in content(folder) if name.endswith(".partial")]
-        if os.WIFEXITED(status):
+        if not came_so_far:
             break
     assert number > 4
 

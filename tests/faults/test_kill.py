@@ -18,7 +18,7 @@ from gulpio2 import GulpIngestor
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.testing import FrameAdapter
 from gulpio2.testing.faults import content, in_child, kill_at_operation
-from tests.faults.killed import committed_jpegs, kill_until_done
+from tests.faults.killed import committed_jpegs, is_killed, kill_until_done
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 MODES: dict[str, dict[str, Any]] = {
@@ -50,14 +50,7 @@ def test_killed_at_every_operation_and_resumed_gives_the_undisturbed_bytes(
     # The quick form takes more of them for the plain way of cutting chunks.
     for number in range(1, 1000, 1 if LONG else 2 if mode == "count" else 4):
         folder = tmp_path / str(number)
-
-        def killed(folder=folder, number=number):
-            kill_at_operation(number)
-            ingest(folder, mode=mode)
-
-        status = in_child(killed)
-        if os.WIFEXITED(status):
-            assert os.WEXITSTATUS(status) == 0
+        if not is_killed(number, ingest, folder, mode=mode):
             break
         assert jpegs.items() >= committed_jpegs(folder).items()
         ingest(folder, mode=mode, resume=True)
@@ -110,25 +103,13 @@ def test_killed_at_every_operation_of_resuming_and_resumed_again(tmp_path, mode)
     kills = 0
     for first in range(4, 90, 6 if LONG else 40):
         begun = tmp_path / f"begun{first}"
-
-        def killed(begun=begun, first=first):
-            kill_at_operation(first)
-            ingest(begun, mode=mode)
-
-        if os.WIFEXITED(in_child(killed)):
+        if not is_killed(first, ingest, begun, mode=mode):
             break
         for number in range(1, 1000, 1 if LONG else 3):
             folder = tmp_path / f"{first} {number}"
             shutil.copytree(begun, folder)
             committed = committed_jpegs(folder)
-
-            def killed_again(folder=folder, number=number):
-                kill_at_operation(number)
-                ingest(folder, mode=mode, resume=True)
-
-            status = in_child(killed_again)
-            if os.WIFEXITED(status):
-                assert os.WEXITSTATUS(status) == 0
+            if not is_killed(number, ingest, folder, mode=mode, resume=True):
                 assert content(folder) == expected
                 break
             kills += 1
@@ -148,11 +129,7 @@ def test_killed_again_and_again_while_resuming_it_still_gets_there(tmp_path):
 
 
 def test_items_that_were_stored_are_not_read_again(tmp_path):
-    def killed():
-        kill_at_operation(38)
-        ingest(tmp_path, num_items=9)
-
-    assert os.WIFSIGNALED(in_child(killed))
+    assert is_killed(38, ingest, tmp_path, num_items=9)
     lost = 9 - 1  # one item cannot be read
     report = ingest(tmp_path, resume=True, num_items=9)
     assert report.items == lost
@@ -198,12 +175,7 @@ def test_a_changed_byte_in_what_an_interrupted_run_left_costs_no_right_byte(
     # The first moment, after some chunks, at which such a file has something in it.
     for number in range(40, 80):
         shutil.rmtree(tmp_path / "begun", ignore_errors=True)
-
-        def killed(number=number):
-            kill_at_operation(number)
-            ingest(tmp_path / "begun", num_items=9)
-
-        assert os.WIFSIGNALED(in_child(killed))
+        assert is_killed(number, ingest, tmp_path / "begun", num_items=9)
         found = list((tmp_path / "begun").glob(kind))
         if len(found) == 1 and found[0].stat().st_size > 300:
             break

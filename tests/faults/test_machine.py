@@ -25,6 +25,7 @@ from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import in_child, kill_at_operation
+from tests.faults.killed import is_killed
 
 REFUSED = 17
 """Exit status of a process whose work was refused, as it may be."""
@@ -121,15 +122,9 @@ class Directory(RuleBasedStateMachine):
         # Each way numbers its chunks, and tells what is there already, in its own way.
         adapter = self.new_items(count, list_ids=list_ids)
         options = {"chunk_bytes": chunk_bytes}
-
-        def killed():
-            kill_at_operation(moment)
-            GulpIngestor(adapter, self.folder, 2, 1, **options).run()
-
-        status = in_child(killed)
+        ingestor = GulpIngestor(adapter, self.folder, 2, 1, **options)
         ids = set(adapter.ids)
-        if os.WIFEXITED(status):
-            assert os.WEXITSTATUS(status) == 0
+        if not is_killed(moment, ingestor.run):
             self.items |= ids
             self.interrupted = None
             return

@@ -12,7 +12,8 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.shard import Shard
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.faults import content
+from tests.faults.killed import is_killed
 
 LISTED = {f"item{number}" for number in range(8)}
 
@@ -175,13 +176,7 @@ def test_killed_at_any_operation_and_resumed_nothing_is_lost(
     for number in range(1, 1000, kill_step):
         folder = tmp_path / str(number)
         store(folder, [3])
-
-        def killed(folder=folder, number=number):
-            kill_at_operation(number)
-            ingest(folder)
-
-        status = in_child(killed)
-        if os.WIFEXITED(status):
+        if not is_killed(number, ingest, folder):
             break
         if (folder / "gulp.json").exists() and not (folder / "ingest.journal").exists():
             continue

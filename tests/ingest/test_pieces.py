@@ -19,8 +19,8 @@ from gulpio2.ingest.jobs import Task, TaskResult
 from gulpio2.ingest.pieces import CutTasks, Piece
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content, in_child, kill_at_operation
-from tests.faults.killed import kill_until_done
+from gulpio2.testing.faults import content, in_child
+from tests.faults.killed import is_killed, kill_until_done
 from tests.ingest.in_one_process import InOneProcess
 
 if TYPE_CHECKING:
@@ -382,14 +382,7 @@ def test_killed_at_every_operation_and_resumed_it_is_the_same_chunk(
     most = 0
     for number in range(1, 1000, kill_step):
         folder = tmp_path / str(number)
-
-        def killed(folder=folder, number=number):
-            kill_at_operation(number)
-            ingest_in_pieces(folder)
-
-        status = in_child(killed)
-        if os.WIFEXITED(status):
-            assert os.WEXITSTATUS(status) == 0
+        if not is_killed(number, ingest_in_pieces, folder):
             break
         # Whatever number of workers goes on with it, and in whatever way.
         is_complete = (folder / "gulp.json").exists()
@@ -471,12 +464,7 @@ def test_a_changed_byte_in_a_piece_costs_no_right_byte(tmp_path, kind, monkeypat
     tried = 0
     for number in range(60, 110, 2):
         folder = tmp_path / f"{kind[-4:-2]}{number}"
-
-        def killed(folder=folder, number=number):
-            kill_at_operation(number)
-            ingest_in_pieces(folder)
-
-        if os.WIFEXITED(in_child(killed)):
+        if not is_killed(number, ingest_in_pieces, folder):
             break
         for path in folder.glob(kind):
             data = bytearray(path.read_bytes())

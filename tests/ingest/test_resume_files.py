@@ -14,7 +14,8 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.faults import content
+from tests.faults.killed import is_killed
 
 
 def ingest(folder, *, resume=False, **options):
@@ -24,12 +25,7 @@ def ingest(folder, *, resume=False, **options):
 
 def kill(folder, moment, run):
     """Have a run end at an operation; tell whether it got there."""
-
-    def killed():
-        kill_at_operation(moment)
-        run(folder).run()
-
-    return os.WIFSIGNALED(in_child(killed))
+    return is_killed(moment, run(folder).run)
 
 
 def refusal(folder, **options):

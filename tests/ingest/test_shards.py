@@ -1,7 +1,6 @@
 """A share of an ingest: what is in it, and when it is complete."""
 
 import errno
-import os
 from typing import Any
 
 import pytest
@@ -14,7 +13,8 @@ from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.faults import content
+from tests.faults.killed import is_killed
 
 
 class Source(FrameAdapter):
@@ -165,12 +165,7 @@ def test_what_is_stored_of_the_share_itself_is_refused(tmp_path):
 def test_a_share_beside_others_is_resumed_to_the_same_bytes(tmp_path):
     make(tmp_path / "whole").run()
     make(tmp_path / "out", shard=Shard(1, 2)).run()
-
-    def killed():
-        kill_at_operation(60)
-        make(tmp_path / "out", shard=Shard(2, 2)).run()
-
-    assert os.WIFSIGNALED(in_child(killed))
+    assert is_killed(60, make(tmp_path / "out", shard=Shard(2, 2)).run)
     assert make(tmp_path / "out", shard=Shard(2, 2), resume=True).run().items == 6
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
@@ -310,11 +305,7 @@ class Relabelled(Labelled):
 
 
 def interrupted(folder, adapter):
-    def killed():
-        kill_at_operation(60)
-        GulpIngestor(adapter, folder, 2, 1, ignore_space=True).run()
-
-    assert os.WIFSIGNALED(in_child(killed))
+    assert is_killed(60, GulpIngestor(adapter, folder, 2, 1, ignore_space=True).run)
     assert (folder / "ingest.journal").exists()
 
 
