@@ -75,29 +75,27 @@ class Clips:
         return self.videos / "clips" / id_.partition("-")[2]
 
 
-def make_clips(folder: Path, *, number: int = NUM_CLIPS) -> Clips:
+def make_clips(folder: Path) -> Clips:
     """Make the clips, unless the folder has them.
 
     Parameters
     ----------
     folder : Path
         Some 600 MB are kept in it.
-    number : int
-        How many clips.
     """
     folder = folder.absolute()  # for programs that run elsewhere
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        facts = {"version": _VERSION, "number": number, "data": DATA.is_dir()}
+        facts = {"version": _VERSION, "number": NUM_CLIPS, "data": DATA.is_dir()}
         stamp = folder / "stamp.json"
         if not stamp.exists() or json.loads(stamp.read_text("utf-8")) != facts:
             stamp.unlink(missing_ok=True)
             (folder / "original.done").unlink(missing_ok=True)
             for name in ("videos", "gulped", "original", "jpegs"):
                 shutil.rmtree(folder / name, ignore_errors=True)
-            sys.stderr.write(f"making {number} clips in {folder}\n")
-            _make_videos(folder / "videos" / "clips", number)
+            sys.stderr.write(f"making {NUM_CLIPS} clips in {folder}\n")
+            _make_videos(folder / "videos" / "clips")
             _gulp(folder / "videos", folder / "gulped")
             _write_jpegs(folder / "gulped", folder / "jpegs")
             stamp.write_text(json.dumps(facts), "utf-8")
@@ -120,10 +118,10 @@ def make_clips(folder: Path, *, number: int = NUM_CLIPS) -> Clips:
 
 
 # ------------------------------------------------------------------ videos
-def _make_videos(folder: Path, number: int) -> None:
+def _make_videos(folder: Path) -> None:
     folder.mkdir(parents=True)
     pieces = _pieces() if DATA.is_dir() else _patterns()
-    for place, frames in enumerate(islice(pieces, number)):
+    for place, frames in enumerate(islice(pieces, NUM_CLIPS)):
         _encode(folder / f"clip{place:02d}.mp4", frames)
 
 

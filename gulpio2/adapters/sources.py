@@ -96,7 +96,6 @@ def _image_source() -> type[ImageFrames]:
 def single_video_frames(
     folder: StrPath,
     *,
-    format_: str = "mp4",
     frame_rate: FrameRate | None = None,
     frame_size: int = -1,
 ) -> FrameSource:
@@ -106,14 +105,12 @@ def single_video_frames(
     ----------
     folder : str or path object
         Holds exactly one video; otherwise iteration raises `NotOneVideoError`.
-    format_ : str
-        Ending of the video without its dot.
     frame_rate, frame_size
         As for `video_frames`.
     """
 
     def find() -> FrameSource:
-        path = get_single_video_path(folder, format_)
+        path = get_single_video_path(folder)
         return video_frames(path, frame_rate=frame_rate, frame_size=frame_size)
 
     return DeferredFrames(find)
