@@ -69,9 +69,8 @@ def _regular_state(look: Callable[[], os.stat_result]) -> os.stat_result | None:
 
 def _give(path: Path, owner: int, group: int) -> None:
     """Give a file away, or if this process may not, to the group alone."""
-    if hasattr(os, "chown"):
-        try:
-            os.chown(path, owner, group)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.chown(path, -1, group)
+    try:
+        os.chown(path, owner, group)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.chown(path, -1, group)

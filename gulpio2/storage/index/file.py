@@ -290,9 +290,8 @@ def map_index(path: str) -> IndexContent:
         mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
     finally:
         os.close(fd)
-    if hasattr(mmap, "MADV_RANDOM"):
-        # Else megabytes are read ahead of each number that is looked at, and mapped.
-        mapped.madvise(mmap.MADV_RANDOM)
+    # Else megabytes are read ahead of each number that is looked at, and mapped.
+    mapped.madvise(mmap.MADV_RANDOM)
     data = memoryview(mapped)
     layout = read_layout(data)
     header = _read_header(layout.metadata.get("gulp2", "null"))
