@@ -30,8 +30,8 @@ from gulpio2.testing.faults import (
     content,
     fail_at_operation,
     in_child,
-    kill_at_operation,
 )
+from tests.faults.killed import is_killed
 
 
 class Named(FrameAdapter):
@@ -166,12 +166,7 @@ def test_an_append_to_a_shared_file_may_be_killed_anywhere(tmp_path):
     for number in range(1, 100):
         part, merged = both_of(tmp_path, f"part{number}")
         before = content(merged)
-
-        def killed(part=part, number=number):
-            kill_at_operation(number)
-            append_to(part, "new")
-
-        ended = os.WIFEXITED(in_child(killed))
+        ended = not is_killed(number, append_to, part, "new")
         assert content(merged) == before
         with GulpDirectory(part, verify=True) as directory:
             assert {"item0", "item1"} <= {*directory.chunk_lookup}
@@ -249,12 +244,7 @@ def test_a_merge_that_is_killed_anywhere_is_finished_by_merging_again(
     expected = content(tmp_path / "whole")
     for number in range(1, 500, kill_step):
         target = tmp_path / f"killed{number}"
-
-        def killed(target=target, number=number):
-            kill_at_operation(number)
-            merge_directories(parts, target, link=link)
-
-        if os.WIFEXITED(in_child(killed)):
+        if not is_killed(number, merge_directories, parts, target, link=link):
             break
         with GulpDirectory(target) as directory:
             for id_ in directory.chunk_lookup:
@@ -550,11 +540,7 @@ def test_shards_cover_every_chunk_once_and_evenly(num_chunks, count):
 
 
 def test_an_interrupted_shard_is_resumed_as_the_same_shard_only(tmp_path):
-    def killed():
-        kill_at_operation(30)
-        ingest(tmp_path / "a", shard=Shard(1, 2))
-
-    assert os.WIFSIGNALED(in_child(killed))
+    assert is_killed(30, ingest, tmp_path / "a", shard=Shard(1, 2))
     with pytest.raises(IngestError, match="shard"):
         ingest(tmp_path / "a", shard=Shard(2, 2), resume=True)
     ingest(tmp_path / "a", shard=Shard(1, 2), resume=True)

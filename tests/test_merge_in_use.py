@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import os
 
 import pytest
 
@@ -21,7 +20,8 @@ from gulpio2.merge import merge_directories
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.faults import content
+from tests.faults.killed import is_killed
 
 
 def make(folder, num_items=2, per_chunk=2):
@@ -82,12 +82,7 @@ def test_such_a_merge_that_is_killed_is_finished_by_merging_again(tmp_path):
     merge_directories([part], tmp_path / "whole")
     for number in range(1, 100):
         target = tmp_path / f"killed{number}"
-
-        def killed(target=target, number=number):
-            kill_at_operation(number)
-            merge_directories([part], target)
-
-        if os.WIFEXITED(in_child(killed)):
+        if not is_killed(number, merge_directories, [part], target):
             break
         merge_directories([part], target)
         assert content(target) == content(tmp_path / "whole")
@@ -99,12 +94,7 @@ def test_a_merge_that_is_killed_is_finished_where_the_part_has_grown(tmp_path, l
     part = make(tmp_path / "part", num_items=4)
     for number in range(1, 100):
         target = tmp_path / f"killed{number}"
-
-        def killed(target=target, number=number):
-            kill_at_operation(number)
-            merge_directories([part], target, link=link)
-
-        if os.WIFEXITED(in_child(killed)):
+        if not is_killed(number, merge_directories, [part], target, link=link):
             break
         listing = list_chunks(open_store(target).names())
         if listing.data_only == (1,):

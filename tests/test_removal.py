@@ -26,8 +26,9 @@ from gulpio2.storage.index.keeping import build_index, index_state
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.faults import content, in_child
 from gulpio2.testing.power import record_operations
+from tests.faults.killed import is_killed
 
 
 @pytest.fixture
@@ -206,14 +207,10 @@ def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step, monkeypa
         if step != "delete":
             delete_items(folder, ["item0", "item3"])
 
-        def work(folder=folder, number=number):
-            kill_at_operation(number)
-            if step == "delete":
-                delete_items(folder, ["item0", "item3"])
-            else:
-                compact_directory(folder)
-
-        status = in_child(work)
+        if step == "delete":
+            ended = not is_killed(number, delete_items, folder, ["item0", "item3"])
+        else:
+            ended = not is_killed(number, compact_directory, folder)
         found = jpegs(folder)
         assert {id_: found[id_] for id_ in kept} == kept
         # Nothing is said to be damaged, for nothing is.
@@ -226,7 +223,7 @@ def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step, monkeypa
         compact_directory(folder)
         assert jpegs(folder) == kept
         assert check_directory(folder, deep=True).problems == []
-        if os.WIFEXITED(status):
+        if ended:
             break
     assert number > 10
     assert ("unfinished-compaction" in told) == (step != "delete")
@@ -288,12 +285,7 @@ def test_the_same_deletion_again_ends_one_that_was_interrupted(tmp_path):
     for operation in range(1, 100):
         folder = tmp_path / str(operation)
         make_gulp_directory(folder, num_items=6, items_per_chunk=2).close()
-
-        def killed(folder=folder, operation=operation):
-            kill_at_operation(operation)
-            delete_items(folder, ids)
-
-        if os.WIFEXITED(in_child(killed)):
+        if not is_killed(operation, delete_items, folder, ids):
             break
         with GulpDirectory(folder) as directory:
             left = set(ids) & set(directory.chunk_lookup)
@@ -317,12 +309,7 @@ def assert_sound_after_killed_compactions(folder, then):
     for operation in range(1, 40):
         copy = folder.parent / str(operation)
         shutil.copytree(folder, copy)
-
-        def killed(copy=copy, operation=operation):
-            kill_at_operation(operation)
-            compact_directory(copy)
-
-        if os.WIFEXITED(in_child(killed)):
+        if not is_killed(operation, compact_directory, copy):
             break
         then(copy)
         codes = {problem.code for problem in check_directory(copy, deep=True).problems}

@@ -27,8 +27,9 @@ from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content, in_child, kill_at_operation
+from gulpio2.testing.faults import content
 from tests.chunks import Timed, items_of
+from tests.faults.killed import is_killed
 
 
 def make(folder, **more):
@@ -424,23 +425,13 @@ def test_a_target_that_is_not_empty_is_refused(tmp_path):
         repair_directory(tmp_path / "nothing", tmp_path / "new")
 
 
-def kill_repair(source, target, operation):
-    """Kill a repair at one of its operations; tell whether it came so far."""
-
-    def work():
-        kill_at_operation(operation)
-        repair_directory(source, target)
-
-    return os.WIFSIGNALED(in_child(work))
-
-
 def test_a_repair_that_was_killed_is_told_by_a_check(tmp_path):
     source = make(tmp_path / "in")
     repair_directory(source, tmp_path / "whole")
     whole, told = content(tmp_path / "whole"), 0
     for operation in range(1, 100):
         target = tmp_path / str(operation)
-        if not kill_repair(source, target, operation):
+        if not is_killed(operation, repair_directory, source, target):
             break
         if target.is_dir() and not whole.items() <= content(target).items():
             codes = {problem.code for problem in check_directory(target).problems}
@@ -455,7 +446,7 @@ def test_nothing_is_put_to_what_an_unfinished_repair_has_left(tmp_path):
     operation = 1
     while not (target / "meta_0.gmeta").exists():
         shutil.rmtree(target, ignore_errors=True)
-        assert kill_repair(source, target, operation)
+        assert is_killed(operation, repair_directory, source, target)
         operation += 1
     before = content(target)
     with pytest.raises(IngestError, match="a repair into this folder was not finished"):
