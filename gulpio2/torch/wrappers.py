@@ -177,23 +177,12 @@ class DatasetWrapper(ABC):
         NotImplementedError
             Always.
         """
-        raise self._no_subset()
-
-    def get_subset_(self, indices: Any) -> NoReturn:
-        """Refuse: which samples would be left inside is not defined.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        raise self._no_subset()
-
-    def _no_subset(self) -> NotImplementedError:
-        return NotImplementedError(
+        raise NotImplementedError(
             f"{type(self).__name__} has no subsets: take one of the dataset inside, "
             "then wrap that"
         )
+
+    get_subset_ = get_subset
 
 
 def only_finds(dataset: Any) -> bool:
