@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,11 @@ from gulpio2.format.removals import (
 )
 from gulpio2.format.salvage import gaps_between
 from gulpio2.storage.base import require_known_version
+from gulpio2.storage.beside_writers import (
+    refuse_writers,
+    replacing_unless_changed,
+    without_writers,
+)
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import open_store, real_path
@@ -29,7 +35,7 @@ from gulpio2.unfinished import refuse_unfinished_merge
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from gulpio2.storage.base import Store
+    from gulpio2.storage.base import Store, StoreWriter
     from gulpio2.types import Progress, StrPath
 
 __all__ = [
@@ -98,7 +104,8 @@ def delete_items(
     IngestError
         A merge into the directory was interrupted; nothing was changed then.
     LockedError
-        Another process writes to the directory.
+        Another process writes to the directory, or has one of the chunks open for
+        writing.
 
     Notes
     -----
@@ -121,7 +128,10 @@ def delete_items(
         for number in list_chunks(store.names()).chunks:
             name = meta_name(number)
             entries = load_gmeta(store.read(name), where=store.path(name))
-            for id_ in [id_ for id_ in entries if id_ in wanted]:
+            found = [id_ for id_ in entries if id_ in wanted]
+            if found and not dry_run:
+                refuse_writers(store, number)
+            for id_ in found:
                 entry = entries[id_]
                 hidden = removals.deleted.setdefault(number, [])
                 # By a run that was killed half-way it was hidden before.
@@ -149,14 +159,31 @@ def delete_items(
             # First what accounts for the bytes, then what hides the items.
             write_removals(store, removals)
             for number, gone in changed.items():
-                name = meta_name(number)
-                entries = load_gmeta(store.read(name), where=store.path(name))
-                for id_ in gone:
-                    entries.pop(id_, None)
-                store.write_atomically(name, dump_gmeta(entries))
+                with without_writers(store, number):
+                    _hide(store, number, gone, removals)
             # It has the metadata of what was deleted.
             refresh_index(path, forgetting=True)
     return deletions
+
+
+def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) -> None:
+    """Write the map of a chunk without items that are noted as deleted."""
+    name, hidden = meta_name(number), removals.deleted[number]
+    content = store.read(name)
+    entries = load_gmeta(content, where=store.path(name))
+    there = {id_: entries.pop(id_) for id_ in gone if id_ in entries}
+    places = {id_: place for place, (id_, _) in enumerate(hidden)}
+    grown = {
+        places[id_]: (id_, entry)
+        for id_, entry in there.items()
+        if len(entry["frame_info"]) > len(hidden[places[id_]][1]["frame_info"])
+    }
+    if grown:  # frames were appended since it was noted
+        for place, pair in grown.items():
+            hidden[place] = pair
+        write_removals(store, removals)
+    with replacing_unless_changed(store, name, number, content) as writer:
+        writer.write(dump_gmeta(entries))
 
 
 def _refuse_items_without_data(store: Store, ids: Collection[str]) -> None:
@@ -200,7 +227,8 @@ def compact_directory(
     IngestError
         A merge into the directory was interrupted; nothing was changed then.
     LockedError
-        Another process writes to the directory.
+        Another process writes to the directory, or has one of the chunks open for
+        writing.
 
     Notes
     -----
@@ -222,29 +250,21 @@ def compact_directory(
         names = set(store.names())
         for number in sorted(removals.deleted):
             _refuse_what_cannot_be_rewritten(store, number, names)
+            if not dry_run:
+                refuse_writers(store, number)
             _refuse_frames_of_nobody(store, number, removals)
         chunks = sorted(removals.deleted)
         together = -(-len(chunks) // _NOTES)
         not_noted = 0
         try:
             for number in chunks:
-                name = meta_name(number)
-                meta_dict = load_gmeta(store.read(name), where=store.path(name))
-                hidden = [
-                    entry
-                    for id_, entry in removals.deleted[number]
-                    if not _is_there(meta_dict, id_, entry)
-                ]
-                spans = [span for entry in hidden for span in entry_spans(entry)]
-                if hidden:
-                    size = sum(stop - start for start, stop in spans)
-                    others = Path(store.path(data_name(number))).stat().st_nlink - 1
-                    done.append(Compaction(number, len(hidden), size, others))
+                with nullcontext() if dry_run else without_writers(store, number):
+                    compaction = _compact(
+                        store, number, removals, progress, dry_run=dry_run
+                    )
+                done += [compaction] if compaction else []
                 if dry_run:
                     continue
-                if hidden:
-                    holes = _rewrite(store, number, meta_dict, progress)
-                    removals.erased[number] = holes
                 del removals.deleted[number]
                 not_noted += 1
                 if not_noted == together:
@@ -257,6 +277,38 @@ def compact_directory(
             # An earlier version did not, when items were deleted.
             refresh_index(path, forgetting=True)
     return done
+
+
+def _compact(
+    store: Store,
+    number: int,
+    removals: Removals,
+    progress: Progress | None,
+    *,
+    dry_run: bool,
+) -> Compaction | None:
+    """Erase the deleted items of a chunk; None where all of them are in its map."""
+    store.close()  # another may have replaced the data file since it was looked at
+    name = meta_name(number)
+    content = store.read(name)
+    meta_dict = load_gmeta(content, where=store.path(name))
+    hidden = [
+        entry
+        for id_, entry in removals.deleted[number]
+        if not _is_there(meta_dict, id_, entry)
+    ]
+    if not hidden:
+        return None
+    spans = [span for entry in hidden for span in entry_spans(entry)]
+    size = sum(stop - start for start, stop in spans)
+    others = Path(store.path(data_name(number))).stat().st_nlink - 1
+    if not dry_run:
+        with replacing_unless_changed(
+            store, data_name(number), number, content
+        ) as writer:
+            holes = _rewrite(store, number, meta_dict, writer, progress)
+        removals.erased[number] = holes
+    return Compaction(number, len(hidden), size, others)
 
 
 def _is_there(meta_dict: Mapping[str, Any], id_: str, entry: Mapping[str, Any]) -> bool:
@@ -311,7 +363,11 @@ def _refuse_frames_of_nobody(store: Store, number: int, removals: Removals) -> N
 
 
 def _rewrite(
-    store: Store, number: int, meta_dict: Mapping[str, Any], progress: Progress | None
+    store: Store,
+    number: int,
+    meta_dict: Mapping[str, Any],
+    writer: StoreWriter,
+    progress: Progress | None,
 ) -> list[tuple[int, int]]:
     """Copy what the map speaks of to the same offsets of a new data file."""
     name = data_name(number)
@@ -320,18 +376,17 @@ def _rewrite(
     )
     size = store.size(name)
     holes: list[tuple[int, int]] = []
-    with store.replacing(name) as writer:
-        for start, stop in kept:
-            if start > writer.tell():
-                holes.append((writer.tell(), start))
-                writer.truncate(start)
-            while writer.tell() < stop:
-                length = min(_BLOCK, stop - writer.tell())
-                writer.write(store.read_at(name, writer.tell(), length))
-                if progress is not None:
-                    progress(num_bytes=length)
-        if size > writer.tell():  # else the next item would get a deleted one's place
-            holes.append((writer.tell(), size))
-            writer.truncate(size)
-        store.close()  # the handle of the file that is about to be replaced
+    for start, stop in kept:
+        if start > writer.tell():
+            holes.append((writer.tell(), start))
+            writer.truncate(start)
+        while writer.tell() < stop:
+            length = min(_BLOCK, stop - writer.tell())
+            writer.write(store.read_at(name, writer.tell(), length))
+            if progress is not None:
+                progress(num_bytes=length)
+    if size > writer.tell():  # else the next item would get a deleted one's place
+        holes.append((writer.tell(), size))
+        writer.truncate(size)
+    store.close()  # the handle of the file that is about to be replaced
     return holes

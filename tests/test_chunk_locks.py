@@ -10,6 +10,8 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +20,8 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
+from gulpio2.storage.local import LocalWriter
+from gulpio2.storage.removals_file import write_removals
 from tests.chunks import (
     JPEGS,
     StopError,
@@ -216,6 +220,14 @@ def test_who_is_let_in_within_a_second_takes_in_what_was_appended(tmp_path):
     assert problems(tmp_path) == []
 
 
+@pytest.fixture
+def without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delete and compact as where no locks are known, or in another's folder."""
+    monkeypatch.setattr("gulpio2.removal.refuse_writers", lambda *_: None)
+    monkeypatch.setattr("gulpio2.removal.without_writers", lambda *_: nullcontext())
+
+
+@pytest.mark.usefixtures("without_asking")
 def test_who_waits_while_the_data_file_is_replaced_appends_to_the_new_one(tmp_path):
     items = [(id_, {"label": "old"}, JPEGS[:2]) for id_ in ("a", "gone")]
     write(tmp_path, *items)
@@ -239,14 +251,85 @@ def test_who_waits_while_the_data_file_is_replaced_appends_to_the_new_one(tmp_pa
     assert problems(tmp_path) == []
 
 
-def test_items_are_deleted_beside_an_append(tmp_path, hold):
-    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "gone")))
-    holder = hold()
+def test_nothing_is_deleted_or_erased_beside_an_append(tmp_path, hold):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "b", "gone")))
     delete_items(tmp_path, ["gone"])
-    holder.kill()
-    holder.wait()
-    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    holder, before = hold(), content(tmp_path)
+    for change in (partial(delete_items, ids=["b"]), compact_directory):
+        with pytest.raises(LockedError, match=r"data_0\.gulp is open .* and try again"):
+            change(tmp_path)
+    assert delete_items(tmp_path, ["b"], dry_run=True)
+    assert content(tmp_path) == before
+    end(holder)
+    delete_items(tmp_path, ["b"])
+    compact_directory(tmp_path)
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "held"]
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("change", [delete_items, compact_directory])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_what_is_appended_while_items_are_deleted_is_not_lost(
+    tmp_path, monkeypatch, request, change, is_open
+):
+    if is_open:
+        request.getfixturevalue("without_asking")
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "b", "gone")))
+    delete_items(tmp_path, ["gone"])
+    chunk, sync = new_chunk(tmp_path), LocalWriter.sync
+    chunk_file = "meta_0.gmeta." if change is delete_items else "data_0.gulp."
+
+    def append(writer: LocalWriter) -> None:
+        if writer.path.name.startswith(chunk_file):  # the new one is about to come
+            monkeypatch.setattr(LocalWriter, "sync", sync)
+            if is_open:
+                chunk.append("late", {}, JPEGS[3:5])
+                chunk.flush()
+            else:
+                assert_refused_beside(chunk)
+        sync(writer)
+
+    def run() -> None:
+        monkeypatch.setattr(LocalWriter, "sync", append)
+        if change is delete_items:
+            delete_items(tmp_path, ["b"])
+        else:
+            compact_directory(tmp_path)
+
+    with chunk.open("ab") if is_open else nullcontext():
+        if is_open:
+            with pytest.raises(LockedError, match="meanwhile by another process"):
+                run()
+        else:
+            run()
+    ids = (
+        ["a", "b", "late"] if is_open else ["a"] + ["b"] * (change is not delete_items)
+    )
+    assert list(new_chunk(tmp_path).meta_dict) == ids
+    assert problems(tmp_path) == []
+
+
+def test_frames_that_are_appended_to_an_item_while_it_is_deleted_go_with_it(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "gone")))
+
+    def note(*arguments: Any) -> None:
+        monkeypatch.undo()
+        write_removals(*arguments)
+        write(tmp_path, ("gone", {}, JPEGS[2:4]), ("b", {}, JPEGS[4:5]), flag="ab")
+
+    monkeypatch.setattr("gulpio2.removal.write_removals", note)
+    delete_items(tmp_path, ["gone"])
+    assert problems(tmp_path) == []
+    compact_directory(tmp_path)
     assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
+    assert problems(tmp_path) == []
+
+
+def assert_refused_beside(chunk: GulpChunk) -> None:
+    with pytest.raises(LockedError, match=REFUSED), chunk.open("ab"):
+        pytest.fail("it appends to what is about to be replaced")
 
 
 MANY = """

@@ -1,0 +1,86 @@
+"""Changing a chunk that others append to, who do not ask for the folder's lock."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import LockedError
+from gulpio2.format.layout import data_name, meta_name
+from gulpio2.storage.locks import WriterLock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gulpio2.storage.base import Store, StoreWriter
+
+__all__ = ["refuse_writers", "replacing_unless_changed", "without_writers"]
+
+
+@contextmanager
+def without_writers(store: Store, number: int) -> Iterator[None]:
+    """Be the only one who writes to a chunk.
+
+    Raises
+    ------
+    LockedError
+        Another has it open for writing.
+    """
+    path = store.path(data_name(number))
+    with WriterLock() as lock:
+        try:
+            lock.take(path, replacing=True)
+        except LockedError as cause:
+            raise LockedError(
+                cause.errno,
+                f"{path} is open for writing, in another process or by an object of "
+                "this one. Wait for it to be closed, and try again",
+            ) from cause
+        yield
+
+
+def refuse_writers(store: Store, number: int) -> None:
+    """Refuse to change a chunk that another has open for writing.
+
+    Raises
+    ------
+    LockedError
+        As `without_writers`, before anything is changed.
+    """
+    with without_writers(store, number):
+        pass
+
+
+@contextmanager
+def replacing_unless_changed(
+    store: Store, name: str, number: int, content: bytes
+) -> Iterator[StoreWriter]:
+    """Replace a file of a chunk by what the block writes.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is.
+    name : str
+        Name of the file.
+    number : int
+        The chunk.
+    content : bytes
+        Its map, of which the new file is made.
+
+    Raises
+    ------
+    LockedError
+        Another has committed to the chunk meanwhile: the map is another one.
+    """
+    with store.replacing(name) as writer:
+        yield writer
+        writer.sync()  # before the map is looked at: it may take long
+        if store.read(meta_name(number)) != content:
+            raise LockedError(
+                errno.EWOULDBLOCK,
+                f"{store.path(meta_name(number))} was changed meanwhile by another "
+                "process, as by one that appends, and stays as that one left it. Wait "
+                "for it to end, and try again",
+            )
