@@ -332,6 +332,25 @@ def assert_refused_beside(chunk: GulpChunk) -> None:
         pytest.fail("it appends to what is about to be replaced")
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_unfinished_files_of_a_writer_at_work_are_no_leftovers(tmp_path, is_new):
+    write(tmp_path, ("a", {}, JPEGS[:2]), ("gone", {}, JPEGS[:1]))
+    other = GulpChunk(tmp_path / "data_1.gulp", tmp_path / "meta_1.gmeta")
+    if not is_new:
+        with other.open("wb"):
+            other.append("old", {}, JPEGS[2:3])
+    left = tmp_path / "data_0.gulp.0123456789ab.partial"
+    left.touch()
+    with other.open("wb"):
+        other.append("b", {}, JPEGS[3:5])
+        delete_items(tmp_path, ["gone"])
+        compact_directory(tmp_path)
+    assert not left.exists()
+    with GulpDirectory(tmp_path) as directory:
+        assert list(directory.merged_meta_dict) == ["a", "b"]
+    assert problems(tmp_path) == []
+
+
 MANY = """
 import sys, time
 import numpy as np

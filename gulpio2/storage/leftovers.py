@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
+from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
     from gulpio2.storage.base import Store
 
 __all__ = ["remove_leftovers", "remove_partials"]
+
+_OF_CHUNK = re.compile(r"(?:data|meta)_([0-9]+)\.")
 
 
 def remove_leftovers(store: Store) -> None:
@@ -22,6 +27,35 @@ def remove_leftovers(store: Store) -> None:
 
 
 def remove_partials(store: Store) -> None:
-    """Remove all unfinished files; to be called by who holds the store's lock."""
-    for name in list_chunks(store.names()).partials:
+    """Remove all unfinished files; to be called by who holds the store's lock.
+
+    Those stay of a chunk that a program has open for writing, which does not ask for
+    that lock.
+    """
+    partials = list_chunks(store.names()).partials
+    in_use: dict[str, bool] = {}
+    for name in partials:
+        if found := _OF_CHUNK.match(name):
+            number = found[1]
+            if number not in in_use:
+                data = f"data_{number}.gulp"
+                files = [
+                    data,
+                    *(each for each in partials if each.startswith(f"{data}.")),
+                ]
+                in_use[number] = any(_is_locked(store.path(each)) for each in files)
+            if in_use[number]:
+                continue
         store.remove(name)
+
+
+def _is_locked(path: str) -> bool:
+    """Tell whether another has a data file, or what is to be one, open for writing."""
+    with WriterLock() as lock:
+        try:
+            lock.take(path, replacing=True, at_once=True)
+        except LockedError:
+            return True
+        except StorageError:  # it cannot be opened: who needs it will say so
+            return False
+    return False

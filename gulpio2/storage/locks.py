@@ -119,7 +119,9 @@ class WriterLock:
         while self._fds:
             _let_go(self._fds.pop())
 
-    def take(self, path: StrPath, *, replacing: bool = False) -> None:
+    def take(
+        self, path: StrPath, *, replacing: bool = False, at_once: bool = False
+    ) -> None:
         """Lock the file of this name, beside what is locked already.
 
         Where there is none, nothing is locked.
@@ -131,6 +133,8 @@ class WriterLock:
         replacing : bool, optional
             Nothing is to be written to it: it may be one that can only be read. One
             that may not be opened at all is not locked.
+        at_once : bool, optional
+            Do not wait for another.
 
         Raises
         ------
@@ -156,7 +160,7 @@ class WriterLock:
                     return
             _held.add(fd)
             self._fds.append(fd)
-            if not _is_locked(fd, path):
+            if not _is_locked(fd, path, at_once=at_once):
                 raise LockedError(
                     errno.EWOULDBLOCK,
                     f"{os.fspath(path)} is open for writing already, in another "
@@ -252,18 +256,25 @@ def _is_shared(fd: int) -> bool:
     return os.fstat(fd).st_nlink > 1
 
 
-def _is_locked(fd: int, path: StrPath) -> bool:
+def _is_locked(fd: int, path: StrPath, *, at_once: bool) -> bool:
     """Lock a file that is open; true, too, where the file system knows no locks."""
     try:
-        return lock_file(fd)
+        return lock_file(fd, at_once=at_once)
     except OSError as cause:
         if cause.errno in _UNKNOWN:
             return True
         raise refused(cause, "lock", path, writing=True, extending=True) from cause
 
 
-def lock_file(fd: int) -> bool:
+def lock_file(fd: int, *, at_once: bool = False) -> bool:
     """Lock an open file for as long as its descriptor is open.
+
+    Parameters
+    ----------
+    fd : int
+        The descriptor.
+    at_once : bool, optional
+        Do not wait for another.
 
     Returns
     -------
@@ -285,6 +296,6 @@ def lock_file(fd: int) -> bool:
                 raise
         else:
             return True
-        if time.monotonic() > deadline:
+        if at_once or time.monotonic() > deadline:
             return False
         time.sleep(0.01)
