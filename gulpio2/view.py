@@ -11,6 +11,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.errors import ItemNotFoundError
+from gulpio2.grouping import groups_of
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
 from gulpio2.storage.index.mappings import PartOfMapping
@@ -182,9 +183,8 @@ class GulpView(ReadingVerbs):
         self._require_whole()
         columns = self._held.columns
         numbers = columns.chunk[self._rows]
-        for number in np.unique(numbers).tolist():
-            rows = self._rows[numbers == number].tolist()
-            ids = [columns.id_at(row) for row in rows]
+        for number, places in groups_of(numbers):
+            ids = [columns.id_at(row) for row in self._rows[places].tolist()]
             yield number, self.directory._part_of_chunk(number, ids)
 
     def chunks(self) -> Iterator[GulpChunk]:

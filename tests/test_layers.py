@@ -21,7 +21,7 @@ PACKAGE = Path(gulpio2.errors.__file__).parent
 
 # The parts of the package, named by the first name below gulpio2, from the bottom up.
 LAYERS = (
-    ("__version__", "types", "arguments", "errors", "_optional", "forks"),
+    ("__version__", "types", "arguments", "errors", "grouping", "_optional", "forks"),
     ("format",),
     ("codecs", "sampling", "order", "media"),
     ("storage",),

@@ -20,6 +20,7 @@ from gulpio2.arguments import (
     require_number,
     whole_number,
 )
+from gulpio2.grouping import groups_of
 from gulpio2.order.permutation import Permutation, whole_numbers
 from gulpio2.order.seeds import Purpose, derive_seed
 
@@ -315,9 +316,7 @@ class MixedOrder:
         streamed = asked.ravel() + epoch * self.epoch_length
         sources = np.empty(streamed.size, np.int64)
         places = np.empty(streamed.size, np.int64)
-        blocks = streamed // self.block_length
-        for block in np.unique(blocks).tolist():
-            inside = blocks == block
+        for block, inside in groups_of(streamed // self.block_length):
             offsets = streamed[inside] - block * self.block_length
             block_sources, block_places = self._block(block)
             sources[inside] = block_sources[offsets]
@@ -360,8 +359,7 @@ def _along_epochs(order: Order, places: Positions) -> Positions:
     """Give the items at places of an order's epochs laid end to end."""
     items = np.empty(places.size, np.int64)
     epochs, positions = np.divmod(places, order.epoch_length)
-    for epoch in np.unique(epochs).tolist():
-        inside = epochs == epoch
+    for epoch, inside in groups_of(epochs):
         items[inside] = order.indices(epoch, positions[inside])
     return items
 
