@@ -25,7 +25,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import LocalStore, open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.testing.faults import content
 from tests.chunks import Timed, items_of
@@ -65,6 +65,23 @@ def test_an_undamaged_directory_comes_out_with_the_same_bytes(tmp_path):
     assert report.ok
     assert report.files == ["failures.jsonl", "gulp.json"]
     assert content(tmp_path / "in") == content(tmp_path / "out")
+
+
+def test_no_folder_is_listed_for_each_chunk(tmp_path, monkeypatch):
+    names, listed = LocalStore.names, []
+
+    def counted(store):
+        listed.append(store)
+        return names(store)
+
+    monkeypatch.setattr(LocalStore, "names", counted)
+    counts = []
+    for num_items in (2, 9):
+        source = make(tmp_path / f"a{num_items}", num_items=num_items, num_frames=1)
+        listed.clear()
+        repair_directory(source, tmp_path / f"b{num_items}")
+        counts.append(len(listed))
+    assert counts[0] == counts[1]
 
 
 def test_times_facts_and_repeated_metadata_are_kept(tmp_path):

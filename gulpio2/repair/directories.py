@@ -346,4 +346,6 @@ def _write(store: Store, output: Store, chosen: dict[int, list[Candidate]]) -> N
             raise
         finally:
             session.close()
-        staged.publish(output, data_name(number), meta_name(number), output.names())
+        # Not all names that are there: to list them costs more with each chunk.
+        names = (staged.data, staged.meta)
+        staged.publish(output, data_name(number), meta_name(number), names)
