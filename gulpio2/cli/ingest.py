@@ -235,7 +235,14 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             _refuse_address(settings.scheduler)
             executor, num_workers = stack.enter_context(connect(settings.scheduler))
         bar = stack.enter_context(ProgressBar(num_items))
-        progress = stack.enter_context(insist_on_interrupts(bar))
+
+        def tell(**counts: int) -> None:
+            # What is skipped is told to nobody: there is less to do by as much.
+            if ingestor.report is not None:
+                bar.total = num_items - ingestor.report.skipped
+            bar(**counts)
+
+        progress = stack.enter_context(insist_on_interrupts(tell))
         ingestor = make_ingestor(
             adapter,
             settings,
@@ -246,6 +253,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         )
         try:
             report = ingestor.run()
+            tell()
         except (KeyboardInterrupt, StorageError) as cause:
             is_ours = not isinstance(cause, LockedError)  # the journal is another's
             journal = settings.output / JOURNAL_NAME

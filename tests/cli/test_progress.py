@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -167,3 +168,13 @@ def test_it_counts_right_from_many_threads():
         for thread in threads:
             thread.join()
     assert (bar.items, bar.frames) == (8000, 16000)
+
+
+def test_items_that_are_skipped_are_not_left_to_do(gulp2, images, monkeypatch):
+    command = ["ingest", "image-folder", images, "out", "--num-workers", 1]
+    gulp2(*command)
+    for path in list((images / "cats").iterdir()):
+        shutil.copy(path, path.with_name(f"new_{path.name}"))
+    monkeypatch.setitem(ProgressBar.__init__.__kwdefaults__, "delay_seconds", 0)
+    err = gulp2(*command, "--on-duplicate", "skip").stderr
+    assert err.splitlines()[-1].startswith("5/5 items ["), err
