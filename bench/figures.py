@@ -62,10 +62,15 @@ class Report:
         sys.stdout.flush()
 
     def write(self, path: Path, versions: Mapping[str, str], **facts: Any) -> None:
-        """Keep them in a file; cases that it has and that were not measured stay."""
-        before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        """Keep them in a file; what it has of other cases stays, if of this machine."""
+        before, machine = {}, _machine()
+        if path.exists():
+            before = json.loads(path.read_text("utf-8"))
+            known = before["machine"]
+            if any(known[key] != machine[key] for key in ("processor", "cores")):
+                before = {}
         kept = {
-            "machine": _machine(),
+            "machine": machine,
             "versions": {**before.get("versions", {}), **versions},
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             **facts,

@@ -66,3 +66,19 @@ def test_a_figure_is_compared_with_its_target(bench, value, target, met, capsys)
     assert report.cases["case"]["met"] is met
     assert ("MISSED" in capsys.readouterr().out) is not met
     assert json.loads(json.dumps(report.cases))["case"]["median"] == value
+
+
+def test_figures_of_another_machine_are_not_kept_beside_those_of_this_one(
+    bench, tmp_path
+):
+    path = tmp_path / "figures.json"
+    for name in ("one", "other"):
+        report = bench.Report()
+        report.add(name, [1.0], "ms")
+        report.write(path, {})
+    kept = json.loads(path.read_text("utf-8"))
+    assert list(kept["cases"]) == ["one", "other"]  # of a run that was split
+    kept["machine"]["processor"] = "another"
+    path.write_text(json.dumps(kept), "utf-8")
+    report.write(path, {})
+    assert list(json.loads(path.read_text("utf-8"))["cases"]) == ["other"]
