@@ -55,14 +55,17 @@ class Slot:
         torch: Any = require("torch", extra="torch") if self.gives_tensors else None
         self._as_tensor = torch and torch.from_numpy
         self._tensor: Any = None  # that of the whole batch which was given last
+        self._pinned: Any = None
         if pinned:
-            self.array = torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
+            # Batches are parts of this tensor: of its own memory torch knows what is
+            # still copied, and gives it to nobody else before, should the loader go.
+            self._pinned = torch.empty(shape, dtype=torch.uint8, pin_memory=True)
+            self.array = self._pinned.numpy()
         else:
             # By numpy, which asks the system for huge pages: into those two threads
             # decode 2 % faster than into the small ones that torch takes.
             self.array = empty_frames(shape)
         self.array.fill(0)  # mapped now: page faults cost as much as decoding does
-        self._pinned = pinned
         self._address = self.array.ctypes.data
         frames = self.array.reshape(shape[0], math.prod(shape[1:-3]), *shape[-3:])
         self.places = [Place(shape[1:-3], list(sample)) for sample in frames]
@@ -76,6 +79,8 @@ class Slot:
         """
         if not self.gives_tensors:
             return self.array[:count]
+        if self._pinned is not None and self._pinned.data_ptr() == self._address:
+            return self._pinned[:count]
         if count < len(self.array):
             return self._as_tensor(self.array[:count])
         tensor, array = self._tensor, self.array
@@ -90,7 +95,7 @@ class Slot:
 
     def released(self) -> None:
         """Note what the GPU still has to copy out of it, now that nobody uses it."""
-        if self._pinned:
+        if self._pinned is not None:
             torch = require("torch", extra="torch")
             self._copied = torch.cuda.current_stream().record_event()
 

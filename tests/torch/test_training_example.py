@@ -27,7 +27,6 @@ SMALL = (
     "--save-every",
     3,
     "--device",
-    "cpu",
 )
 
 
@@ -74,9 +73,10 @@ def losses(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-def test_a_killed_run_goes_on_to_the_same_losses(start, tmp_path):
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_killed_run_goes_on_to_the_same_losses(start, tmp_path, device):
     # Two epochs of six steps and a part of the third.
-    options = (*SMALL, "--steps", 14, "--epochs", 4)
+    options = (*SMALL, device, "--steps", 14, "--epochs", 4)
     finish(start("whole", *options))
     wanted = losses(tmp_path / "whole" / "losses.txt")
     assert len(wanted) == 14
@@ -109,7 +109,7 @@ def test_two_ranks_train_together(start, tmp_path):
         "--master-addr=127.0.0.1",
         f"--master-port={port}",
     )
-    options = (*SMALL, "--epochs", 2)
+    options = (*SMALL, "cpu", "--epochs", 2)
     text = finish(start("two", *options, "--steps", 3, launcher=launcher))
     assert "accuracy on the test set" in text
     assert len(losses(tmp_path / "two" / "losses.txt")) == 3  # of 24 clips, 8 a step
