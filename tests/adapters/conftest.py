@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import simplejpeg
 
+from tests.written_once import written_once
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,10 +20,9 @@ if TYPE_CHECKING:
 CODECS = {".webm": "libvpx", ".mp4": "mpeg4", ".avi": "mpeg4"}
 
 
+@written_once
 def write_video(path, num_frames=8, *, height=48, width=64, frame_rate=24):
     """Encode a video in which frame i is grey of 16 + 200 * i // num_frames."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
         codec = CODECS[path.suffix]
         stream: Any = container.add_stream(codec, rate=Fraction(frame_rate))

@@ -17,6 +17,7 @@ from PIL import Image
 
 from gulpio2.cli.main import gulp2 as program
 from gulpio2.testing import make_frames, make_gulp_directory
+from tests.written_once import written_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,11 +79,11 @@ def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     return begin
 
 
+@written_once
 def encode_video(path: Path, num_frames: int = 6, rate: int = 12) -> Path:
     """Encode a small video; the ending decides on the codec."""
     import av
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     codec = "libvpx" if path.suffix == ".webm" else "mpeg4"
     with av.open(str(path), "w") as container:
         stream: Any = container.add_stream(codec, rate=rate)

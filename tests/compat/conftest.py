@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk
+from tests.written_once import written_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,38 +88,39 @@ def chunk(folder: Path) -> GulpChunk:
     return GulpChunk(str(folder / "data_0.gulp"), str(folder / "meta_0.gmeta"))
 
 
+@written_once
+def encode_video(
+    path: Path,
+    *,
+    num_frames: int = 12,
+    rate: int = 12,
+    height: int = 48,
+    width: int = 64,
+    noise: int = 0,
+) -> Path:
+    """Encode a small video; the ending decides on the codec."""
+    import av
+
+    codec = "libvpx" if path.suffix == ".webm" else "mpeg4"
+    rng = np.random.default_rng(0)
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(codec, rate=rate)
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        stream.bit_rate = 2_000_000
+        for k in range(num_frames):
+            pixels = colour_frame(k, height, width) // 2 + 40
+            if noise:
+                pixels = pixels + rng.integers(noise, size=pixels.shape, dtype="u1")
+            picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode(None))
+    return path
+
+
 @pytest.fixture
 def make_video() -> Callable[..., Path]:
     """Encode a video: ``make_video(path, num_frames=.., rate=..)``, codec by suffix."""
-
-    def make(
-        path: Path,
-        *,
-        num_frames: int = 12,
-        rate: int = 12,
-        height: int = 48,
-        width: int = 64,
-        noise: int = 0,
-    ) -> Path:
-        import av
-
-        codec = "libvpx" if path.suffix == ".webm" else "mpeg4"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rng = np.random.default_rng(0)
-        with av.open(str(path), "w") as container:
-            stream: Any = container.add_stream(codec, rate=rate)
-            stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-            stream.bit_rate = 2_000_000
-            for k in range(num_frames):
-                pixels = colour_frame(k, height, width) // 2 + 40
-                if noise:
-                    pixels = pixels + rng.integers(noise, size=pixels.shape, dtype="u1")
-                picture = av.VideoFrame.from_ndarray(pixels, format="rgb24")
-                container.mux(stream.encode(picture))
-            container.mux(stream.encode(None))
-        return path
-
-    return make
+    return encode_video
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ import av
 import numpy as np
 import pytest
 
+from tests.written_once import written_once
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -213,7 +215,13 @@ def psnr_fixture() -> Callable[[Any, Any], float]:
     return psnr
 
 
+@written_once
+def draw_clip(path: Path) -> Path:
+    """Encode the frames of `clip`."""
+    return write_video(path, pictures(30, 48, 64), rate=30)
+
+
 @pytest.fixture
 def clip(tmp_path: Path) -> Path:
     """Make 30 frames of 64x48 at 30/s, H.264, nothing declared."""
-    return write_video(tmp_path / "clip.mp4", pictures(30, 48, 64), rate=30)
+    return draw_clip(tmp_path / "clip.mp4")

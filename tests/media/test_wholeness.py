@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.media.wholeness import find_damage
+from tests.written_once import written_once
 
 CONTAINERS = {
     "mp4": ("libx264", "clip.mp4", {}),
@@ -37,12 +38,12 @@ def assert_damage(folder, data, message, *, excusable=False):
         assert damage.excusable is excusable
 
 
-@pytest.fixture(params=list(CONTAINERS.values()), ids=list(CONTAINERS))
-def whole(request, tmp_path, write_video, pictures):
-    codec, name, mux_options = request.param
+@written_once
+def write_whole(path, kind, write_video, pictures):
+    codec, name, mux_options = CONTAINERS[kind]
     pix_fmt = "rgb8" if codec == "gif" else "yuv420p"
     return write_video(
-        tmp_path / name,
+        path,
         pictures(12, 48, 64),
         codec=codec,
         pix_fmt=pix_fmt,
@@ -50,6 +51,12 @@ def whole(request, tmp_path, write_video, pictures):
         mux_options=mux_options,
         with_audio=name.endswith(("mp4", "mkv")),
     )
+
+
+@pytest.fixture(params=CONTAINERS)
+def whole(request, tmp_path, write_video, pictures):
+    kind = request.param
+    return write_whole(tmp_path / CONTAINERS[kind][1], kind, write_video, pictures)
 
 
 def test_a_whole_file_is_whole(whole):
