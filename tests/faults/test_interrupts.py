@@ -19,7 +19,7 @@ from gulpio2.testing import FrameAdapter
 
 class Frames(FrameAdapter):
     def __init__(self):
-        super().__init__(num_items=16, num_frames=60, height=240, width=320)
+        super().__init__(num_items=16, num_frames=6, height=240, width=320)
 
     def iter_data(self, slice_element=None):
         for item in super().iter_data(slice_element):
