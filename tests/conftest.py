@@ -239,6 +239,15 @@ def python() -> str:
     return sys.executable
 
 
+@pytest.fixture
+def _fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the real disk.
+
+    What a killed process has written is not lost, and a power cut is only replayed.
+    """
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
 @contextlib.contextmanager
 def without_override() -> Iterator[None]:
     """Let the permissions of files hold for the superuser too, in this thread.

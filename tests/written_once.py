@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,12 @@ def written_once(write: Callable[..., Path]) -> Callable[..., Path]:
 
     Every caller gets a file of its own, and may damage it: what is kept are the bytes.
     """
-    kept: dict[Any, bytes] = {}
+    kept: dict[bytes, bytes] = {}
 
     @functools.wraps(write)
     def copy(path: str | Path, *args: Any, **options: Any) -> Path:
         path = Path(path)
-        key = (path.suffix, args, tuple(sorted(options.items())))
+        key = pickle.dumps((path.suffix, args, options))
         path.parent.mkdir(parents=True, exist_ok=True)
         if key in kept:
             path.write_bytes(kept[key])

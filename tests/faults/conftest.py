@@ -1,18 +1,6 @@
-"""How much was tried, below the results; and a disk that is not waited for."""
+"""How much was tried, below the results."""
 
-import os
 from collections import Counter
-
-import pytest
-
-
-@pytest.fixture
-def _fast_disk(monkeypatch):
-    """Do not wait for the real disk.
-
-    What a killed process has written is not lost, and a power cut is only replayed.
-    """
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -17,6 +17,8 @@ from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.faults import content
 from tests.faults.killed import is_killed
 
+pytestmark = pytest.mark.usefixtures("_fast_disk")
+
 
 def ingest(folder, *, resume=False, **options):
     adapter = FrameAdapter(num_items=6, num_frames=2, list_ids="chunk_bytes" in options)

@@ -16,6 +16,7 @@ from gulpio2.media.decode import OpenVideo
 from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.skipping import NotAsPlacedError, PlacedFrames
 from gulpio2.media.video import VideoFrames
+from tests.written_once import written_once
 
 CODECS = [
     ("libx264", {"bf": "3", "g": "30"}),
@@ -31,7 +32,11 @@ CODECS = [
 def write(path, codec, options, *, num_frames=75, ending=".mkv"):
     if codec not in av.codecs_available:
         pytest.skip(f"this build of FFmpeg has no {codec}")
-    path = path.with_suffix(ending)
+    return encode(path.with_suffix(ending), codec, options, num_frames)
+
+
+@written_once
+def encode(path, codec, options, num_frames):
     rng = np.random.default_rng(0)
     picture = rng.integers(0, 256, (12, 16, 3), np.uint8).repeat(8, 0).repeat(8, 1)
     with av.open(str(path), "w") as container:

@@ -14,6 +14,7 @@ from av.stream import Disposition
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
+from tests.written_once import written_once
 
 CONTAINERS = {
     "mp4": ("libx264", "clip.mp4", {}),
@@ -29,18 +30,24 @@ CONTAINERS = {
 }
 
 
-@pytest.fixture(params=list(CONTAINERS.values()), ids=list(CONTAINERS))
-def whole(request, tmp_path, write_video, pictures):
-    codec, name, mux_options = request.param
+@written_once
+def write_whole(path, kind, write_video, pictures):
+    codec, _, mux_options = CONTAINERS[kind]
     pix_fmt = {"gif": "rgb8", "mjpeg": "yuvj420p"}.get(codec, "yuv420p")
     return write_video(
-        tmp_path / name,
+        path,
         pictures(24, 48, 64),
         codec=codec,
         pix_fmt=pix_fmt,
         options={"g": "6"},
         mux_options=mux_options,
     )
+
+
+@pytest.fixture(params=CONTAINERS)
+def whole(request, tmp_path, write_video, pictures):
+    kind = request.param
+    return write_whole(tmp_path / CONTAINERS[kind][1], kind, write_video, pictures)
 
 
 def read(path, **options):
