@@ -20,6 +20,7 @@ from gulpio2.ingest.workers import SharedCores
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import make_frames
 from gulpio2.testing.faults import content
+from tests.written_once import written_once
 
 
 class Videos(AbstractDatasetAdapter):
@@ -44,6 +45,7 @@ class Videos(AbstractDatasetAdapter):
             yield {"meta": {}, "frames": frames, "id": path.name}
 
 
+@written_once
 def write_video(path, *, num_frames=40, codec="libx264", seed=0):
     rng = np.random.default_rng(seed)
     picture = rng.integers(0, 256, (8, 10, 3), np.uint8).repeat(12, 0).repeat(12, 1)

@@ -17,6 +17,7 @@ from gulpio2.ingest.survey import survey
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import FrameAdapter
+from tests.written_once import written_once
 
 
 class Files(AbstractDatasetAdapter):
@@ -38,6 +39,7 @@ class Files(AbstractDatasetAdapter):
         return str(self.paths[position])
 
 
+@written_once
 def write_video(path, num_frames, *, seed=0, pts=None, size=(96, 128)):
     rng = np.random.default_rng(seed)
     rows, columns = size
