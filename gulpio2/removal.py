@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
-from gulpio2.format.gmeta import dump_gmeta, load_gmeta
+from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
 from gulpio2.format.layout import (
     data_name,
     list_chunks,
@@ -127,7 +127,10 @@ def delete_items(
         known: dict[int, dict[str, Any]] = {}
         for number in list_chunks(store.names()).chunks:
             name = meta_name(number)
-            entries = load_gmeta(store.read(name), where=store.path(name))
+            content = store.read(name)
+            if not may_have_an_entry(content, wanted):
+                continue  # in a hundredth of the time that reading it as JSON takes
+            entries = load_gmeta(content, where=store.path(name))
             found = [id_ for id_ in entries if id_ in wanted]
             if found and not dry_run:
                 refuse_writers(store, number)

@@ -4,11 +4,12 @@ import os
 import shutil
 import signal
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor, removal
 from gulpio2.errors import (
     AdapterContractError,
     ChunkMismatchError,
@@ -16,6 +17,7 @@ from gulpio2.errors import (
     FormatError,
     ItemNotFoundError,
     LockedError,
+    MetaFileError,
 )
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.merge import merge_directories
@@ -674,3 +676,36 @@ def test_a_chunk_that_is_put_back_is_still_known_to_be_erased(tmp_path):
     for name in ("data_1.gulp", "meta_1.gmeta"):
         (tmp_path / name).write_bytes(away[name])
     assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_only_maps_that_may_have_an_item_are_parsed(folder, monkeypatch):
+    parsed = []
+
+    def noted(data, *, where):
+        parsed.append(Path(where).name)
+        return load_gmeta(data, where=where)
+
+    monkeypatch.setattr(removal, "load_gmeta", noted)
+    (deletion,) = delete_items(folder, ["item3"], dry_run=True)
+    assert (deletion.id, parsed) == ("item3", ["meta_1.gmeta"])
+    delete_items(folder, ["item3"])
+    assert set(parsed) == {"meta_1.gmeta"}
+
+
+def test_an_id_is_deleted_however_its_map_has_it(folder):
+    path = folder / "meta_1.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"item3"', b'"\\u0069tem3"'))
+    (deletion,) = delete_items(folder, ["item3"])
+    assert (deletion.id, deletion.chunk) == ("item3", 1)
+    assert "item3" not in jpegs(folder)
+
+
+def test_a_damaged_map_is_in_the_way_only_where_it_may_have_the_item(folder):
+    path = folder / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(MetaFileError, match="meta_0"):
+        delete_items(folder, ["item3", "item1"])
+    assert not (folder / "deleted.json").exists()
+    (deletion,) = delete_items(folder, ["item3"])
+    assert deletion.id == "item3"
+    assert b"item3" not in (folder / "meta_1.gmeta").read_bytes()

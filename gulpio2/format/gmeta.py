@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -19,12 +20,17 @@ __all__ = [
     "load_gmeta",
     "load_ordered_json",
     "load_pairs",
+    "may_have_an_entry",
     "refuse_cut_data",
     "validate_entry",
 ]
 
 # Bytes. No file is longer, and the system's calls take no larger number.
 _MAX_OFFSET = 2**63 - 1
+# An ASCII character that stands in JSON as an escape and has no need to.
+_NEEDLESS = re.compile(rb"\\(?:u00[2-7]|/)")
+# Ids up to which a search for each takes less time than parsing.
+_MOST_SOUGHT = 16
 _HINT = "Run `gulp2 check` on the directory for a full list"
 
 
@@ -107,6 +113,32 @@ def load_pairs(data: bytes) -> list[tuple[str, Any]]:
             f"holds no JSON object but {with_article(type(value).__name__)}"
         )
     return last
+
+
+def may_have_an_entry(data: bytes, ids: Collection[str]) -> bool:
+    """Tell whether a map may have one of these ids, without parsing it.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    ids : collection of str
+        Sought.
+
+    Returns
+    -------
+    bool
+        False only where none of them is a key, however the map is written.
+
+    Examples
+    --------
+    >>> may_have_an_entry(b'{"clip_7": {}}', ["7", "clip_70"])
+    False
+    """
+    if len(ids) > _MOST_SOUGHT or b"\0" in data or _NEEDLESS.search(data):
+        return True  # by NUL, it is in UTF-16 or UTF-32
+    keys = map(dump_text, ids)
+    return any("\\" in key or key.encode("ascii") in data for key in keys)
 
 
 def load_gmeta(data: bytes, *, where: str) -> OrderedDict[str, Any]:

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import MetaFileError
-from gulpio2.format.gmeta import dump_gmeta, join_gmeta, load_gmeta, validate_entry
+from gulpio2.format.gmeta import (
+    dump_gmeta,
+    join_gmeta,
+    load_gmeta,
+    may_have_an_entry,
+    validate_entry,
+)
 from gulpio2.format.records import FrameInfo
 
 # What JSON holds, NaN left out because it is not equal to itself.
@@ -177,3 +183,53 @@ def test_a_map_joined_of_json_is_that_of_the_entries():
     texts = {id_: json.dumps(entry) for id_, entry in entries.items()}
     assert join_gmeta(texts) == dump_gmeta(entries)
     assert join_gmeta({}) == dump_gmeta({})
+
+
+IDS = st.text('ab/ \\"\x7fé\U0001f600', max_size=3) | st.text(max_size=4)
+
+
+def spellings(text):
+    """Give JSON of a text, each character as it is or as any of its escapes."""
+
+    def ways(char):
+        units = char.encode("utf-16-be", "surrogatepass").hex()
+        escapes = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+        found = [escapes, escapes.upper().replace("U", "u"), json.dumps(char)[1:-1]]
+        if char not in '"\\' and char >= " " and not "\ud800" <= char <= "\udfff":
+            found.append(char)
+        return st.sampled_from(found + ["\\/"] * (char == "/"))
+
+    return st.tuples(*map(ways, text)).map(lambda parts: f'"{"".join(parts)}"')
+
+
+@given(st.data(), st.lists(IDS, max_size=3), IDS)
+def test_a_map_that_has_an_id_may_have_it_however_it_is_written(data, others, id_):
+    keys = [data.draw(spellings(key)) for key in (*others, id_)]
+    text = ", ".join(f"{key}: {{}}" for key in keys)
+    encoding = data.draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+    written = f"{{{text}}}".encode(encoding)
+    assert id_ in json.loads(written)
+    assert may_have_an_entry(written, ["nobody", id_])
+
+
+def test_a_map_that_has_none_of_a_few_ids_is_told():
+    written = dump_gmeta({"item1": {"meta_data": [{"label": "ünï"}]}})
+    assert not may_have_an_entry(written, ["item", "1", "item11", "label2"])
+    assert may_have_an_entry(written, ["item", "item1"])
+
+
+@pytest.mark.parametrize(
+    ("key", "id_"),
+    [
+        (r'"\u0061/b"', "a/b"),
+        (r'"a\/b"', "a/b"),
+        (r'"a\u002Fb"', "a/b"),
+        (r'"\u00E9"', "é"),
+        ('"é"', "é"),
+        (r'"\u007f"', "\x7f"),
+    ],
+)
+def test_an_id_that_is_written_with_other_escapes_is_found(key, id_):
+    written = f"{{{key}: {{}}}}".encode()
+    assert list(json.loads(written)) == [id_]
+    assert may_have_an_entry(written, [id_])
