@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.format.checksum import crc32_of
 from gulpio2.storage.index.columns import arrays_crc32, ids_crc32
 
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns, IndexContent
+    from gulpio2.storage.index.texts import MapTexts
 
 __all__ = ["Held"]
 
 _HASH_BITS = 64
+# Rows that are checked together, and bytes of their map: a fraction of a millisecond.
+_ROWS_AHEAD, _BYTES_AHEAD = 128, 1 << 18
 
 
 class Held:
@@ -35,6 +39,8 @@ class Held:
         self._reach = 3 * int(len(self.columns) ** 0.5) + 8
         # A bit per row. Its pages come into being as rows are used.
         self.seen = np.zeros(len(self.columns) // 8 + 1, np.uint8).data
+        self._after = -1  # the row behind the one that was asked for last
+        self._tried = range(-1, -1)  # rows that were checked together last
         self.ids_are_right = self.lookup_is_right = not mapped
         self.is_of_the_maps = not mapped  # which was looked at, and not by their times
         self.table: Any = None
@@ -72,6 +78,46 @@ class Held:
                 return row
             at += 1
         return None
+
+    def check_ahead(self, row: int, texts: MapTexts) -> None:
+        """Check some rows from this one on, where all are gone through in order.
+
+        Together they take a fifth of the time that they take one by one. Of those that
+        are not what they should be, and of a map that was replaced, nothing is said:
+        that is for whoever asks for one of them.
+        """
+        in_order, self._after = row in (self._after, self._tried.stop), row + 1
+        if not in_order or row in self._tried:
+            return
+        columns, part = self.columns, slice(row, row + _ROWS_AHEAD)
+        number, *others = columns.chunk[part].tolist()
+        first, *offsets = columns.entry_offset[part].tolist()
+        length, *lengths = columns.entry_length[part].tolist()
+        ends = [length]  # from the first byte of this row's entry on
+        for other, offset, length in zip(others, offsets, lengths, strict=True):
+            end = offset + length - first
+            if other != number or not first < offset or end > _BYTES_AHEAD:
+                break
+            ends.append(end)
+        self._tried = range(row, row + len(ends))
+        try:
+            checks = columns.row_checks(row, row + len(ends))
+        except ValueError:
+            return
+        rows = zip(
+            checks,
+            columns.row_crc32[part].tolist(),
+            columns.entry_crc32[part].tolist(),
+            columns.entry_length[part].tolist(),
+            ends,
+            strict=False,  # there may be more that are not checked
+        )
+        if checks[0] != columns.row_crc32.item(row):
+            return  # where its entry stands may be anything
+        text = memoryview(texts.part(number, first, ends[-1]))
+        for place, (check, stored, crc32, length, end) in enumerate(rows, row):
+            if check == stored and crc32_of(text[end - length : end]) == crc32:
+                self.seen[place >> 3] |= 1 << (place & 7)
 
     def check_ids(self) -> bool:
         """Check the column of ids as a whole, once."""

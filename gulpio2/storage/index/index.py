@@ -211,13 +211,16 @@ class Index:
         loaded, row = self._find(id_)
         if row is None:
             return None
-        if not loaded.seen[row >> 3] >> (row & 7) & 1:
+        seen, bit = loaded.seen, 1 << (row & 7)
+        if not seen[row >> 3] & bit and loaded.mapped and not self.verify:
+            loaded.check_ahead(row, self._texts)
+        if not seen[row >> 3] & bit:
             if loaded.mapped and not self._is_right(loaded, row):
                 self._put_aside(loaded, f"the row of {id_!r} is not what its map says")
                 return self.record(id_)
             if self.verify:
                 self._verify(id_, loaded.columns, row)
-            loaded.seen[row >> 3] |= 1 << (row & 7)
+            seen[row >> 3] |= bit
         return IndexRecord(loaded.columns, row, self._texts.read)
 
     def _find(self, id_: str) -> tuple[Held, int | None]:

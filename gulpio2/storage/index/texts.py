@@ -113,14 +113,15 @@ class MapTexts:
     def _in_place(self, columns: Columns, row: int) -> bytes:
         """Read what is now in an entry's place; nothing where there is nothing."""
         offset, length = columns.entry_offset.item(row), columns.entry_length.item(row)
-        return self._read(columns.chunk.item(row), offset, length)
+        return self.part(columns.chunk.item(row), offset, length)
 
     def _whole(self, number: int) -> bytes:
         """Read a whole map; nothing where there is none."""
         state = self.state(number)
-        return b"" if state is None else self._read(number, 0, state[0])
+        return b"" if state is None else self.part(number, 0, state[0])
 
-    def _read(self, number: int, offset: int, length: int) -> bytes:
+    def part(self, number: int, offset: int, length: int) -> bytes:
+        """Read a part of a map as it is now; nothing where it has no such part."""
         try:
             return read_once(self.path(number), offset, length)
         except (ReadRangeError, FileNotFoundError):
