@@ -37,6 +37,8 @@ __all__ = ["ls"]
 
 # How often a directory is opened whose maps a writer changes before it is asked.
 _TRIES = 10
+# With other arguments than its defaults, json.dumps makes one for each call.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @click.command(
@@ -150,5 +152,5 @@ def _table(directory: GulpDirectory, ids: list[str]) -> Iterator[str]:
     for id_ in ids:
         row = _row(directory, id_)
         numbers = f"{row['frames']:>8} {size(row['bytes']):>9} {row['chunk']:>6}"
-        meta = json.dumps(row["meta"], ensure_ascii=False)
+        meta = _encode(row["meta"])
         yield escape(f"{numbers}  {id_}  {meta}")

@@ -9,6 +9,9 @@ import click
 
 __all__ = ["json_text", "write_json"]
 
+# With other arguments than its defaults, json.dumps makes one for each call.
+_encode = json.JSONEncoder(allow_nan=False).encode
+
 
 def json_text(value: Any) -> str:
     """Give a value as JSON on one line.
@@ -30,10 +33,10 @@ def json_text(value: Any) -> str:
     '{"speed": null, "clip": [0.5, null]}'
     """
     try:
-        return json.dumps(value, allow_nan=False)
+        return _encode(value)
     except ValueError:  # there is one, as in few values
         finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
-        return json.dumps(finite, allow_nan=False)
+        return _encode(finite)
 
 
 def write_json(value: Any) -> None:

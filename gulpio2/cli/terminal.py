@@ -56,9 +56,12 @@ def escape(text: object) -> str:
     >>> print(escape("clip\x1b[2J\n7"))
     clip\x1b[2J\n7
     """
+    text = str(text)
+    if text.isprintable():  # as nearly all are, told of in a hundredth of the time
+        return text
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in str(text)
+        for char in text
     )
 
 
