@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from gulpio2.codecs.decode import DecodeOptions
     from gulpio2.format.entry import EntryExtras
+    from gulpio2.format.times import TimeRuns
     from gulpio2.record import ItemRecord
     from gulpio2.storage.handles import HandlePool
     from gulpio2.types import FrameSelection, Meta, StrPath
@@ -87,10 +88,11 @@ class StoredItem:
     @property
     def duration(self) -> float | None:
         """Seconds from the first frame's time to the last one's; None if unknown."""
-        extras = self.extras
-        if extras.time_base is None or not extras.pts:
+        times = self.times
+        if times is None:
             return None
-        return float((max(extras.pts) - min(extras.pts)) * extras.time_base)
+        numerator, denominator = times.time_base
+        return (max(times.ends) - min(times.ends)) * numerator / denominator
 
     @property
     def meta(self) -> Meta:
@@ -101,6 +103,11 @@ class StoredItem:
     def extras(self) -> EntryExtras:
         """Checksums, times and source facts, where it has them."""
         return self.record.extras(self._where)
+
+    @property
+    def times(self) -> TimeRuns | None:
+        """Times of its frames as they are stored, without one for each; None: none."""
+        return self.record.times(self._where)
 
     @property
     def frame_shape(self) -> tuple[int, ...]:

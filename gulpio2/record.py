@@ -11,6 +11,7 @@ from gulpio2.format.entry import (
     load_extras,
     stored_crc32,
 )
+from gulpio2.format.times import TimeRuns, runs_of
 from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.mappings import Entries
 from gulpio2.storage.index.spans import FrameSpans
@@ -44,6 +45,9 @@ class ItemRecord(Protocol):
 
     def extras(self, where: str) -> EntryExtras:
         """Give checksums, times and source facts, where it has them."""
+
+    def times(self, where: str) -> TimeRuns | None:
+        """Give the times as they are stored, where it has some."""
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
@@ -82,6 +86,10 @@ class EntryRecord:
     def extras(self, where: str) -> EntryExtras:
         """Give checksums, times and source facts, where it has them."""
         return load_extras(self.entry, where=where)
+
+    def times(self, where: str) -> TimeRuns | None:
+        """Give the times as they are stored, where it has some."""
+        return runs_of(self.extras(where))
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""

@@ -70,6 +70,7 @@ def info(
     nothing, are named beside what the rest holds, and the exit status is 1. Chunks and
     shares that gulp.json tells of and that are not there are named as well.
     """
+    from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME
@@ -79,7 +80,10 @@ def info(
 
     index = index_state(directory)  # before opening, which may write one
     with open_gulp_directory(directory) as opened:
-        summary = summarize(opened, label_key=label_key, sample=sample)
+        with ProgressBar(len(opened)) as bar:
+            summary = summarize(
+                opened, label_key=label_key, sample=sample, progress=bar
+            )
         summary.refused |= _broken_links(directory)
         try:
             manifest = opened.manifest

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gulpio2.directory import GulpDirectory
-    from gulpio2.format.entry import EntryExtras
     from gulpio2.item import StoredItem
+    from gulpio2.types import Progress
 
 __all__ = ["Summary", "refusal", "spread", "summarize"]
 
@@ -62,7 +62,11 @@ class Summary:
 
 
 def summarize(
-    directory: GulpDirectory, *, label_key: str = "label", sample: int = 1000
+    directory: GulpDirectory,
+    *,
+    label_key: str = "label",
+    sample: int = 1000,
+    progress: Progress | None = None,
 ) -> Summary:
     """Count what is in a directory.
 
@@ -74,6 +78,8 @@ def summarize(
         Key of the metadata that holds the label.
     sample : int, optional
         Items, evenly spread, whose first frame is read for its size.
+    progress : Progress, optional
+        Told of each item.
 
     Returns
     -------
@@ -89,12 +95,15 @@ def summarize(
     for id_ in directory.merged_meta_dict:
         item = directory.item(id_)
         lengths.append(item.num_frames)
-        summary.num_bytes += item.num_bytes
+        num_bytes = item.num_bytes
+        summary.num_bytes += num_bytes
         meta = item.meta
         summary.metadata_keys.update(meta.keys())
         if label_key in meta:
             labels[json.dumps(meta[label_key])] += 1
         _add_times(summary, item)
+        if progress is not None:
+            progress(items=1, frames=lengths[-1], num_bytes=num_bytes)
     summary.frames = sum(lengths)
     for text, number in labels.items():
         # A text as it is, unless that would be another label: "1" beside 1.
@@ -150,37 +159,51 @@ def refusal(item: StoredItem, error: GulpError) -> str:
 
 
 def _add_times(summary: Summary, item: StoredItem) -> None:
-    extras = item.extras
-    if extras.time_base is None or len(extras.pts) < 2:
+    times = item.times
+    num_frames = 0 if times is None else times.num_frames
+    if times is None or num_frames < 2:
         return
-    span = (max(extras.pts) - min(extras.pts)) * extras.time_base
+    ends = times.ends
+    span = max(ends) - min(ends)
     if span <= 0:
         return
-    per_frame = span / (len(extras.pts) - 1)
+    numerator, denominator = times.time_base
     summary.timed_items += 1
     # The last frame is shown for as long as the others are on average.
-    summary.seconds += float(span + per_frame)
-    steps = [b - a for a, b in itertools.pairwise(extras.pts)]
+    summary.seconds += span * numerator * num_frames / (denominator * (num_frames - 1))
+    steps = times.steps
     # Ticks too coarse for the rate make steps that differ by one.
     if max(steps) - min(steps) > 1:
         summary.frame_rates["variable"] += 1
-    else:
-        summary.frame_rates[_rate(1 / per_frame, extras)] += 1
+        return
+    said: tuple[int, int] | None = None
+    match times.source.get("frame_rate"):
+        case [int(frames), int(seconds)] if frames > 0 and seconds > 0:
+            said = frames, seconds
+    rate = _rate(span, num_frames - 1, numerator, denominator, said)
+    summary.frame_rates[rate] += 1
 
 
-def _rate(measured: Fraction, extras: EntryExtras) -> str:
+@lru_cache(maxsize=4096)  # of many items in a dataset, it is of the same
+def _rate(
+    span: int,
+    steps: int,
+    numerator: int,
+    denominator: int,
+    said: tuple[int, int] | None,
+) -> str:
     """Write frames per second: what the source says, where its times agree.
 
     A container with coarse ticks (WebM: a thousandth of a second) rounds every time by
     up to half of one, so the times alone make 29.996 out of 30.
     """
-    rate = measured
-    match extras.source.get("frame_rate"):
-        case [int(numerator), int(denominator)] if numerator > 0 and denominator > 0:
-            said = Fraction(numerator, denominator)
-            steps = len(extras.pts) - 1
-            if abs(steps / said - steps / measured) <= (extras.time_base or 0):
-                rate = said
+    time_base = Fraction(numerator, denominator)
+    rate = measured = steps / (span * time_base)
+    if (
+        said is not None
+        and abs(steps / Fraction(*said) - steps / measured) <= time_base
+    ):
+        rate = Fraction(*said)
     return f"{round(float(rate), _RATE_DIGITS):g}"
 
 

@@ -6,20 +6,64 @@ from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from math import floor
 from numbers import Rational
-from typing import TYPE_CHECKING, Literal, SupportsFloat
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsFloat
 
 from gulpio2.arguments import require_choice
 from gulpio2.errors import FrameTimeError
+from gulpio2.format.entry import ticks_to_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["TimeMode", "index_at"]
+    from gulpio2.format.entry import EntryExtras
+
+__all__ = ["TimeMode", "TimeRuns", "index_at", "runs_of"]
 
 # Far below the time between two frames of any camera, far above a float's error.
 _SNAP_SECONDS = Fraction(1, 1_000_000)
 
 TimeMode = Literal["at", "before", "nearest"]
+
+
+class TimeRuns(NamedTuple):
+    """Presentation times of an item as they are stored, without one for each frame."""
+
+    time_base: tuple[int, int]
+    """Seconds of a tick: numerator and denominator."""
+    runs: Sequence[Sequence[int]]
+    """``[start, step, count]`` of each run, in ticks; at least one."""
+    source: Mapping[str, Any]
+    """Facts of the source."""
+
+    @property
+    def num_frames(self) -> int:
+        """Frames that have them."""
+        return sum(count for _, _, count in self.runs)
+
+    @property
+    def ends(self) -> list[int]:
+        """First and last tick of each run."""
+        return [
+            tick
+            for start, step, count in self.runs
+            for tick in (start, start + step * (count - 1))
+        ]
+
+    @property
+    def steps(self) -> list[int]:
+        """Ticks from a frame to the next: of each run once, and between runs."""
+        ends = self.ends
+        between = [start - end for end, start in zip(ends[1::2], ends[2::2])]  # noqa: B905  # the last has none behind it
+        return between + [step for _, step, count in self.runs if count > 1]
+
+
+def runs_of(extras: EntryExtras) -> TimeRuns | None:
+    """Give the times of an item as runs; None where it has none."""
+    base = extras.time_base
+    if base is None or not extras.pts:
+        return None
+    runs = ticks_to_runs(extras.pts)
+    return TimeRuns((base.numerator, base.denominator), runs, extras.source)
 
 
 def index_at(

@@ -12,9 +12,11 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli.summary import refusal, spread, summarize
-from gulpio2.errors import StorageError
+from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames, make_gulp_directory
 from gulpio2.types import StoredFrame
+from tests.chunks import Timed, write
 
 
 def info_of(gulp2, *arguments):
@@ -169,6 +171,58 @@ def test_grey_and_empty_items_are_counted(tmp_path):
         summary = summarize(directory)
     assert summary.frame_sizes == Counter({"32x24 grey": 1})
     assert summary.frames_per_item == (0, 1.0, 2)
+
+
+def test_an_index_changes_nothing_of_it(tmp_path):
+    # Items of all kinds, also such whose rows send readers to the map.
+    tick = Fraction(1, 1000)
+    items = {
+        "even": Timed([0, 40, 80, 120], tick, frame_rate=[25, 1]),
+        "rounded": Timed([5, 38, 72, 105, 138], tick, frame_rate=[30, 1]),
+        "odd": Timed([0, 40, 90, 91], tick, frame_rate="25"),
+        "backwards": Timed([80, 40, 0], tick),
+        "all at once": Timed([7, 7, 7], tick, frame_rate=[25, 1]),
+        "one": Timed([3], tick),
+        "large": Timed([2**60, 2**60 + 2, 2**60 + 4], Fraction(3, 90_000)),
+        "none": make_frames(2),
+        "empty": [],
+        "appended to": Timed([0, 40], tick),
+        "spaced": Timed([0, 40], tick),
+    }
+    write(tmp_path, *((id_, {"label": id_}, what) for id_, what in items.items()))
+    path = tmp_path / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    entries["appended to"]["frame_info"].append([0, 0, 752])  # as 0.0.4 does
+    entries["none"]["meta_data"] = [None]
+    entries["later"] = {**entries["even"], "gulp2": {"pts": [[0, 1, 4]]}}
+    text = json.dumps(entries).replace('"spaced": {', '"spaced":  {"unknown": 1, ')
+    path.write_text(text)
+    build_index(tmp_path)
+    with (
+        GulpDirectory(tmp_path, indexed=True) as one,
+        GulpDirectory(tmp_path, indexed=False) as other,
+    ):
+        found, wanted = summarize(one), summarize(other)
+        times = [(d.item(id_).duration for id_ in d.chunk_lookup) for d in (one, other)]
+        assert list(times[0]) == list(times[1])
+    assert found == wanted
+    assert found.frame_rates == {"25": 3, "30": 1, "variable": 1, "15000": 1}
+    assert found.timed_items == 6
+    assert found.seconds == pytest.approx(
+        0.16 + 133 * 1.25 / 1000 + 91 * 4 / 3000 + 0.12 + 6 / 30_000 + 0.08
+    )
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_damaged_times_are_an_error(tmp_path, indexed):
+    write(tmp_path, ("item", {}, Timed([0, 40])))
+    path = tmp_path / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b"[[0, 40, 2]]", b"[[0, 40, 3]]"))
+    with (
+        GulpDirectory(tmp_path, indexed=indexed) as directory,
+        pytest.raises(MetaFileError, match="pts holds 3 times for 2 frames"),
+    ):
+        summarize(directory)
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 9, 10, 11])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import FrameTimeError
-from gulpio2.format.times import index_at
+from gulpio2.format.entry import EntryExtras
+from gulpio2.format.times import index_at, runs_of
 
 MILLISECOND = Fraction(1, 1000)
 # Of a screen recording: long gaps, one time twice, none evenly spaced.
@@ -139,3 +141,21 @@ def test_what_is_no_time_is_refused(seconds):
 def test_an_unknown_mode_is_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="must be one of at, before, nearest"):
         index_at([0], MILLISECOND, 0.0, "after")  # type: ignore[arg-type]  # on purpose
+
+
+@given(st.lists(st.integers(-50, 50) | st.integers(), min_size=1, max_size=12))
+def test_runs_tell_of_their_frames_what_the_times_of_each_do(pts):
+    runs = runs_of(EntryExtras(pts=tuple(pts), time_base=Fraction(2, 30)))
+    assert runs is not None
+    assert runs.num_frames == len(pts)
+    assert (min(runs.ends), max(runs.ends)) == (min(pts), max(pts))
+    steps = [after - before for before, after in pairwise(pts)]
+    assert set(runs.steps) == set(steps)
+    assert runs.time_base == (1, 15)
+
+
+@pytest.mark.parametrize(
+    "extras", [EntryExtras(), EntryExtras(pts=(1,)), EntryExtras(time_base=MILLISECOND)]
+)
+def test_without_times_there_are_no_runs(extras):
+    assert runs_of(extras) is None

@@ -12,6 +12,7 @@ from gulpio2.errors import MapChangedError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras, stored_crc32
 from gulpio2.format.gmeta import dump_text, validate_entry
+from gulpio2.format.times import TimeRuns, runs_of
 from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
 from gulpio2.storage.index.spans import FrameSpans
 
@@ -190,6 +191,19 @@ class IndexRecord:
         """Give checksums, times and source facts, where it has them."""
         return load_extras(self.entry, where=where)
 
+    def times(self, where: str) -> TimeRuns | None:
+        """Give the times as they are stored, where it has some."""
+        if self.columns.flags.item(self.row) & IRREGULAR:
+            return runs_of(self.extras(where))
+        text = self._extras_text
+        # Of a row that is regular, they were looked at when the index was made.
+        extras = json.loads(text) if text else {}
+        if not (extras.get("time_base") and extras.get("pts")):
+            return None
+        numerator, denominator = extras["time_base"]
+        source = extras.get("source", {})
+        return TimeRuns((numerator, denominator), extras["pts"], source)
+
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
         return self.frame_info.jpeg_spans(indices)
@@ -226,11 +240,13 @@ class IndexRecord:
         first, last = self.columns.meta_bounds[self.row : self.row + 2].tolist()
         return self.columns.meta_text[first:last].tobytes()
 
-    def _extras(self) -> OrderedDict[str, Any]:
+    @property
+    def _extras_text(self) -> bytes:
         first, last = self.columns.extras_bounds[self.row : self.row + 2].tolist()
-        extras: OrderedDict[str, Any] = _load(
-            self.columns.extras_text[first:last].tobytes()
-        )
+        return self.columns.extras_text[first:last].tobytes()
+
+    def _extras(self) -> OrderedDict[str, Any]:
+        extras: OrderedDict[str, Any] = _load(self._extras_text)
         if extras.get("crc32") is True:
             first, last = self.columns.frame_bounds[self.row : self.row + 2].tolist()
             packed = self.columns.frame_crc32[first:last].tobytes()
