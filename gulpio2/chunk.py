@@ -228,7 +228,9 @@ class GulpChunk(ReadingVerbs):
         DuplicateIdError
             "ab", and items of the same id were added in memory and on the disk.
         LockedError
-            It is open for writing already, in another process or by another object.
+            It is open for writing already, in another process or by another object; or
+            "wb", and another process writes to the folder while ``deleted.json`` is to
+            forget the chunk.
         StorageError
             A file cannot be opened, written or synced.
         """

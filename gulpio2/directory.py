@@ -32,7 +32,6 @@ from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
 from gulpio2.rewritten import LoadedMap, RewriteGuard, note_state
 from gulpio2.serializers import json_serializer
-from gulpio2.staging import removed_numbers
 from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import map_states, state_in
@@ -50,6 +49,7 @@ from gulpio2.storage.index.opening import (
     open_index,
 )
 from gulpio2.storage.local import open_store
+from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.verbs import ReadingVerbs
 from gulpio2.view import GulpView, as_frame, view_of_rows
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
-from gulpio2.errors import ChunkMismatchError, IngestError, MetaFileError
+from gulpio2.errors import ChunkMismatchError, IngestError
 from gulpio2.format.gmeta import end_of, refuse_cut_data
-from gulpio2.format.layout import REMOVALS_NAME, data_number, partial_name
-from gulpio2.format.removals import Removals
+from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
-from gulpio2.storage.removals_file import read_removals, write_removals
+from gulpio2.storage.removals_file import forgetting_deleted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, MutableMapping
@@ -30,7 +29,6 @@ __all__ = [
     "StagedChunk",
     "begin_writing",
     "refuse_changed",
-    "removed_numbers",
     "taken_number",
 ]
 
@@ -117,34 +115,6 @@ def taken_number(
         "and ids that are there can be skipped (on_duplicate='skip', on the command "
         "line --on-duplicate skip)"
     )
-
-
-def removed_numbers(store: Store, names: Collection[str]) -> set[int]:
-    """Give the numbers of chunks of which ``deleted.json``, if among `names`, tells.
-
-    The files of one may be gone, and put back. What is noted of it stays until then,
-    and would be taken for damage of another chunk of that number.
-    """
-    removals = _noted(store) if REMOVALS_NAME in names else Removals()
-    return {*removals.deleted, *removals.erased}
-
-
-def _noted(store: Store) -> Removals:
-    """Read ``deleted.json``; empty where there is none that can be read."""
-    try:
-        return read_removals(store)
-    except MetaFileError:  # a damaged one is for a check to tell
-        return Removals()
-
-
-def _forget_deleted(store: Store, name: str) -> None:
-    """Let no note of deleted items speak of the file that takes a data file's place."""
-    removals = _noted(store)
-    number = data_number(name)
-    if number in removals.deleted or number in removals.erased:
-        removals.deleted.pop(number, None)
-        removals.erased.pop(number, None)
-        write_removals(store, removals)
 
 
 class ChunkSession:
@@ -244,8 +214,8 @@ class ChunkSession:
         content = self.appender.dump_map()
         self.writer.sync()
         if self.partial is not None:
-            drop_map()
-            _forget_deleted(self.store, self.data_name)
+            with forgetting_deleted(self.store, self.data_name):
+                drop_map()
             self.store.rename(self.partial, self.data_name)
             self.partial = None
             self.store.sync_names()

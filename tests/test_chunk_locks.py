@@ -20,8 +20,8 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
-from gulpio2.storage.local import LocalWriter
-from gulpio2.storage.removals_file import write_removals
+from gulpio2.storage.local import LocalWriter, open_store
+from gulpio2.storage.removals_file import read_removals, write_removals
 from tests.chunks import (
     JPEGS,
     StopError,
@@ -458,6 +458,22 @@ def test_one_alone_writes_a_chunk_anew(tmp_path, hold, is_new, flags):
     write(tmp_path, ("b", {}, JPEGS[2:3]), flag=second)
     left = ["b"] if second == "wb" else ["held", "b"]
     assert list(new_chunk(tmp_path).meta_dict) == left
+    assert problems(tmp_path) == []
+
+
+def test_who_deletes_and_who_writes_anew_do_not_undo_each_others_notes(tmp_path):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "gone")))
+    delete_items(tmp_path, ["gone"])
+    before, chunk = content(tmp_path), new_chunk(tmp_path)
+    with open_store(tmp_path).lock():  # as who deletes or compacts in another chunk
+        with pytest.raises(LockedError, match="another process is writing to"):
+            write(tmp_path, ("b", {}, JPEGS[2:3]))
+        assert content(tmp_path) == before
+        with new_chunk(tmp_path, 1).open("wb"):  # nothing is noted of it
+            pass
+    with chunk.open("wb"):
+        chunk.append("b", {}, JPEGS[2:3])
+    assert read_removals(open_store(tmp_path)).deleted == {}
     assert problems(tmp_path) == []
 
 

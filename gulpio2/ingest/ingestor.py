@@ -52,10 +52,10 @@ from gulpio2.ingest.resuming import (
     refuse_unfinished_copying,
 )
 from gulpio2.ingest.shard import Shard
-from gulpio2.staging import removed_numbers
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers, remove_partials
 from gulpio2.storage.local import open_store
+from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:

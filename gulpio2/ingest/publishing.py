@@ -9,8 +9,9 @@ from gulpio2.errors import DuplicateIdError, IngestError
 from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.report import ItemFailure
-from gulpio2.staging import StagedChunk, removed_numbers, taken_number
+from gulpio2.staging import StagedChunk, taken_number
 from gulpio2.storage.index.ahead import MapsAhead
+from gulpio2.storage.removals_file import removed_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -50,12 +50,12 @@ from gulpio2.merge.parts import (
     unfinished_copying,
     warnings_of_settings,
 )
-from gulpio2.staging import removed_numbers
 from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
 from gulpio2.storage.local import new_token, open_store, real_path
+from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:

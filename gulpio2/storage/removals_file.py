@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gulpio2.format.layout import REMOVALS_NAME, meta_name
+from gulpio2.errors import MetaFileError
+from gulpio2.format.layout import REMOVALS_NAME, data_number, meta_name
 from gulpio2.format.removals import Removals, dump_removals, load_removals
 from gulpio2.storage.base import read_if_there
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from gulpio2.storage.base import Store
 
-__all__ = ["read_removals", "write_removals"]
+__all__ = [
+    "forgetting_deleted",
+    "read_removals",
+    "removed_numbers",
+    "write_removals",
+]
 
 
 def read_removals(store: Store) -> Removals:
@@ -32,3 +41,40 @@ def write_removals(store: Store, removals: Removals) -> None:
     """Put it in place; it is for those who may read the maps that it has entries of."""
     maps = [meta_name(number) for number in removals.deleted]
     store.write_atomically(REMOVALS_NAME, dump_removals(removals), made_of=maps)
+
+
+def removed_numbers(store: Store, names: Collection[str]) -> set[int]:
+    """Give the numbers of chunks of which ``deleted.json``, if among `names`, tells.
+
+    The files of one may be gone, and put back. What is noted of it stays until then,
+    and would be taken for damage of another chunk of that number.
+    """
+    removals = _noted(store) if REMOVALS_NAME in names else Removals()
+    return {*removals.deleted, *removals.erased}
+
+
+def _noted(store: Store) -> Removals:
+    """Read ``deleted.json``; empty where there is none that can be read."""
+    try:
+        return read_removals(store)
+    except MetaFileError:  # a damaged one is for a check to tell
+        return Removals()
+
+
+@contextmanager
+def forgetting_deleted(store: Store, name: str) -> Iterator[None]:
+    """Let no note of deleted items speak of the file that takes a data file's place.
+
+    Before the block, which removes the map that the notes belong to, the folder is
+    locked: who deletes or compacts has read the notes, and is to write them.
+    """
+    number = data_number(name)
+    if number not in removed_numbers(store, {REMOVALS_NAME}):
+        yield
+        return
+    with store.lock():
+        yield
+        removals = _noted(store)
+        removals.deleted.pop(number, None)
+        removals.erased.pop(number, None)
+        write_removals(store, removals)

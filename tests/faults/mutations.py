@@ -77,15 +77,15 @@ MUTATIONS = [
         "give the map its name before the append is synced",
         "staging.py",
         "        self.writer.sync()\n        if self.partial is not None:\n"
-        "            drop_map()",
-        "        if self.partial is not None:\n            drop_map()",
+        "            with forgetting_deleted",
+        "        if self.partial is not None:\n            with forgetting_deleted",
         POWER,
     ),
     Mutation(
         "keep the old map while its data file is replaced",
         "staging.py",
-        "            drop_map()\n",
-        "",
+        "                drop_map()\n",
+        "                pass\n",
         POWER,
     ),
     Mutation(
