@@ -24,6 +24,7 @@ __all__ = [
     "begin_worker",
     "check_item",
     "describe_failure",
+    "is_filled_anew",
     "place_items",
     "portable_error",
     "source_of",
@@ -192,6 +193,26 @@ def _place(
                         given.add(placed.id_)  # it has its place, however often given
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
             yield PlacedItem(single, error=as_failure(error))
+
+
+def is_filled_anew(
+    meta: Mapping[Any, Any], before: Mapping[Any, Any], following: PlacedItem | None
+) -> bool:
+    """Tell whether a dict of metadata has values of an item that could not be had.
+
+    Parameters
+    ----------
+    meta : mapping
+        What came with an item that is stored.
+    before : mapping
+        A copy of it, from when its frames had been taken.
+    following : PlacedItem or None
+        What came in the next item's place.
+    """
+    # What was only added is of the item itself: it may be until the next one comes.
+    return (following is not None and following.error is not None) and any(
+        key not in meta or meta[key] is not value for key, value in before.items()
+    )
 
 
 def _early_ones(listed: Sequence[str]) -> Callable[[int, str], bool]:

@@ -20,6 +20,7 @@ from gulpio2.ingest.items import (
     PlacedItem,
     as_failure,
     describe_failure,
+    is_filled_anew,
     place_items,
     portable_error,
     unlisted,
@@ -220,7 +221,7 @@ class _TaskRun:
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
-        self._write_journal(item.meta)
+        self._write_journal(item)
         if item.error is not None:
             self.fail(item, item.error)
             return
@@ -306,8 +307,7 @@ class _TaskRun:
         """Close the chunk that is open, if it holds an item."""
         self._write_journal()
         self._write_entries()
-        session = self.session
-        if session is None:
+        if (session := self.session) is None:
             return
         if self.meta_dict:
             self.check_sign()
@@ -357,14 +357,14 @@ class _TaskRun:
                 self.journal.write({"data": self.session.partial})
         return self.session
 
-    def _write_journal(self, next_meta: Any = None) -> None:
+    def _write_journal(self, following: PlacedItem | None = None) -> None:
         """Record the item that was stored last."""
         if self._unwritten is None or self.session is None:
             return
         (position, id_, meta, before), self._unwritten = self._unwritten, None
-        if meta is next_meta:
+        if following is not None and meta is following.meta:
             self._shared_meta = meta
-        if meta is self._shared_meta:
+        if meta is self._shared_meta or is_filled_anew(meta, before, following):
             self.meta_dict[id_]["meta_data"] = [before]
         try:
             entry = self.session.seal(id_)

@@ -315,6 +315,43 @@ def test_items_that_share_a_dict_have_what_was_in_it_when_they_came(tmp_path, wo
         assert f"item{entry['meta_data'][0]['number']}" == id_
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_the_first_of_a_slice_keeps_its_metadata_where_the_next_one_fails(
+    tmp_path, is_held
+):
+    held: dict[str, int] = {}
+
+    class Second(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            meta = held if is_held else {}
+            for item in super().iter_data(slice_element):
+                meta.update(item["meta"])
+                if meta["number"] == 1:
+                    raise SourceReadError("it is not there")
+                yield {**item, "meta": meta}
+
+    GulpIngestor(Second(num_items=4), tmp_path / "gulped", 4, 1).run()
+    entries = GulpDirectory(tmp_path / "gulped").merged_meta_dict.values()
+    assert [entry["meta_data"][0]["number"] for entry in entries] == [0, 2, 3]
+
+
+def test_what_is_added_to_metadata_before_the_next_item_fails_is_stored(tmp_path):
+    class Late(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                if item["meta"]["number"] == 1:
+                    raise SourceReadError("it is not there")
+                yield item
+                item["meta"]["late"] = True
+
+    GulpIngestor(Late(num_items=3), tmp_path / "gulped", 3, 1).run()
+    entries = GulpDirectory(tmp_path / "gulped").merged_meta_dict.values()
+    assert [entry["meta_data"][0] for entry in entries] == [
+        {"number": 0, "late": True},
+        {"number": 2, "late": True},
+    ]
+
+
 @pytest.mark.parametrize("is_told", [False, True])
 def test_a_shared_dict_is_not_that_of_an_item_which_is_never_given(tmp_path, is_told):
     class Gone(FrameAdapter):
