@@ -247,6 +247,13 @@ def test(network: nn.Module, options: argparse.Namespace, num_ranks: int) -> flo
     return float(counts[0] / counts[1])
 
 
+def positive(text: str) -> int:
+    """Read a number that is at least 1; argparse names the option of any other."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
@@ -262,12 +269,14 @@ def parse() -> argparse.Namespace:
         default=Path("motions/run"),
         help="of the checkpoint and the losses",
     )
-    parser.add_argument("--videos-per-class", type=int, default=40)
+    parser.add_argument("--videos-per-class", type=positive, default=40)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument(
         "--steps", type=int, help="stop after so many, counted from the first"
     )
-    parser.add_argument("--batch-size", type=int, default=8, help="of each process")
+    parser.add_argument(
+        "--batch-size", type=positive, default=8, help="of each process"
+    )
     parser.add_argument(
         "--rate", type=float, default=2e-3, help="of learning, at first"
     )
@@ -275,7 +284,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="of the loader of each process")
     parser.add_argument(
         "--save-every",
-        type=int,
+        type=positive,
         default=20,
         metavar="STEPS",
         help="write a checkpoint after so many, and after --steps",

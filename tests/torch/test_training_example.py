@@ -73,6 +73,15 @@ def losses(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
+@pytest.mark.parametrize("option", ["--save-every", "--batch-size"])
+def test_a_count_that_is_none_is_refused_by_name(start, tmp_path, option):
+    process = start("none", *SMALL, "cpu", option, 0)
+    text, _ = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert text.endswith(f"error: argument {option}: 0 is less than 1\n")
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a_killed_run_goes_on_to_the_same_losses(start, tmp_path, device):
     # Two epochs of six steps and a part of the third.
