@@ -153,7 +153,8 @@ class _Scanner:
         self.text = data.decode("utf-8")
         self.ascii = data.isascii()
         self._scan = _make_scanner(json.JSONDecoder())
-        self._at = 0
+        # Behind a byte order mark, with which some editors begin a file.
+        self._at = int(self.text.startswith("\ufeff"))
         # Text position and byte position of the same place, where they differ.
         self._known = (0, 0)
 

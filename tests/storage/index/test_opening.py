@@ -434,6 +434,18 @@ def test_a_map_that_cannot_be_put_into_columns_is_opened_all_the_same(folder):
         directory.query("num_frames > 1")
 
 
+def test_a_map_behind_a_byte_order_mark_is_put_into_columns(folder):
+    want = GulpDirectory(folder, indexed=False).query("num_frames > 1").ids
+    data = (folder / "meta_0.gmeta").read_text("ascii")
+    (folder / "meta_0.gmeta").write_text(data, "utf-8-sig")
+    directory = GulpDirectory(folder, indexed=True)
+    assert directory._index is not None
+    assert list(directory.query("num_frames > 1").ids) == list(want)
+    assert [directory[id_][1] for id_ in json.loads(data)] == [
+        entry["meta_data"][0] for entry in json.loads(data).values()
+    ]
+
+
 def test_entries_of_an_unusual_form_are_read_from_the_map(folder):
     path = folder / "meta_2.gmeta"
     meta_dict = json.loads(path.read_bytes())
