@@ -64,6 +64,7 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
     changes = changed_settings(runs if run.tasks else (), options, encoder.describe())
     ids, positions = run.ids, [n for task in run.tasks for n in task.positions()]
     num_items, names = len(positions), ids or []
+    taken = [each for each in run.failures if each.error == "DuplicateIdError"]
     plan = {
         "output": str(settings.output),
         "adapter": type(adapter).__name__,
@@ -76,7 +77,8 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
         "already_stored": None
         if ids is None
         else len(stored.intersection(names[n] for n in run.share)),
-        "taken_ids": len(run.failures),
+        "taken_ids": len(taken),
+        "failed_before": len(run.failures) - len(taken),
         "chunks": len(run.tasks),
         "chunks_may_be_more": settings.chunk_bytes is not None,
         "other_settings": [asdict(change) for change in changes],
@@ -219,7 +221,8 @@ def _lines(
     if plan["refused"] is not None:
         yield f"  as it stands, it would be refused: {escape(plan['refused'])}"
     elif settings.resume and not plan["chunks"]:
-        yield "  nothing to resume: it is complete"
+        but = ", but for what failed" if plan["failed_before"] else ""
+        yield f"  nothing to resume: it is complete{but}"
     elif plan["fits"] is False:
         free = size(plan["free_bytes"])
         yield f"  it would run out of space: {escape(settings.output)} has {free} free"
@@ -233,6 +236,9 @@ def _lines(
         yield f"  first ids        {shown}{more}"
         yield f"  repeated ids     {plan['repeated_ids']:,}"
         yield f"  already stored   {plan['already_stored']:,}"
+    if plan["failed_before"]:
+        failed = f"{plan['failed_before']:,}"
+        yield f"  failed before    {failed}, which resuming does not try again"
     if plan["taken_ids"]:
         yield (
             f"  {count(plan['taken_ids'], 'item')} will fail: the id is taken "

@@ -44,7 +44,7 @@ from gulpio2.ingest.records import (
     write_labels,
     write_records,
 )
-from gulpio2.ingest.report import IngestReport, tell_with
+from gulpio2.ingest.report import IngestReport, ItemFailure, tell_with
 from gulpio2.ingest.resuming import (
     refuse_lost_chunks,
     refuse_misnamed_chunks,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
     from gulpio2.format.manifest import Run
     from gulpio2.ingest.facts import AdapterFacts
-    from gulpio2.ingest.report import ItemFailure
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter, Progress, StrPath
 
@@ -269,7 +268,8 @@ class GulpIngestor:
         Returns
         -------
         RunPlan or None
-            Without tasks where the run is complete. None where there is nothing to go
+            Without tasks where the run is complete; its failures are those of the items
+            that it went through as well. None where there is nothing to go
             on with, so that resuming is an ordinary run.
 
         Raises
@@ -285,15 +285,19 @@ class GulpIngestor:
         facts = ask_for_facts(self.adapter)
         journal = RunJournal(store, self._arguments(facts))
         if not journal.read():
-            done = self._is_complete(facts)
-            return replace(self._plan(frozenset(), "skip"), tasks=[]) if done else None
+            if not self._is_complete(facts):
+                return None
+            plan = self._plan(frozenset(), "skip")
+            return replace(plan, tasks=[], failures=known_failures(store, plan))
         stored, _ = self._look(journal)
         plan = self._plan(stored)
         journal.refuse_other_plan(plan.digest())
         refuse_other_tasks(self.adapter, plan, journal.finished)
         finished = {line["task"] for line in journal.finished}
         left = [task for task in plan.tasks if task.index not in finished]
-        return replace(plan, tasks=left)
+        failed = [each for line in journal.finished for each in line["failures"]]
+        failures = [*plan.failures, *map(ItemFailure.load, failed)]
+        return replace(plan, tasks=left, failures=failures)
 
     # --- the run -------------------------------------------------------------------
 

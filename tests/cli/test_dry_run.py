@@ -142,6 +142,40 @@ class Ending(FrameAdapter):
     assert "nothing to resume" in gulp2(*words, "--resume", "--dry-run").stdout
 
 
+def test_a_dry_run_of_resuming_ends_as_resuming_does_where_items_have_failed(
+    gulp2, tmp_path, monkeypatch
+):
+    (tmp_path / "failing.py").write_text(
+        """
+import os
+from gulpio2.testing import FrameAdapter
+
+class Failing(FrameAdapter):
+    def __init__(self):
+        super().__init__(num_items=6, bad=(1,))
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == os.environ.get("ENDS_AT"):
+                raise KeyboardInterrupt
+            yield item
+"""
+    )
+    words = ["ingest", "failing.py:Failing", "out"]
+    words += ["--videos-per-chunk", "2", "--num-workers", "1"]
+    monkeypatch.setenv("ENDS_AT", "item4")
+    gulp2(*words, status=130)
+    monkeypatch.delenv("ENDS_AT")
+    words += ["--resume"]
+    shown = gulp2(*words, "--dry-run", status=1).stdout
+    assert "failed before    1, which resuming does not try again" in shown
+    gulp2(*words, "--dry-run", "--allow-failures")
+    gulp2(*words, status=1)  # what is left is stored
+    shown = gulp2(*words, "--dry-run", status=1).stdout
+    assert "nothing to resume: it is complete, but for what failed\n" in shown
+    gulp2(*words, status=1)
+
+
 def test_other_settings_than_before_are_told_by_a_run_and_its_dry_run(
     gulp2, tmp_path, make_video
 ):
