@@ -88,11 +88,16 @@ class Task:
             return position in self.left_out
         return id_ in self.listed and id_ not in self.ids
 
-    def place_of(self, position: int, id_: str | None) -> int:
-        """Give where the adapter lists an id; else the position it was given for."""
+    def place_of(self, position: int, id_: str | None) -> tuple[int, str | None]:
+        """Give where the adapter lists an id; else the position it was given for.
+
+        Where none was given, with the one that is listed there, if the adapter does.
+        """
+        if id_ is None:
+            return position, next(iter(self.listed_in(*_at(position))), None)
         if (id_,) == self.listed_in(*_at(position)) or id_ not in self.listed:
-            return position
-        return self.start + self.listed.index(id_)
+            return position, id_
+        return self.start + self.listed.index(id_), id_
 
 
 @dataclass(slots=True)

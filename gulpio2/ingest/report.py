@@ -30,7 +30,7 @@ class ItemFailure:
     position: int
     """Its position in the adapter."""
     id: str | None
-    """Its id; None where the adapter failed before it gave one."""
+    """Its id; None where the adapter failed before it gave one, and lists none."""
     source: str | None
     """Where it comes from, where the adapter knows."""
     error: str

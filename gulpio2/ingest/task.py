@@ -294,8 +294,8 @@ class _TaskRun:
     def fail(self, item: PlacedItem, error: Exception) -> None:
         """Record an item that was not stored."""
         _logger.debug("position %d failed", item.position, exc_info=error)
-        place = self.task.place_of(item.position, item.id_)
-        failure = describe_failure(self.job.adapter, place, item.id_, error)
+        place, id_ = self.task.place_of(item.position, item.id_)
+        failure = describe_failure(self.job.adapter, place, id_, error)
         self.result.failures.append(failure)
         if self.result.first_error is None:
             self.result.first_error = portable_error(error)

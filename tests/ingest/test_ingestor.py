@@ -299,6 +299,33 @@ def test_an_adapter_that_raises_costs_the_item_at_that_position(tmp_path):
     assert (failure.position, failure.id, failure.error) == (2, None, "KeyError")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_listed_item_that_was_not_given_is_named_by_what_is_listed(tmp_path, workers):
+    class Listed(FrameAdapter):
+        item_ids = FrameAdapter.item_ids  # of these items, too
+
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                if item["id"] in {"item0", "item3"}:
+                    raise KeyError("no such row")
+                yield item
+
+        def item_source(self, position):
+            return f"row {position}"
+
+    adapter = Listed(num_items=4, list_ids=True)
+    report = GulpIngestor(adapter, tmp_path, 2, workers, allow_failures=True).run()
+    lines = (tmp_path / "failures.jsonl").read_text().splitlines()
+    told = [
+        (line["position"], line["id"], line["source"])
+        for line in map(json.loads, lines)
+    ]
+    assert told == [(0, "item0", "row 0"), (3, "item3", "row 3")]
+    assert report.not_given == 0
+    again = GulpIngestor(adapter, tmp_path, 2, workers, resume=True).run()
+    assert [failure.id for failure in again.failures] == ["item0", "item3"]
+
+
 class OwnError(Exception):
     """An exception whose constructor makes it impossible to unpickle."""
 
