@@ -661,13 +661,34 @@ class GulpDirectory(ReadingVerbs):
                 if not isinstance(lookup, ChunkObjects)
             },
             {
-                number: chunk.meta_dict.changes()
+                number: changes
                 for number, chunk in self._made_chunks().items()
-                if isinstance(chunk.meta_dict, LazyDict)
-                and not chunk.meta_dict.untouched
+                if (changes := self._changes_of(chunk, self._index.entries))
             },
         )
         return {**self._plain_settings(), "_edits": edits}
+
+    @staticmethod
+    def _changes_of(
+        chunk: GulpChunk, shared: Mapping[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """Give what was changed in a chunk's map, as `LazyDict.changes` does; or None.
+
+        Once the chunk was opened with "ab", its map is an ordinary one.
+        """
+        entries = chunk.meta_dict
+        if isinstance(entries, LazyDict):
+            return None if entries.untouched else entries.changes()
+        stored = chunk._map_file.parse(chunk._base) if chunk._base else None
+        stored = chunk._get_or_create_dict() if stored is None else stored
+        put, added, gone = {}, {}, {*stored}.difference(entries)
+        for id_, entry in entries.items():
+            if id_ not in stored:
+                added[id_] = entry
+            elif entry is not shared.get(id_):
+                put[id_] = entry
+        first = {id_: stored[id_] for id_ in (*put, *gone)}
+        return (put, added, gone, first) if put or added or gone else None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Open the directory again, and take over the edits."""

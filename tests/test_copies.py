@@ -243,3 +243,21 @@ def test_copies_are_made_and_read_in_worker_processes(folder, indexed, method, o
     with ProcessPoolExecutor(1, mp_context=get_context(method)) as processes:
         found = processes.submit(read_copies, thing, "item2").result()
     assert found == [expected] * 4
+
+
+@pytest.mark.parametrize("copied", [sent, copy.deepcopy])
+def test_what_is_changed_in_a_chunk_after_it_was_saved_goes_along(
+    folder, indexed, copied
+):
+    directory = GulpDirectory(folder, indexed=indexed)
+    chunk = directory.chunk_objs_lookup[0]
+    edited, gone = list(chunk.meta_dict)
+    with chunk.open("ab"):
+        chunk.meta_dict[edited]["meta_data"][0]["saved"] = True
+    chunk.meta_dict[edited]["meta_data"][0]["later"] = True
+    chunk.meta_dict["put"] = chunk.meta_dict.pop(gone)
+    assert copied(directory).chunk_objs_lookup[0].meta_dict == chunk.meta_dict
+    chunk.meta_dict[edited] = {**chunk.meta_dict[edited], "meta_data": [{"new": 1}]}
+    other = copied(directory).chunk_objs_lookup[0].meta_dict
+    assert list(other) == [edited, "put"]
+    assert other == chunk.meta_dict
