@@ -38,6 +38,11 @@ def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
         yield f"  size             about {size(survey.num_bytes)}{error}"
         seconds = survey.seconds / num_workers
         yield f"  time             about {_duration(seconds)}, workers: {num_workers}"
+        if survey.unmet:
+            yield (
+                f"  not met          perhaps {survey.unmet:.0%} of the items, which "
+                "may be far larger: the adapter tells no files of theirs"
+            )
         yield "  quality  short edge  size        frames/s read by one thread"
         for variant in survey.variants:
             edge = (

@@ -27,6 +27,8 @@ _STEP = 0.5
 _FAR_BETTER = 0.7
 # Files up to twice as large, as logarithm. Larger ones may be others for a reason.
 _ALIKE = math.log(2)
+# Chance with which a share of the items that is told may have been missed.
+_MISSED = 0.05
 
 
 @dataclass(slots=True)
@@ -121,6 +123,18 @@ class Seen:
     def share(self) -> float:
         """Give the part of the run that these counts are of."""
         return len(self._plan.places) / max(self._plan.num_items, 1)
+
+    def unmet(self) -> float:
+        """Give the share of items that may be unlike all others, and were not met.
+
+        So large a one is missed by one sample in twenty. Where the size of a file is
+        known, it tells an item that is unlike others.
+        """
+        unknown = self._plan.kinds == 0
+        met = int(unknown[list(self._by_rank)].sum())
+        if not met or len(self._by_rank) == self._plan.num_items:
+            return 0.0
+        return float(unknown.mean() * (1 - _MISSED ** (1 / met)))
 
     def total(self, what: str) -> Total:
         """Estimate a sum over all items.

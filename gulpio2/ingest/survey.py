@@ -206,6 +206,7 @@ def survey(
         seconds=seen.total("seconds").value,
         variants=tuple(_variants(samples, seen)),
         oddities=tuple(_oddities(seen)),
+        unmet=seen.unmet(),
     )
 
 

@@ -53,13 +53,18 @@ class Survey:
     num_bytes: int
     """Of data files and maps of the whole run, estimated."""
     error: float
-    """Standard error of `num_bytes`, as a share of it."""
+    """Standard error of `num_bytes`, as a share of it, where no item is of a kind that
+    the sample has not met."""
     seconds: float
     """Of one core of this machine for the whole run, estimated."""
     variants: tuple[Variant, ...]
     """What was asked for, two other qualities, two sizes where they change anything
     and are not larger than what was asked for."""
     oddities: tuple[Oddity, ...] = ()
+    unmet: float = 0.0
+    """Share of the items up to which those of one kind may have been missed by the
+    sample, as one in twenty is; 0 where the sizes of files tell them, or all were met.
+    They may be far larger, of which `error` knows nothing."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Give it as JSON values."""

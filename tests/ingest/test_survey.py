@@ -11,6 +11,7 @@ from PIL import Image
 
 from gulpio2 import GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter, ImageFolderAdapter
+from gulpio2.cli.survey import survey_lines
 from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.ingest.sampled import plan_of_sizes, sample_positions
 from gulpio2.ingest.survey import survey
@@ -81,6 +82,26 @@ def test_the_size_is_within_a_tenth_of_the_run(tmp_path):
     assert abs(found.num_bytes / actual - 1) < 0.1
     assert abs(found.num_bytes / actual - 1) < 4 * found.error
     assert found.seconds > 0
+
+
+def test_it_tells_how_many_items_it_may_not_have_met_where_no_files_tell(tmp_path):
+    class Rare(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                times = 200 if item["id"] in {"item17", "item430"} else 1
+                yield {**item, "frames": times * list(item["frames"])}
+
+    adapter = Rare(num_items=500, num_frames=2)
+    found = survey(adapter, EncoderSettings())
+    assert (found.sampled, found.frames) == (20, 1000)  # and not 1796
+    assert found.error < 0.01
+    assert found.unmet == pytest.approx(0.139, abs=0.001)
+    assert "perhaps 14% of the items" in "".join(survey_lines(found, 1))
+    assert survey(adapter, EncoderSettings(), positions=range(20)).unmet == 0
+    video = write_video(tmp_path / "a.mp4", 2)
+    told = survey(Files([video] * 500), EncoderSettings())
+    assert told.unmet == 0
+    assert "perhaps" not in "".join(survey_lines(told, 1))
 
 
 @pytest.mark.parametrize("num_long", [1, 3, 12])
