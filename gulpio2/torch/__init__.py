@@ -17,8 +17,8 @@ Torch itself is needed where tensors are made, and for nothing else here.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
 - `annotations`, `plain_pickle`, `listing`, `lazy`, `metainfo`, `selection`, `packing`,
-  `source`, `choosing`, `seeding`, `ranks`, `damage`, `resuming`, `arguments`: what
-  these are made of.
+  `source`, `choosing`, `seeding`, `ranks`, `damage`, `substitutes`, `resuming`,
+  `arguments`: what these are made of.
 """
 
 from __future__ import annotations

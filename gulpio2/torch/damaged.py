@@ -7,30 +7,26 @@ hands the batch over, counts that.
 
 from __future__ import annotations
 
-import logging
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gulpio2.arguments import require_choice
 from gulpio2.errors import CorruptFrameError, StorageError
-from gulpio2.tolerant import is_damage
 from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
-from gulpio2.torch.damage import Damage, number_of
-from gulpio2.torch.filling import NUM_SUBSTITUTES, OnCorrupt
 from gulpio2.torch.registry import register
-from gulpio2.torch.seeding import SampleIndex, substitute_index
-from gulpio2.torch.wrappers import DatasetWrapper, as_dataset, find_sample
+from gulpio2.torch.seeding import SampleIndex
+from gulpio2.torch.substitutes import OnCorrupt, stand_in
+from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gulpio2.torch.damage import DamageCount
+    from gulpio2.torch.damage import Damage, DamageCount
     from gulpio2.torch.profile import WorkersClock
 
 __all__ = ["TolerantCollate", "TolerantDataset", "is_left_out"]
-
-_logger = logging.getLogger(__name__)
 
 
 @register
@@ -127,32 +123,16 @@ class TolerantDataset(DatasetWrapper):
                 "'substitute' chooses what stands in: give the DataLoader "
                 "sampler=ResumableSampler(...), or take on_corrupt='skip'"
             )
-        error: Exception
-        asked: Any
         try:
             return _Closed(int(idx), self.dataset[idx])
         except (CorruptFrameError, StorageError) as cause:
             error = cause
-        dataset, asked = find_sample(self.dataset, idx)
-        index, damage = asked, []
-        for attempt in range(1, NUM_SUBSTITUTES + 2):
-            if self.on_corrupt == "raise" or not is_damage(error):
-                raise error
-            number = number_of(self.dataset, dataset)
-            damage.append(Damage(number, int(index), str(error)))
-            _log(idx, self.on_corrupt, error)
-            if self.on_corrupt == "skip":
-                return _Closed(int(idx), None, "skipped", damage)
-            if attempt > NUM_SUBSTITUTES:
-                break
-            index = substitute_index(asked, attempt, len(dataset))
-            try:
-                sample = dataset[index]
-            except (CorruptFrameError, StorageError) as cause:
-                error = cause
-            else:
-                return _Closed(int(idx), sample, "substituted", damage)
-        raise error
+        damages: list[Damage] = []
+        sample = stand_in(
+            self.dataset, idx, self.on_corrupt, error, operator.getitem, damages
+        )
+        done = "skipped" if self.on_corrupt == "skip" else "substituted"
+        return _Closed(int(idx), sample, done, damages)
 
 
 class TolerantCollate:
@@ -246,15 +226,6 @@ class _CountedBatch(ClosedBatch):
         """Count it."""
         del workers
         damage.add(self._damage, *self._counts)
-
-
-def _log(idx: int, on_corrupt: str, error: Exception) -> None:
-    kind = "left out" if on_corrupt == "skip" else "replaced"
-    if isinstance(idx, SampleIndex):
-        place = idx.epoch, idx.position
-        _logger.warning("epoch %d, position %d: sample %s: %s", *place, kind, error)
-    else:
-        _logger.warning("sample %d %s: %s", idx, kind, error)
 
 
 def _parts(dataset: Any) -> Iterator[Any]:

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.errors import CorruptFrameError, StorageError
-from gulpio2.tolerant import is_damage
 from gulpio2.torch.ahead import ReadAhead
-from gulpio2.torch.damage import Damage, number_of
 from gulpio2.torch.pixels import PixelMaker
 from gulpio2.torch.plan import Sample, plan_sample
-from gulpio2.torch.seeding import substitute_index
+from gulpio2.torch.substitutes import require_rule, stand_in
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gulpio2.codecs.decode import FrameDecoder
+    from gulpio2.torch.damage import Damage
     from gulpio2.torch.plan import Plan
     from gulpio2.torch.prefetch import Job
     from gulpio2.torch.profile import Clock
     from gulpio2.torch.ring import Place
     from gulpio2.torch.seeding import SampleIndex
     from gulpio2.torch.stored import ReadyClip, StoredClip
+    from gulpio2.torch.substitutes import OnCorrupt
     from gulpio2.torch.views import FrameView
 
-__all__ = ["NUM_SUBSTITUTES", "OnCorrupt", "SampleMaker"]
-
-OnCorrupt = Literal["raise", "skip", "substitute"]
-
-_logger = logging.getLogger(__name__)
-
-# Other samples tried in the place of a damaged one. So many in a row means that more
-# is wrong than a few items.
-NUM_SUBSTITUTES = 100
-
+__all__ = ["SampleMaker"]
 
 # Samples that are planned before they are read. Of a few in a row the second takes half
 # the time of the first; during more of them the other threads wait for the interpreter.
@@ -94,7 +84,7 @@ class SampleMaker:
                 self._shape = (*plan.shape, *self._pixels.frame_shape(plan))
                 return self._shape
             except (CorruptFrameError, StorageError) as error:
-                self._require_rule(error)
+                require_rule(self.on_corrupt, error)
                 damage = error
         raise damage or ValueError("there is no sample")
 
@@ -231,67 +221,27 @@ class SampleMaker:
             It is damaged, and so are too many that could stand in for it.
         """
         start = perf_counter()
+
+        def make(leaf: Any, index: Any) -> Sample:
+            return self._fill(self._plan(leaf, index), place, clock)
+
         sample: Sample | None = None
         error: Exception | None = None
-        if plan is not None:
-            try:
+        try:
+            if plan is None:
+                sample = make(*find_sample(self.dataset, draw))
+            else:
                 sample = self._fill(plan, place, clock)
-            except (CorruptFrameError, StorageError) as cause:
-                error = cause
-        if sample is None:
-            sample = self._make_anew(draw, error, place, damages, clock)
+        except (CorruptFrameError, StorageError) as cause:
+            error = cause
+        if error is not None:
+            rule = self.on_corrupt
+            sample = stand_in(self.dataset, draw, rule, error, make, damages)
+            sample = sample and sample._replace(substituted=True)
         if sample is not None:
             clock.samples += 1
             clock.busy += perf_counter() - start
         return sample
-
-    def _make_anew(
-        self,
-        draw: SampleIndex,
-        error: Exception | None,
-        place: Place,
-        damages: list[Damage],
-        clock: Clock,
-    ) -> Sample | None:
-        """Make a sample that could not be planned, or filled for this reason."""
-        leaf, asked = find_sample(self.dataset, draw)
-        index = asked
-        for attempt in range(NUM_SUBSTITUTES + 1):
-            if error is None:
-                try:
-                    sample = self._fill(self._plan(leaf, index), place, clock)
-                except (CorruptFrameError, StorageError) as cause:
-                    error = cause
-                else:
-                    if index is asked:
-                        return sample
-                    return sample._replace(substituted=True)
-            self._require_rule(error)
-            number = number_of(self.dataset, leaf)
-            damages.append(Damage(number, int(index), str(error)))
-            self._log(draw, error)
-            if self.on_corrupt == "skip":
-                return None
-            if attempt == NUM_SUBSTITUTES:
-                raise error
-            error = None
-            index = substitute_index(asked, attempt + 1, len(leaf))
-        return None
-
-    def _require_rule(self, error: Exception) -> None:
-        """Raise what cannot be put up with."""
-        if self.on_corrupt == "raise" or not is_damage(error):
-            raise error
-
-    def _log(self, draw: SampleIndex, error: Exception) -> None:
-        kind = "left out" if self.on_corrupt == "skip" else "replaced"
-        _logger.warning(
-            "epoch %d, position %d: sample %s: %s",
-            draw.epoch,
-            draw.position,
-            kind,
-            error,
-        )
 
     def _fill(self, plan: Plan, place: Place, clock: Clock) -> Sample:
         rows = place.rows

@@ -19,7 +19,7 @@ from gulpio2.order import Order, OrderCursor
 from gulpio2.threads import default_threads
 from gulpio2.torch.arguments import order_over, require_view
 from gulpio2.torch.batch import Batch, make_batch
-from gulpio2.torch.filling import OnCorrupt, SampleMaker
+from gulpio2.torch.filling import SampleMaker
 from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, ConsumerClock, LoaderProfile, make_profile
@@ -27,6 +27,7 @@ from gulpio2.torch.ranks import share_of
 from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.ring import Slot, make_slots
 from gulpio2.torch.seeding import places_of
+from gulpio2.torch.substitutes import OnCorrupt
 from gulpio2.torch.turns import Turn, in_turn
 
 if TYPE_CHECKING:

@@ -204,14 +204,14 @@ def test_too_many_are_told_in_the_turn_of_the_batch_that_has_the_last(
     damaged, monkeypatch
 ):
     # Whichever was come upon first: a run ends at the same step each time.
-    make = SampleMaker._make_anew
+    make = SampleMaker._make
 
     def make_late(self, draw, *rest):
         if draw == BAD[0]:
             time.sleep(0.3)
         return make(self, draw, *rest)
 
-    monkeypatch.setattr(SampleMaker, "_make_anew", make_late)
+    monkeypatch.setattr(SampleMaker, "_make", make_late)
     loader = load(damaged, "skip", shuffle=False, max_corrupt=1, prefetch=6)
     batches = iter(loader)
     assert next(batches).targets == ["clip0"]

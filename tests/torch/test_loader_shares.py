@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gulpio2.torch.filling import OnCorrupt
+    from gulpio2.torch.substitutes import OnCorrupt
 
 NUM_ITEMS = 24
 WINDOW = partial(sample_window, clip_length=4)

@@ -1,0 +1,85 @@
+"""What is done about a damaged sample: it is left out, or another one stands in."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Literal
+
+from gulpio2.errors import CorruptFrameError, StorageError
+from gulpio2.tolerant import is_damage
+from gulpio2.torch.damage import Damage, number_of
+from gulpio2.torch.seeding import SampleIndex, substitute_index
+from gulpio2.torch.wrappers import find_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["OnCorrupt", "require_rule", "stand_in"]
+
+OnCorrupt = Literal["raise", "skip", "substitute"]
+
+_logger = logging.getLogger(__name__)
+
+# Other samples tried in the place of a damaged one. So many in a row means that more
+# is wrong than a few items.
+_NUM_SUBSTITUTES = 100
+
+
+def require_rule(on_corrupt: OnCorrupt, error: Exception) -> None:
+    """Raise what cannot be put up with."""
+    if on_corrupt == "raise" or not is_damage(error):
+        raise error
+
+
+def stand_in(
+    dataset: Any,
+    idx: Any,
+    on_corrupt: OnCorrupt,
+    error: Exception,
+    make: Callable[[Any, Any], Any],
+    damages: list[Damage],
+) -> Any:
+    """Do about a damaged sample what the rule says; None where it is left out.
+
+    Parameters
+    ----------
+    dataset, idx : dataset, int
+        What was asked for it, perhaps a wrapper, and the sample there; a `SampleIndex`
+        where another one is to stand in.
+    on_corrupt, error : {"raise", "skip", "substitute"}, Exception
+        The rule, and why the sample could not be made.
+    make : callable
+        From the innermost dataset, and an index there, to a sample.
+    damages : list of Damage
+        What is come upon is added to it.
+
+    Raises
+    ------
+    CorruptFrameError, StorageError
+        It is not to be put up with, or all that could stand in are damaged as well.
+    """
+    leaf, asked = find_sample(dataset, idx)
+    index, num_tried = asked, 0
+    while True:
+        require_rule(on_corrupt, error)
+        damages.append(Damage(number_of(dataset, leaf), int(index), str(error)))
+        _log(idx, on_corrupt, error)
+        if on_corrupt == "skip":
+            return None
+        if num_tried == _NUM_SUBSTITUTES:
+            raise error
+        num_tried += 1
+        index = substitute_index(asked, num_tried, len(leaf))
+        try:
+            return make(leaf, index)
+        except (CorruptFrameError, StorageError) as cause:
+            error = cause
+
+
+def _log(idx: int, on_corrupt: OnCorrupt, error: Exception) -> None:
+    kind = "left out" if on_corrupt == "skip" else "replaced"
+    if isinstance(idx, SampleIndex):
+        place = idx.epoch, idx.position
+        _logger.warning("epoch %d, position %d: sample %s: %s", *place, kind, error)
+    else:
+        _logger.warning("sample %d %s: %s", idx, kind, error)
