@@ -13,8 +13,8 @@ import pytest
 
 from gulpio2.errors import StorageError
 from gulpio2.sanity import check_directory
-from gulpio2.testing.faults import fail_at_operation, in_child
 from tests.chunks import JPEGS, BrokenError, Timed, content, entry_of, new_chunk, write
+from tests.faults.operations import fail_at_operation, in_child
 
 # --- appending ----------------------------------------------------------------------
 

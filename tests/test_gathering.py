@@ -16,7 +16,7 @@ from gulpio2.format.gmeta import load_gmeta
 from gulpio2.ingest import task as tasks
 from gulpio2.media.image_files import read_file
 from gulpio2.storage.local import LocalStore
-from gulpio2.testing.faults import content
+from tests.faults.operations import content
 
 JPEG = simplejpeg.encode_jpeg(np.full((8, 8, 3), 90, np.uint8))
 

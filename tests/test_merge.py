@@ -26,12 +26,12 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import (
+from tests.faults.killed import is_killed
+from tests.faults.operations import (
     content,
     fail_at_operation,
     in_child,
 )
-from tests.faults.killed import is_killed
 
 
 class Named(FrameAdapter):

@@ -20,8 +20,8 @@ from gulpio2.merge import merge_directories
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content
 from tests.faults.killed import is_killed
+from tests.faults.operations import content
 
 
 def make(folder, num_items=2, per_chunk=2):

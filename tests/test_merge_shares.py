@@ -10,7 +10,7 @@ from gulpio2.format.manifest import Manifest, Run, Shares, dump_manifest
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import content
+from tests.faults.operations import content
 
 
 class Source(FrameAdapter):

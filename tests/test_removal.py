@@ -28,9 +28,9 @@ from gulpio2.storage.index.keeping import build_index, index_state
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content, in_child
-from gulpio2.testing.power import record_operations
 from tests.faults.killed import is_killed
+from tests.faults.operations import content, in_child
+from tests.faults.power import record_operations
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import LocalStore, open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content
 from tests.chunks import Timed, items_of
 from tests.faults.killed import is_killed
+from tests.faults.operations import content
 
 
 def make(folder, **more):

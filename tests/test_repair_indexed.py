@@ -16,7 +16,7 @@ from gulpio2.repair import RepairReport, repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content
+from tests.faults.operations import content
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content
 from tests.chunks import items_of
+from tests.faults.operations import content
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,9 +1,6 @@
 """Helpers for tests of programs that use this package.
 
 * `directories`: small gulp directories, made at once.
-* `faults`: processes that are killed at a chosen operation on the disk.
-* `power`: what a disk may hold after the power failed.
-* `fuzzing`: every parser as a function of bytes.
 * `adapters`: a suite that shows that an adapter keeps its contract.
 """
 

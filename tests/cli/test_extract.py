@@ -23,7 +23,7 @@ from gulpio2.cli.export import file_name, new_file
 from gulpio2.cli.video_export import frame_times, write_video
 from gulpio2.errors import FormatError, StorageError
 from gulpio2.testing import make_frames
-from gulpio2.testing.faults import in_child
+from tests.faults.operations import in_child
 
 
 def files_below(folder):

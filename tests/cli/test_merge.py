@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.main import gulp2
-from gulpio2.testing.faults import content
+from tests.faults.operations import content
 
 DRAWN_AT_ONCE = {"counted": "items", "delay_seconds": 0.0}
 

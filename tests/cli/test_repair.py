@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.testing.faults import content
+from tests.faults.operations import content
 
 
 def test_a_sound_directory_is_moved_and_the_exit_status_is_0(gulp2, gulped, tmp_path):

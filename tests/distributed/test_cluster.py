@@ -18,7 +18,6 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import IngestError, IngestSettingError
 from gulpio2.ingest.cluster import connect
 from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import content
 from tests.distributed.clusters import (
     SlowAdapter,
     begun,
@@ -26,6 +25,7 @@ from tests.distributed.clusters import (
     start_worker,
     wait_for,
 )
+from tests.faults.operations import content
 
 pytest.importorskip("distributed", reason="the extra distributed is not installed")
 

@@ -183,7 +183,7 @@ def feed(name: str, seconds: float) -> bool:
     """Have Hypothesis feed one parser; say if all is well."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
 
-    from gulpio2.testing.fuzzing import PARSERS, seeds
+    from tests.faults.parsers import PARSERS, seeds
 
     feeding = Feeding(PARSERS[name], seconds)
     options = settings(
@@ -214,7 +214,7 @@ def feed(name: str, seconds: float) -> bool:
 
 def feed_by_atheris(name: str, seconds: float) -> bool:
     """Have Atheris feed one parser, beginning with sound inputs; say if all is well."""
-    from gulpio2.testing.fuzzing import seeds
+    from tests.faults.parsers import seeds
 
     with tempfile.TemporaryDirectory() as corpus:
         for number, data in enumerate(seeds()[name]):
@@ -238,7 +238,7 @@ def be_fed(name: str, seconds: float, options: list[str]) -> None:
     """Let Atheris feed a parser of this process, which ends with it."""
     atheris: Any = importlib.import_module("atheris")  # has no types
     with atheris.instrument_imports(include=["gulpio2", "json"]):
-        from gulpio2.testing.fuzzing import PARSERS
+        from tests.faults.parsers import PARSERS
     feeding = Feeding(PARSERS[name], seconds)
 
     def take(data: bytes) -> None:
@@ -261,7 +261,7 @@ def main(arguments: list[str]) -> int:
     """Run it."""
     if arguments[:1] == ["--be-fed"]:
         be_fed(arguments[1], float(arguments[2]), arguments[3:])
-    from gulpio2.testing.fuzzing import PARSERS
+    from tests.faults.parsers import PARSERS
 
     parser = argparse.ArgumentParser(prog="bin/fuzz")
     parser.add_argument("--each", action="store_true")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from gulpio2 import GulpDirectory
-from gulpio2.testing.faults import in_child, kill_at_operation
+from tests.faults.operations import in_child, kill_at_operation
 
 
 def committed_jpegs(folder):

@@ -14,7 +14,7 @@ from gulpio2.errors import IngestError
 from gulpio2.ingest.estimate import estimate
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import content, in_child
+from tests.faults.operations import content, in_child
 
 CRASHING = (3, 8)
 

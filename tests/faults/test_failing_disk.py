@@ -22,7 +22,7 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import StorageError
 from gulpio2.storage.local import LocalWriter
 from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import (
+from tests.faults.operations import (
     content,
     fail_at_operation,
     in_child,

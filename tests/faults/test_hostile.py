@@ -24,8 +24,9 @@ from gulpio2.ingest.facts import ask_for_facts
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
-from gulpio2.testing import FrameAdapter, fuzzing, make_frames, make_gulp_directory
-from gulpio2.testing.faults import content, end_of_small_child
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from tests.faults import parsers
+from tests.faults.operations import content, end_of_small_child
 
 JPEG = encode_frame(make_frames(1)[0], EncoderSettings())
 
@@ -303,13 +304,13 @@ def unexpected_error(act):
 
 def assert_harmless(parser, data):
     """See that a parser takes these bytes, or refuses them with an error of ours."""
-    assert unexpected_error(lambda: fuzzing.PARSERS[parser](data)) is None
+    assert unexpected_error(lambda: parsers.PARSERS[parser](data)) is None
 
 
-@pytest.mark.parametrize("parser", sorted(fuzzing.PARSERS))
+@pytest.mark.parametrize("parser", sorted(parsers.PARSERS))
 @given(data=st.data())
 def test_no_bytes_make_a_parser_fail_in_another_way(parser, data):
-    seeds = fuzzing.seeds()[parser]
+    seeds = parsers.seeds()[parser]
     kind = data.draw(st.sampled_from(["random", "changed"]))
     if kind == "random":
         assert_harmless(parser, data.draw(st.binary(max_size=200)))

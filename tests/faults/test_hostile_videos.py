@@ -19,7 +19,7 @@ from gulpio2.errors import GulpError, SourceReadError
 from gulpio2.media.images import ImageFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import make_frames
-from gulpio2.testing.faults import end_of_small_child
+from tests.faults.operations import end_of_small_child
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 

@@ -18,9 +18,9 @@ from gulpio2.sanity import check_directory
 from gulpio2.storage.index import opening
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames, make_gulp_directory
-from gulpio2.testing.faults import content
-from gulpio2.testing.power import record_operations, state_after_cut
 from tests.faults.killed import is_killed
+from tests.faults.operations import content
+from tests.faults.power import record_operations, state_after_cut
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gulpio2
-from gulpio2.testing.faults import content
+from tests.faults.operations import content
 
 ADAPTER = """
 import time

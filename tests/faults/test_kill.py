@@ -17,8 +17,8 @@ import pytest
 from gulpio2 import GulpIngestor
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import content, in_child, kill_at_operation
 from tests.faults.killed import committed_jpegs, is_killed, kill_until_done
+from tests.faults.operations import content, in_child, kill_at_operation
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 MODES: dict[str, dict[str, Any]] = {

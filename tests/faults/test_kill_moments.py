@@ -26,8 +26,8 @@ from gulpio2.ingest import workers as workers_module
 from gulpio2.ingest.jobs import Job, Task
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content
 from tests.faults.killed import children_of, committed_jpegs
+from tests.faults.operations import content
 from tests.forking import forked
 
 # Number of the system call.

@@ -24,8 +24,8 @@ from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import in_child, kill_at_operation
 from tests.faults.killed import is_killed
+from tests.faults.operations import in_child, kill_at_operation
 
 REFUSED = 17
 """Exit status of a process whose work was refused, as it may be."""

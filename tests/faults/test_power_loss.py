@@ -17,10 +17,10 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.removal import delete_items
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import FrameAdapter, make_gulp_directory
-from gulpio2.testing.faults import content
-from gulpio2.testing.power import record_operations, state_after_cut
 from tests.chunks import items_of
 from tests.faults.cuts import CHANGES, LONG, committed, put
+from tests.faults.operations import content
+from tests.faults.power import record_operations, state_after_cut
 from tests.ingest.in_one_process import InOneProcess
 
 MODES: dict[str, dict[str, Any]] = {
@@ -152,7 +152,7 @@ def test_a_clip_read_after_a_cut_has_the_right_pixels(tmp_path):
 
 
 def test_the_model_keeps_what_was_synced_and_tears_the_rest():
-    from gulpio2.testing.power import Operation, Recording
+    from tests.faults.power import Operation, Recording
 
     recording = Recording(Path("x"), {"old": b"abc"})
     recording.operations += [

@@ -13,15 +13,15 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_gulp_directory
-from gulpio2.testing.faults import content
-from gulpio2.testing.power import (
+from tests.chunks import items_of
+from tests.faults.cuts import CHANGES, LONG, committed, put
+from tests.faults.operations import content
+from tests.faults.power import (
     Operation,
     all_states,
     record_operations,
     state_after_cut,
 )
-from tests.chunks import items_of
-from tests.faults.cuts import CHANGES, LONG, committed, put
 
 PAGE = 512
 RECORDED = "states of the disk after a loss of power"

@@ -19,7 +19,7 @@ from gulpio2.ingest.task import run_task
 from gulpio2.ingest.workers import SharedCores
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import make_frames
-from gulpio2.testing.faults import content
+from tests.faults.operations import content
 from tests.written_once import written_once
 
 

@@ -12,8 +12,8 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.shard import Shard
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content
 from tests.faults.killed import is_killed
+from tests.faults.operations import content
 
 LISTED = {f"item{number}" for number in range(8)}
 

@@ -19,8 +19,8 @@ from gulpio2.ingest.jobs import Task, TaskResult
 from gulpio2.ingest.pieces import CutTasks, Piece
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content, in_child
 from tests.faults.killed import is_killed, kill_until_done
+from tests.faults.operations import content, in_child
 from tests.ingest.in_one_process import InOneProcess
 
 if TYPE_CHECKING:

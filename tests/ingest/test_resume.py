@@ -16,8 +16,8 @@ from gulpio2.sanity import check_directory
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import content, in_child
 from tests.faults.killed import is_killed
+from tests.faults.operations import content, in_child
 
 
 def ingest(folder, *, resume=False, num_items=6, items_per_chunk=2, **options):

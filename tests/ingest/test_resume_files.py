@@ -14,8 +14,8 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
-from gulpio2.testing.faults import content
 from tests.faults.killed import is_killed
+from tests.faults.operations import content
 
 pytestmark = pytest.mark.usefixtures("_fast_disk")
 

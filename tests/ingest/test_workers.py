@@ -12,7 +12,7 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.testing import FrameAdapter
-from gulpio2.testing.faults import in_child
+from tests.faults.operations import in_child
 
 NUM_ITEMS = 400
 

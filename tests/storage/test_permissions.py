@@ -14,7 +14,7 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_gulp_directory
-from gulpio2.testing.faults import in_child
+from tests.faults.operations import in_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
