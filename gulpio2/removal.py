@@ -277,7 +277,7 @@ def compact_directory(
             if not_noted:
                 write_removals(store, removals)
         if not dry_run:
-            # An earlier version did not, when items were deleted.
+            # A deletion that was killed has not come to it.
             refresh_index(path, forgetting=True)
     return done
 

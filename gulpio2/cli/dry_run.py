@@ -190,10 +190,8 @@ def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:
             Estimate(
                 items=found.items,
                 sampled=found.sampled,
-                failed=0,
                 frames=found.frames,
                 num_bytes=found.num_bytes,
-                seconds=found.seconds,
             ),
             output,
         )

@@ -73,10 +73,8 @@ class ScannedEntry(NamedTuple):
     """Byte after the last one."""
     spans_text: str
     """JSON of ``frame_info``, as this package writes it; see `parse_spans`."""
-    meta_data: list[Any]
-    """Its metadata."""
     meta_text: str
-    """The JSON of it, as it stands in the file."""
+    """The JSON of its metadata, as it stands in the file."""
     extras: Any
     """The value of the ``gulp2`` key; None where there is none."""
     extras_text: str
@@ -225,7 +223,6 @@ class _Scanner:
             self._byte_position(begin),
             self._byte_position(end),
             match[2],
-            metas,
             text[match.end() : metas_end],
             extras,
             extras_text,
@@ -253,7 +250,6 @@ class _Scanner:
             self._byte_position(begin),
             self._byte_position(self._at),
             json.dumps(entry["frame_info"]),
-            entry["meta_data"],
             texts["meta_data"],
             entry.get(EXTRAS_KEY),
             texts[EXTRAS_KEY],

@@ -65,10 +65,6 @@ class Dispatcher:
         self._progress = ToldProgress(progress)
         self.failures = failures
 
-    def tell(self, **counts: int) -> None:
-        """Tell of what was done before there were tasks."""
-        self._progress(**counts)
-
     def settle(self, report: IngestReport) -> None:
         """Have the progress be what is in the chunks."""
         self._progress.settle(items=report.items, failures=len(report.failures))

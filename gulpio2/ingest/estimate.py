@@ -59,14 +59,10 @@ class Estimate:
     """Items of the run."""
     sampled: int
     """Items that were looked at."""
-    failed: int
-    """Of these, items that could not be read."""
     frames: int
     """Frames of the run, estimated."""
     num_bytes: int
     """Bytes of the data files and maps, estimated."""
-    seconds: float
-    """Seconds that one process needs, estimated."""
 
     def __str__(self) -> str:
         """Give it on one line."""
@@ -124,8 +120,7 @@ def estimate(
     places = sorted(sizes)
     count = min(sample, len(chosen))
     began = time.monotonic()
-    failed = 0
-    looks: list[tuple[float, float, float]] = []
+    looks: list[tuple[float, float]] = []
     looked_at: list[float] = []
     for turn in range(count):
         if turn and time.monotonic() - began > max_seconds:
@@ -136,20 +131,17 @@ def estimate(
             look = _look_at(adapter, chosen[place], encoder, began + max_seconds)
         except Exception as error:  # noqa: BLE001  # the item boundary
             _logger.debug("position %d of the sample: %r", chosen[place], error)
-            failed += 1
-            look = 0, 0.0, 0.0
+            look = 0, 0.0
         looks.append(look)
-    frames, size, seconds = (
+    frames, size = (
         len(chosen) * _mean([look[part] for look in looks], looked_at)
-        for part in range(3)
+        for part in range(2)
     )
     return Estimate(
         items=len(chosen),
         sampled=len(looks),
-        failed=failed,
         frames=round(frames),
         num_bytes=round(size),
-        seconds=seconds,
     )
 
 
@@ -207,9 +199,8 @@ def _send_estimate(
 
 def _look_at(
     adapter: Adapter, position: int, encoder: EncoderSettings, deadline: float
-) -> tuple[int, float, float]:
-    """Give frames, bytes and seconds of one item."""
-    began = time.monotonic()
+) -> tuple[int, float]:
+    """Give frames and bytes of one item."""
     (item,) = list(place_items(adapter, position, position + 1))[:1]
     if item.error is not None:
         raise item.error
@@ -224,10 +215,9 @@ def _look_at(
         elif total is not None or time.monotonic() > deadline:
             break
     if not encoded:
-        return 0, 0.0, time.monotonic() - began
+        return 0, 0.0
     total = max(num_frames, total or 0)
-    scale = total / encoded
-    return total, scale * size, scale * (time.monotonic() - began)
+    return total, total / encoded * size
 
 
 def _count(frames: Any) -> int | None:

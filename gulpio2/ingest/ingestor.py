@@ -410,7 +410,7 @@ class GulpIngestor:
                 on_task()
             else:
                 tasks.append(task)
-        dispatcher.tell(items=report.items, failures=len(report.failures))
+        dispatcher.settle(report)  # what was done before there were tasks
         if resumed:
             self._refuse_what_cannot_fit(store, tasks)
         try:

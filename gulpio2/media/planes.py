@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Plane = npt.NDArray[np.unsignedinteger[Any]]
 
 __all__ = [
+    "SWS_EXACT",
     "Layout",
     "PlaneReader",
     "layout_of",
@@ -30,7 +31,7 @@ _DEPTHS = (8, 9, 10, 12, 14, 16)
 _BYTE, _DEEP = np.dtype(np.uint8), np.dtype(np.uint16)
 # Flags of swscale (libswscale/swscale.h); PyAV names the first two, and takes numbers.
 _SWS_BILINEAR = 0x2
-_SWS_EXACT = 0x40000 | 0x80000  # accurate rounding, the same on every processor
+SWS_EXACT = 0x40000 | 0x80000  # accurate rounding, the same on every processor
 # Chroma samples per 64 luma samples, across and down -> the nearest subsampling that
 # JPEG planes have and that keeps all of it.
 _SUBSAMPLINGS: dict[tuple[int, int], Literal["444", "422", "420"]] = {
@@ -182,6 +183,6 @@ class PlaneReader:
             format=layout.read_as,
             src_color_range=range_,
             dst_color_range=range_,
-            interpolation=_SWS_BILINEAR | _SWS_EXACT,
+            interpolation=_SWS_BILINEAR | SWS_EXACT,
             threads=1,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from av import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from gulpio2.media.planes import plane_views
+from gulpio2.media.planes import SWS_EXACT, plane_views
 from gulpio2.media.resize import resize_pixels
 
 if TYPE_CHECKING:
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PlaneScaler", "resize_chroma"]
 
-# Flags of swscale (libswscale/swscale.h); PyAV does not name them.
+# A flag of swscale (libswscale/swscale.h); PyAV does not name it.
 _SWS_AREA = 0x20
-_SWS_EXACT = 0x40000 | 0x80000  # accurate rounding, the same on every processor
 # Columns behind the end of a row, because swscale may read some bytes too many.
 _SLACK = 32
 # How often swscale makes an edge smaller in one step. From about 170 times it takes
@@ -75,7 +74,7 @@ class PlaneScaler:
             picture,
             width=shape[1],
             height=shape[0],
-            interpolation=_SWS_AREA | _SWS_EXACT,
+            interpolation=_SWS_AREA | SWS_EXACT,
             threads=1,
         )
         return plane_views(smaller, deep=depth > 8, count=1)[0]

@@ -150,10 +150,8 @@ class VideoFrames(FramesByIndex):
     def time_base(self) -> Fraction:
         """Seconds per tick of `StoredFrame.pts`; opens the file if it must."""
         if self._time_base is None:
-            with self._open():
-                pass
-        if self._time_base is None:  # pragma: no cover  # _open sets it
-            raise SourceReadError(f"Video {str(self.path)!r} has no time base.")
+            with self._open() as video:
+                return video.time_base
         return self._time_base
 
     def source_times(self) -> list[int] | None:

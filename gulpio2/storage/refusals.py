@@ -72,7 +72,7 @@ def refused(
     cannot read a: Permission denied. Make it readable for you (chmod), or ask its \
 owner to
     """
-    known = _known(writing=writing, extending=extending)
+    known = _EXTENDING if extending else _WRITING if writing else _READING
     error = _told(cause, what, path, {**known, **_OF_CHUNKS})
     if not (writing or extending):
         return error
@@ -82,19 +82,10 @@ owner to
 
 
 def cannot(
-    cause: OSError,
-    what: str,
-    path: StrPath,
-    *,
-    writing: bool = False,
-    extending: bool = False,
+    cause: OSError, what: str, path: StrPath, *, writing: bool = False
 ) -> StorageError:
     """As `refused`, where nothing is committed: for files beside a directory."""
-    return _told(cause, what, path, _known(writing=writing, extending=extending))
-
-
-def _known(*, writing: bool, extending: bool) -> dict[int, str]:
-    return _EXTENDING if extending else _WRITING if writing else _READING
+    return _told(cause, what, path, _WRITING if writing else _READING)
 
 
 def _told(

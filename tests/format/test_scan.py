@@ -53,7 +53,6 @@ def assert_scanned_like_loaded(data: bytes) -> None:
         spans = parse_spans([entry.spans_text])
         assert spans.tolist() == want["frame_info"]
         assert entry.num_frames == len(spans)
-        assert entry.meta_data == want["meta_data"]
         assert json.loads(entry.meta_text) == want["meta_data"]
         assert entry.extras == want.get("gulp2")
         assert json.loads(entry.extras_text or "null") == want.get("gulp2")

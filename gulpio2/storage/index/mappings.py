@@ -107,7 +107,7 @@ class Entries(_ByItem[Any]):
         self._first = first
 
     def _stored(self, key: Any, *, keep: bool) -> Any:
-        if isinstance(key, str):
+        if isinstance(key, str) and self._may_have(key):
             entry = self.index.entry(key, keep=keep)
             if entry is not None:
                 return entry
@@ -131,6 +131,7 @@ class Entries(_ByItem[Any]):
         return self.index.entries.get(key) or self.index.record(key)
 
     def _may_have(self, key: str) -> bool:
+        """Tell of an item of the index whether it is one of these."""
         return True
 
 
@@ -146,11 +147,6 @@ class ChunkEntries(Entries):
 
     def _stored_keys(self) -> Iterator[str]:
         return self.index.ids(self.number)
-
-    def _stored(self, key: Any, *, keep: bool) -> Any:
-        if not self._has_stored(key):
-            raise KeyError(key)
-        return super()._stored(key, keep=keep)
 
     def _has_stored(self, key: Any) -> bool:
         return isinstance(key, str) and self.index.number(key) == self.number
@@ -174,11 +170,6 @@ class ChosenEntries(Entries):
 
     def _stored_keys(self) -> Iterator[str]:
         return iter(self._ids)
-
-    def _stored(self, key: Any, *, keep: bool) -> Any:
-        if not self._has_stored(key):
-            raise KeyError(key)
-        return super()._stored(key, keep=keep)
 
     def _has_stored(self, key: Any) -> bool:
         return key in self._ids
