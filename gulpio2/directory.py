@@ -205,7 +205,7 @@ class GulpDirectory(ReadingVerbs):
         self._all_meta_dicts: list[OrderedDict[str, Any]] | None = None
         self._store = open_store(self.output_dir)
         require_known_version(self._store)
-        listing = self._list()
+        listing = list_chunks(self._store.names())
         listing.require_data(self._store.path)
         for number in listing.data_only:
             _logger.warning(
@@ -344,9 +344,6 @@ class GulpDirectory(ReadingVerbs):
     @all_meta_dicts.setter
     def all_meta_dicts(self, maps: list[OrderedDict[str, Any]]) -> None:
         self._all_meta_dicts = maps
-
-    def _list(self) -> Listing:
-        return list_chunks(self._store.names())
 
     def _settings(self) -> _ChunkSettings:
         # Plain paths, relative where output_dir is, as clients print them.

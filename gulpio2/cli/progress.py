@@ -15,7 +15,6 @@ from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -152,12 +151,7 @@ class ProgressBar:
         """Give the bar itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Draw the end, where a bar was shown."""
         with self._lock:
             if self._drawn > float("-inf") and not self._quiet:  # something is there

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,11 +10,12 @@ import numpy as np
 from gulpio2.errors import GulpError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import validate_entry
-from gulpio2.format.layout import INDEX_NAME, meta_name
+from gulpio2.format.layout import INDEX_NAME
 from gulpio2.repair.entries import read_entry
 from gulpio2.storage.index.composing import state_in
 from gulpio2.storage.index.entries import IndexRecord, find_entry
 from gulpio2.storage.index.file import map_index
+from gulpio2.storage.index.texts import MapTexts
 
 if TYPE_CHECKING:
     from gulpio2.storage.base import Store
@@ -82,16 +82,8 @@ class IndexedMaps:
                 pairs.append(_pair(content.columns, row, data or b""))
             except (GulpError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # damaged, or of a form that only the map has
-        is_current = len(pairs) == items and self._state(number) == then
-        return IndexedMap(pairs, is_current)
-
-    def _state(self, number: int) -> tuple[int, int] | None:
-        """Give size and time (ns) of a map."""
-        try:
-            state = Path(self.store.path(meta_name(number))).stat()
-        except OSError:
-            return None
-        return state.st_size, state.st_mtime_ns
+        now = MapTexts(self.store.path("")).state(number)
+        return IndexedMap(pairs, len(pairs) == items and now == then)
 
 
 def _pair(columns: Columns, row: int, data: bytes) -> tuple[str, dict[str, Any]]:
