@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import IngestError, MetaFileError, with_article
-from gulpio2.format.journal import load_copying
+from gulpio2.format.journal import Copying, load_copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     MANIFEST_NAME,
@@ -20,15 +21,18 @@ from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
+    from gulpio2.types import StrPath
 
 __all__ = [
+    "describe_lost",
     "lost_chunks",
     "refuse_unfinished_merge",
     "say_what_is_missing",
+    "unfinished_copying",
     "warn_of_what_is_missing",
 ]
 
@@ -47,6 +51,16 @@ def lost_chunks(store: Store, runs: Iterable[Run]) -> list[int]:
     """
     there = list_chunks(store.names()).chunks
     return sorted({number for run in runs for number in run.chunks}.difference(there))
+
+
+def describe_lost(folder: StrPath, lost: Sequence[int]) -> str:
+    """Say that a directory has lost chunks, at least one; see `lost_chunks`."""
+    more = f" (and those of {len(lost) - 1} more)" if lost[1:] else ""
+    return (
+        f"{os.fspath(folder)} has lost a chunk, of which its {MANIFEST_NAME} tells: "
+        f"{data_name(lost[0])} or {meta_name(lost[0])} is not there{more}. Put both "
+        "files back, or ingest their items again"
+    )
 
 
 def say_what_is_missing(directory: GulpDirectory) -> list[str]:
@@ -84,12 +98,7 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
             f"so far. If none is at work: {advice}"
         )
     if lost:
-        more = f" (and those of {len(lost) - 1} more)" if lost[1:] else ""
-        found.append(
-            f"{folder} has lost a chunk, of which its {MANIFEST_NAME} tells: "
-            f"{data_name(lost[0])} or {meta_name(lost[0])} is not there{more}. Put "
-            "both files back, or ingest their items again"
-        )
+        found.append(describe_lost(folder, lost))
     if missing := missing_shares(runs):
         found.append(
             f"{folder} lacks shares of its ingest: {', '.join(missing)}. `gulp2 merge` "
@@ -103,6 +112,11 @@ def warn_of_what_is_missing(reader: object) -> None:
     if isinstance(reader, GulpDirectory):
         for reason in say_what_is_missing(reader):
             _logger.warning("%s", reason)
+
+
+def unfinished_copying(store: Store) -> Copying | None:
+    """Give the merge or repair that was interrupted; None where there was none."""
+    return load_copying(read_if_there(store, JOURNAL_NAME) or b"")
 
 
 def refuse_unfinished_merge(store: Store, action: str) -> None:
@@ -123,7 +137,7 @@ def refuse_unfinished_merge(store: Store, action: str) -> None:
     IngestError
         A merge was interrupted, and has left its journal.
     """
-    copying = load_copying(read_if_there(store, JOURNAL_NAME) or b"")
+    copying = unfinished_copying(store)
     if copying is not None and copying.verb == "merge":
         raise IngestError(
             f"a merge into this folder was not finished ({store.path(JOURNAL_NAME)}). "

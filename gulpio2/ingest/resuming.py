@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
-from gulpio2.format.journal import load_copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     REMOVALS_NAME,
@@ -18,8 +17,8 @@ from gulpio2.format.layout import (
 )
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.report import ItemFailure
-from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import open_store
+from gulpio2.unfinished import unfinished_copying
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -229,7 +228,7 @@ def refuse_unfinished_copying(store: Store) -> None:
     IngestError
         One was interrupted, and has left its journal.
     """
-    copying = load_copying(read_if_there(store, JOURNAL_NAME) or b"")
+    copying = unfinished_copying(store)
     if copying is not None:
         raise IngestError(
             f"a {copying.verb} into this folder was not finished "

@@ -47,7 +47,6 @@ from gulpio2.merge.parts import (
     refuse_other_plans,
     refuse_repeats,
     refuse_taken,
-    unfinished_copying,
     warnings_of_settings,
 )
 from gulpio2.storage.base import read_if_there, read_manifest
@@ -57,6 +56,7 @@ from gulpio2.storage.links import copy_file, is_beginning, link_file
 from gulpio2.storage.local import new_token, open_store, real_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
+from gulpio2.unfinished import unfinished_copying
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from gulpio2.adapters.labels import merge_labels, read_label_file, refuse_lost_l
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.gmeta import end_of, load_gmeta
-from gulpio2.format.journal import Copying, load_copying
+from gulpio2.format.journal import Copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
     LABELS_NAME,
@@ -22,9 +22,10 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs, load_manifest
 from gulpio2.format.other_settings import changed_settings, warning_of_part
-from gulpio2.storage.base import read_if_there, read_manifest
+from gulpio2.storage.base import read_manifest
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removals_file import read_removals
+from gulpio2.unfinished import describe_lost, lost_chunks, unfinished_copying
 
 if TYPE_CHECKING:
     import contextlib
@@ -48,7 +49,6 @@ __all__ = [
     "refuse_other_plans",
     "refuse_repeats",
     "refuse_taken",
-    "unfinished_copying",
     "warnings_of_settings",
 ]
 
@@ -110,25 +110,14 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
         for id_, number in directory.chunk_lookup.items():
             by_chunk[number].append(id_)
         manifest = directory.manifest
-    _refuse_lost_chunks(path, manifest, listing.chunks)
+    # Nothing would tell of them in the target.
+    if lost := lost_chunks(store, manifest.runs):
+        raise FormatError(
+            f"{describe_lost(path, lost)}. 'gulp2 repair' copies what is there to a "
+            "new directory: merge the copy to do without them"
+        )
     chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
     return Part(path, store, manifest, chunks)
-
-
-def _refuse_lost_chunks(
-    path: Path, manifest: Manifest, present: Collection[int]
-) -> None:
-    """Refuse a part that has lost chunks: nothing would tell of them in the target."""
-    written = {number for run in manifest.runs for number in run.chunks}
-    lost = sorted(written.difference(present))
-    if lost:
-        more = f" (and those of {len(lost) - 1} more)" if lost[1:] else ""
-        raise FormatError(
-            f"{path} has lost a chunk, of which its {MANIFEST_NAME} tells: "
-            f"{data_name(lost[0])} or {meta_name(lost[0])} is not there{more}. Put "
-            "both files back, or ingest their items again. 'gulp2 repair' copies what "
-            "is there to a new directory: merge the copy to do without them"
-        )
 
 
 def begin_merge(store: Store, parts: Iterable[str]) -> None:
@@ -137,11 +126,6 @@ def begin_merge(store: Store, parts: Iterable[str]) -> None:
     A check then tells of it, and no ingest is put between the chunks.
     """
     store.write_atomically(JOURNAL_NAME, Copying("merge", tuple(parts)).dump())
-
-
-def unfinished_copying(store: Store) -> Copying | None:
-    """Give the merge or repair that was interrupted; None where there was none."""
-    return load_copying(read_if_there(store, JOURNAL_NAME) or b"")
 
 
 def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int], int]:
@@ -328,6 +312,7 @@ def warnings_of_settings(
     """Say of which parts frames come that were made with other settings."""
     out = open_store(target)
     runs: list[Run] = []
+    # By its name, so that a link to what is not there is refused: it would be replaced.
     if MANIFEST_NAME in out.names():
         where = out.path(MANIFEST_NAME)
         runs += load_manifest(out.read(MANIFEST_NAME), where=where).runs
