@@ -34,6 +34,7 @@
         ReadRangeError (ValueError)    bytes outside of a file were asked for
         LockedError                    another writer holds the directory
       EmptySampleError                 a pipeline gave no sample
+      WorkerEndedError (RuntimeError)  a worker process of a loader was killed
       MissingDependencyError (ImportError)  an optional package is not installed
         FfmpegNotFoundError            the ffmpeg program is not installed
     GulpWarning (UserWarning)          a caller's mistake that was survived
@@ -83,6 +84,7 @@ __all__ = [
     "StorageNotFoundError",
     "UnknownFileFormatError",
     "UnknownVersionError",
+    "WorkerEndedError",
     "of_zeros",
     "unreadable",
     "with_article",
@@ -299,6 +301,10 @@ class LockedError(StorageError):
 
 class EmptySampleError(GulpError):
     """A pipeline gave None: in testing, or as often as it was allowed to."""
+
+
+class WorkerEndedError(GulpError, RuntimeError):
+    """A worker process of a loader has ended, and nobody asked it to."""
 
 
 class MissingDependencyError(GulpError, ImportError):

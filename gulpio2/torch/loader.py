@@ -1,8 +1,9 @@
-"""Batches decoded straight into memory that is used again, by threads, in an order.
+"""Batches decoded straight into memory that is used again, in an order.
 
 - `gulpio2.torch.plan`, `views`: which frames, which part of them, at which size.
 - `stored`, `pixels`, `filling`: a sample's frames into its place in a batch.
-- `ring`: the memory. `prefetch`: the threads. `batch`: what comes out.
+- `ring`, `batch_memory`: the memory. `prefetch`: the threads. `batch`: what comes out.
+- `worker_pool`, `worker_process`: processes that do what else the threads do.
 - `turns`: threads that share a loader.
 - `profile`: where the time went. `measure`: how fast it is.
 """
@@ -19,13 +20,12 @@ from gulpio2.order import Order, OrderCursor
 from gulpio2.threads import default_threads
 from gulpio2.torch.arguments import order_over, require_view
 from gulpio2.torch.batch import Batch, make_batch
-from gulpio2.torch.filling import SampleMaker
+from gulpio2.torch.batch_memory import BatchMemory
 from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, ConsumerClock, LoaderProfile, make_profile
 from gulpio2.torch.ranks import share_of
 from gulpio2.torch.resuming import Resumable
-from gulpio2.torch.ring import Slot, make_slots
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.substitutes import OnCorrupt
 from gulpio2.torch.turns import Turn, in_turn
@@ -33,6 +33,7 @@ from gulpio2.torch.turns import Turn, in_turn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gulpio2.torch.ring import Slot
     from gulpio2.torch.views import FrameView
 
 __all__ = ["GulpLoader"]
@@ -46,7 +47,7 @@ _NUM_LOOKED_AT = 100
 
 
 class GulpLoader(Resumable):
-    """Batches of clips, in the exact order of a run, without worker processes.
+    """Batches of clips, in the exact order of a run, by threads or worker processes.
 
     Parameters
     ----------
@@ -72,6 +73,11 @@ class GulpLoader(Resumable):
     threads : int, optional
         Threads that decode, each a few samples at a time. 0: none, and nothing is done
         ahead. Default: one per core, 8 at most.
+    num_workers : int, default 0
+        Processes that decode, in place of threads: where there are more than about
+        eight cores for a loader, since threads of one process share its interpreter.
+        They start with the first batch, and stay until `close`, or the loader's end.
+        Targets, and what the dataset knows of a sample, come pickled.
     prefetch : int, default 2
         Batches that are made ahead of the one that was given out last.
     keep : int, default 1
@@ -103,7 +109,7 @@ class GulpLoader(Resumable):
     dataset
         The dataset.
     num_threads : int
-        Threads that decode.
+        Threads, or workers, that decode.
     num_skipped, num_substituted : int
         Damaged samples so far, of this rank, in batches that were given out.
 
@@ -145,6 +151,7 @@ class GulpLoader(Resumable):
         num_ranks: int | None = None,
         drop_last: bool = False,
         threads: int | None = None,
+        num_workers: int = 0,
         prefetch: int = 2,
         keep: int = 1,
         output: Output = "torch",
@@ -160,6 +167,14 @@ class GulpLoader(Resumable):
         require_choice("on_corrupt", on_corrupt, OnCorrupt)
         require_view(view)
         threads = optional_number("threads", threads, 0)
+        self._num_workers = require_number("num_workers", num_workers, 0)
+        if self._num_workers and threads is not None:
+            raise ValueError(
+                f"threads={threads} and num_workers={num_workers}: give one, since a "
+                "worker is a process of one thread"
+            )
+        if threads is None:
+            threads = self._num_workers or default_threads()
         if pin_memory and output != "torch":
             raise ValueError("pin_memory goes with output='torch' only")
         rank, num_ranks = share_of(self, rank, num_ranks)
@@ -171,7 +186,7 @@ class GulpLoader(Resumable):
         cursor = OrderCursor(order, rank=rank, num_ranks=num_ranks, drop_last=drop_last)
         super().__init__(cursor, max_corrupt)
         self._batch_size = require_number("batch_size", batch_size, 1)
-        self.num_threads = default_threads() if threads is None else threads
+        self.num_threads = threads
         self._prefetch = require_number("prefetch", prefetch, 1)
         self._keep = require_number("keep", keep, 1)
         self._output = output
@@ -183,15 +198,21 @@ class GulpLoader(Resumable):
     def _start_anew(self) -> None:
         """Have no memory, no threads and nothing measured."""
         self._turn = Turn()
-        self._maker = SampleMaker(*self._making)
-        self._slots: list[Slot] = []
+        self._memory = BatchMemory(
+            self._prefetch + self._keep,
+            self._batch_size,
+            self._making,
+            num_workers=self._num_workers,
+            tensor=self._output == "torch",
+            pinned=self._pinned,
+        )
         self._given: deque[Slot] = deque()
         self._active: Prefetcher | None = None
         self.reset_profile()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, the settings and the place in the run, and nothing else."""
-        own = ("_turn", "_maker", "_slots", "_given", "_active", "_past", "_consumer")
+        own = ("_turn", "_memory", "_given", "_active", "_past", "_consumer")
         state = super().__getstate__().items()
         return {name: value for name, value in state if name not in own}
 
@@ -257,36 +278,31 @@ class GulpLoader(Resumable):
     @in_turn
     def _begin(self) -> tuple[Prefetcher | None, deque[Slot]]:
         """Start the threads; None where the epoch had no batches left, and is over."""
-        self.close()
+        self._stop()
         self._leave_what_is_over()
-        draws, size = places_of(self.cursor), self._batch_size
+        size = self._batch_size
+        draws = places_of(self.cursor, used_here=not self._num_workers)
         batches = (list(itertools.islice(draws, size)) for _ in range(len(self)))
         first = next(batches, None)
         if first is None:
             self.cursor.next_epoch()
             return None, self._given
-        if not self._slots:
-            shape = (self._batch_size, *self._sample_shape())
-            self._slots = make_slots(
-                self._prefetch + self._keep,
-                shape,
-                tensor=self._output == "torch",
-                pinned=self._pinned,
-            )
+        self._memory.prepare(self._sample_shape)
         for slot in list(self._given):
             slot.released()
         # The last of them stay valid, from one iteration into the next. In a new deque:
         # an iteration that was left in its middle may still be there, with the old one.
         self._given = deque(deque(self._given, maxlen=self._keep - 1))
-        free = [slot for slot in self._slots if slot not in self._given]
+        free = [slot for slot in self._memory.slots if slot not in self._given]
         all_batches = itertools.chain([first], batches)
-        self._active = Prefetcher(all_batches, free, self._maker, self.num_threads)
+        maker = self._memory.maker
+        self._active = Prefetcher(all_batches, free, maker, self.num_threads)
         return self._active, self._given
 
     def _sample_shape(self) -> tuple[int, ...]:
         # What is left of the epoch may be damaged, where the whole epoch is not.
         cursors = self.cursor, OrderCursor(self.cursor.order)
-        return self._maker.sample_shape(
+        return self._memory.own_maker.sample_shape(
             draw
             for cursor in cursors
             for draw in itertools.islice(places_of(cursor), _NUM_LOOKED_AT)
@@ -315,11 +331,16 @@ class GulpLoader(Resumable):
 
     @in_turn
     def close(self) -> None:
-        """End the iteration that is under way, and its threads.
+        """End the iteration that is under way, its threads, and the workers.
 
         The loader can be used again, and goes on with the batch after the last one that
         was given out.
         """
+        self._stop()
+        self._memory.end_workers()
+
+    def _stop(self) -> None:
+        """End the iteration that is under way, and its threads."""
         if self._active is not None:
             self._end(self._active)
             self._active = None
@@ -329,20 +350,20 @@ class GulpLoader(Resumable):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """End the iteration that is under way, and its threads."""
+        """End the iteration that is under way, its threads, and the workers."""
         self.close()
 
     @in_turn
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch; the one under way is gone on with, not begun again."""
         if epoch != self.cursor.epoch:
-            self.close()
+            self._stop()
             self.cursor.set_epoch(epoch)
 
     @in_turn
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where a state was saved, see `Resumable.load_state_dict`."""
-        self.close()
+        self._stop()
         super().load_state_dict(state)
 
     def profile(self) -> LoaderProfile:
@@ -354,7 +375,12 @@ class GulpLoader(Resumable):
             Since the loader was made, or since `reset_profile`. Print it.
         """
         clocks = [self._past, *(self._active.clocks if self._active else [])]
-        return make_profile(clocks, self._consumer, num_threads=self.num_threads)
+        return make_profile(
+            clocks,
+            self._consumer,
+            num_threads=self.num_threads,
+            are_processes=bool(self._num_workers),
+        )
 
     def reset_profile(self) -> None:
         """Forget what was measured; for after the first steps, which are slower."""
@@ -368,6 +394,7 @@ class GulpLoader(Resumable):
         """Show what it loads and where it stands."""
         return (
             f"GulpLoader({type(self.dataset).__name__} of {len(self.dataset)} samples, "
-            f"batch_size={self._batch_size}, threads={self.num_threads}, "
+            f"batch_size={self._batch_size}, "
+            f"{'num_workers' if self._num_workers else 'threads'}={self.num_threads}, "
             f"{self.cursor!r})"
         )

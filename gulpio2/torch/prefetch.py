@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.plan import Plan, Sample
     from gulpio2.torch.ring import Slot
     from gulpio2.torch.seeding import SampleIndex
+    from gulpio2.torch.worker_pool import WorkerPool
 
 __all__ = ["Job", "Prefetcher", "share_of_thread"]
 
@@ -91,7 +92,7 @@ class Prefetcher:
         The samples of each batch.
     slots : sequence of Slot
         Memory; as many batches as there are slots are under way or in use.
-    maker : SampleMaker
+    maker : SampleMaker or WorkerPool
         Plans and makes samples, in any of the threads.
     num_threads : int
         0: samples are made where a batch is asked for, none ahead.
@@ -106,7 +107,7 @@ class Prefetcher:
         self,
         batches: Iterator[Sequence[SampleIndex]],
         slots: Sequence[Slot],
-        maker: SampleMaker,
+        maker: SampleMaker | WorkerPool,
         num_threads: int,
     ) -> None:
         self._batches = batches

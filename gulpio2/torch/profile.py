@@ -156,6 +156,8 @@ class LoaderProfile:
     """Samples of which only reading and collating are known: of datasets of others."""
     is_of_workers: bool = False
     """Whether processes, and not threads, made the batches."""
+    are_processes: bool = False
+    """Whether the threads are processes: the workers of a `GulpLoader`."""
     workers_end: bool = False
     """Whether these end with an iteration."""
     recycles: bool = False
@@ -211,7 +213,7 @@ class LoaderProfile:
                 return _ADVICE_OF_WORKERS["collate"]
             is_used = 2 * self.num_recycled > self.num_batches
             return _ADVICE_OF_WORKERS["copies" if is_used else "slots"]
-        setting = "num_workers" if self.is_of_workers else "threads"
+        setting = "threads" if self._who == "threads" else "num_workers"
         if largest == "storage":
             return (
                 f"{setting}: they mostly wait for storage, so more than "
@@ -238,7 +240,7 @@ class LoaderProfile:
 
     @property
     def _who(self) -> str:
-        return "workers" if self.is_of_workers else "threads"
+        return "workers" if self.is_of_workers or self.are_processes else "threads"
 
     def __str__(self) -> str:
         """Show it as a table."""
@@ -288,7 +290,11 @@ _ADVICE_OF_WORKERS = {
 
 
 def make_profile(
-    clocks: Iterable[Clock], consumer: ConsumerClock, *, num_threads: int
+    clocks: Iterable[Clock],
+    consumer: ConsumerClock,
+    *,
+    num_threads: int,
+    are_processes: bool = False,
 ) -> LoaderProfile:
     """Add up what the threads and the consumer measured."""
     total = Clock()
@@ -309,6 +315,7 @@ def make_profile(
         waiting_for_consumer_seconds=total.waiting,
         consumer_seconds=consumer.working,
         waiting_for_data_seconds=consumer.waiting,
+        are_processes=are_processes,
     )
 
 

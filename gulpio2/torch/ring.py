@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import mmap
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gulpio2._optional import require
-from gulpio2.codecs.output import empty_frames
+from gulpio2.codecs.output import empty_frames, lead_of
+from gulpio2.memory import SharedBytes
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
-__all__ = ["Place", "Slot", "make_slots"]
+__all__ = ["Place", "Slot", "make_slots", "share_memory", "shared_arrays"]
 
 
 class Place(NamedTuple):
@@ -36,6 +41,11 @@ class Slot:
         Whether batches are to be tensors.
     pinned : bool
         Page-locked memory, from which a GPU copies while the program goes on.
+    number : int
+        Which of a loader's it is.
+    memory : numpy.ndarray, optional
+        Of this shape, shared with processes that fill it. Page-locked memory cannot be:
+        what they have made is copied there.
 
     Attributes
     ----------
@@ -47,7 +57,16 @@ class Slot:
         The same memory by sample and frame.
     """
 
-    def __init__(self, shape: tuple[int, ...], *, tensor: bool, pinned: bool) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        *,
+        tensor: bool,
+        pinned: bool,
+        number: int = 0,
+        memory: npt.NDArray[np.uint8] | None = None,
+    ) -> None:
+        self.number = number
         self.gives_tensors = tensor or pinned
         self.array: npt.NDArray[np.uint8]
         self._copied: Any = None
@@ -61,11 +80,15 @@ class Slot:
             # still copied, and gives it to nobody else before, should the loader go.
             self._pinned = torch.empty(shape, dtype=torch.uint8, pin_memory=True)
             self.array = self._pinned.numpy()
+        elif memory is not None:
+            self.array = memory
         else:
             # By numpy, which asks the system for huge pages: into those two threads
             # decode 2 % faster than into the small ones that torch takes.
             self.array = empty_frames(shape)
-        self.array.fill(0)  # mapped now: page faults cost as much as decoding does
+        if memory is None:
+            self.array.fill(0)  # mapped now: page faults cost as much as decoding does
+        self._filled = memory if pinned else None
         self._address = self.array.ctypes.data
         frames = self.array.reshape(shape[0], math.prod(shape[1:-3]), *shape[-3:])
         self.places = [Place(shape[1:-3], list(sample)) for sample in frames]
@@ -93,6 +116,12 @@ class Slot:
             tensor = self._tensor = self._as_tensor(array)
         return tensor
 
+    def take_over(self, rows: Sequence[int]) -> None:
+        """Take what other processes have put into these places of shared memory."""
+        if self._filled is not None:
+            for row in rows:
+                self.array[row] = self._filled[row]
+
     def released(self) -> None:
         """Note what the GPU still has to copy out of it, now that nobody uses it."""
         if self._pinned is not None:
@@ -107,7 +136,12 @@ class Slot:
 
 
 def make_slots(
-    num_slots: int, shape: tuple[int, ...], *, tensor: bool, pinned: bool
+    num_slots: int,
+    shape: tuple[int, ...],
+    *,
+    tensor: bool,
+    pinned: bool,
+    shared: SharedBytes | None = None,
 ) -> list[Slot]:
     """Make the memory of several batches.
 
@@ -121,4 +155,37 @@ def make_slots(
             stacklevel=2,
         )
         pinned = False
-    return [Slot(shape, tensor=tensor, pinned=pinned) for _ in range(num_slots)]
+    memory: Sequence[Any] = [None] * num_slots
+    if shared is not None:
+        memory = shared_arrays(shared, num_slots, shape)
+    return [
+        Slot(shape, tensor=tensor, pinned=pinned, number=number, memory=memory[number])
+        for number in range(num_slots)
+    ]
+
+
+def share_memory(num_slots: int, shape: tuple[int, ...]) -> SharedBytes:
+    """Make memory of several batches that processes share, see `shared_arrays`.
+
+    Raises
+    ------
+    OSError
+        The system has no such memory.
+    """
+    return SharedBytes(num_slots * _slot_bytes(shape))
+
+
+def shared_arrays(
+    shared: SharedBytes, num_slots: int, shape: tuple[int, ...]
+) -> list[npt.NDArray[np.uint8]]:
+    """Give the memory of each batch, as an array of this shape."""
+    step, lead = _slot_bytes(shape), lead_of(shape)
+    return [
+        np.ndarray(shape, np.uint8, shared.memory, number * step + lead)
+        for number in range(num_slots)
+    ]
+
+
+def _slot_bytes(shape: tuple[int, ...]) -> int:
+    """Give the bytes of a batch, in whole pages."""
+    return -(-(math.prod(shape) + lead_of(shape)) // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -14,7 +14,7 @@ from gulpio2.torch.wrappers import find_sample
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["OnCorrupt", "require_rule", "stand_in"]
+__all__ = ["OnCorrupt", "log_damage", "require_rule", "stand_in"]
 
 OnCorrupt = Literal["raise", "skip", "substitute"]
 
@@ -63,7 +63,7 @@ def stand_in(
     while True:
         require_rule(on_corrupt, error)
         damages.append(Damage(number_of(dataset, leaf), int(index), str(error)))
-        _log(idx, on_corrupt, error)
+        log_damage(idx, on_corrupt, str(error))
         if on_corrupt == "skip":
             return None
         if num_tried == _NUM_SUBSTITUTES:
@@ -76,10 +76,11 @@ def stand_in(
             error = cause
 
 
-def _log(idx: int, on_corrupt: OnCorrupt, error: Exception) -> None:
+def log_damage(idx: int, on_corrupt: OnCorrupt, message: str) -> None:
+    """Tell of a damaged sample that is put up with."""
     kind = "left out" if on_corrupt == "skip" else "replaced"
     if isinstance(idx, SampleIndex):
         place = idx.epoch, idx.position
-        _logger.warning("epoch %d, position %d: sample %s: %s", *place, kind, error)
+        _logger.warning("epoch %d, position %d: sample %s: %s", *place, kind, message)
     else:
-        _logger.warning("sample %d %s: %s", idx, kind, error)
+        _logger.warning("sample %d %s: %s", idx, kind, message)

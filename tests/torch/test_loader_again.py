@@ -128,7 +128,7 @@ def test_each_slot_is_told_that_it_is_released_before_it_is_used_again(folder):
     left = iter(loader)  # it stays there, in its middle
     next(left)
     released: list[object] = []
-    for slot in loader._slots:
+    for slot in loader._memory.slots:
         slot.released = partial(released.append, slot)  # type: ignore[method-assign]
     used = list(loader._given)
     next(iter(loader))
@@ -147,7 +147,9 @@ def test_a_forked_child_is_not_held_up_by_a_thread_of_its_parent(folder):
     loader = GulpLoader(dataset, batch_size=2, threads=1, output="numpy")
     next(iter(loader))
     loader.close()
-    assert samples_in_child_while_held(loader, loader._maker._ahead._lock) == 4
+    assert (
+        samples_in_child_while_held(loader, loader._memory.own_maker._ahead._lock) == 4
+    )
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")

@@ -1,0 +1,214 @@
+"""What a worker process of a loader does: makes samples, in memory that it shares."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gulpio2.errors import GulpError
+from gulpio2.torch import substitutes
+from gulpio2.torch.filling import SampleMaker
+from gulpio2.torch.prefetch import Job
+from gulpio2.torch.profile import Clock
+from gulpio2.torch.ring import Slot, shared_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from multiprocessing.connection import Connection
+
+    from gulpio2.memory import SharedBytes
+    from gulpio2.torch.damage import Damage
+    from gulpio2.torch.plan import Sample
+    from gulpio2.torch.seeding import SampleIndex
+
+__all__ = ["NOTHING", "Answer", "RemoteError", "Setup", "Task", "serve"]
+
+# In place of a task: there will be none any more.
+NOTHING = b""
+
+# Seconds between two looks whether the trainer is there still. Other children of it
+# may hold its end of the connection, and live on.
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker process is told when it starts."""
+
+    making: tuple[Any, ...]
+    """What a `SampleMaker` is made of."""
+    memory: SharedBytes
+    """Of all batches."""
+    num_slots: int
+    """Batches in it."""
+    shape: tuple[int, ...]
+    """Of each, ``(B, ..., H, W, C)``."""
+    owner: int = field(default_factory=os.getpid)
+    """The process that it works for."""
+
+
+class Task(NamedTuple):
+    """Samples to make."""
+
+    slot: int
+    """The batch's memory."""
+    rows: list[int]
+    """Their places in it."""
+    draws: list[SampleIndex]
+    """Which samples."""
+
+
+class RemoteError(NamedTuple):
+    """What was raised in a worker process."""
+
+    error: BaseException | None
+    """None where it cannot be sent."""
+    kind: str
+    """Its class and its message."""
+    trace: str
+    """Where it came from, as Python shows it."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> RemoteError:
+        """Make one that can be sent."""
+        sent: BaseException | None = error
+        try:
+            if type(pickle.loads(pickle.dumps(error))) is not type(error):  # noqa: S301  # just made
+                sent = None
+        except Exception:  # noqa: BLE001  # of a class of somebody's own
+            sent = None
+        kind = "".join(traceback.format_exception_only(error)).strip()
+        return cls(sent, kind, "".join(traceback.format_exception(error)))
+
+    def restored(self) -> BaseException:
+        """Give what to raise in its place, with where it came from as its cause."""
+        error = self.error or RuntimeError(self.kind)
+        error.__cause__ = RuntimeError(
+            f"in a worker process of the loader:\n{self.trace}"
+        )
+        return error
+
+
+class Answer(NamedTuple):
+    """What there is to say of samples that were made."""
+
+    samples: list[tuple[int, Sample | None, list[Damage], RemoteError | None]]
+    """Row, sample, what was come upon, and what was raised, of each."""
+    clock: Clock
+    """Where the time went."""
+
+
+def serve(connection: Connection, setup: Setup) -> None:
+    """Make samples until there is nothing more to do, or nobody who asks.
+
+    Parameters
+    ----------
+    connection : Connection
+        Gives tasks and takes answers, both pickled; `NOTHING` at the end.
+    setup : Setup
+        What to do.
+    """
+    # Ctrl-C comes to every process of a terminal; the trainer ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _be_alone(has_view=setup.making[1] is not None)
+    maker = SampleMaker(*setup.making)
+    slots = [
+        Slot(setup.shape, tensor=False, pinned=False, memory=memory)
+        for memory in shared_arrays(setup.memory, setup.num_slots, setup.shape)
+    ]
+    is_ready = False
+    with suppress(EOFError, OSError):  # nobody asks any more
+        while True:
+            while not connection.poll(_LOOK_SECONDS):
+                if os.getppid() != setup.owner:
+                    return
+            if (asked := connection.recv_bytes()) == NOTHING:
+                return
+            task: Task = pickle.loads(asked)  # noqa: S301  # the trainer's
+            if not is_ready:
+                is_ready = True
+                with suppress(GulpError, ValueError):  # said of the sample itself
+                    maker.sample_shape(task.draws)
+            connection.send_bytes(_as_bytes(_make(maker, slots[task.slot], task)))
+
+
+def _be_alone(*, has_view: bool) -> None:
+    """Leave the other cores to the other workers, and the log to the trainer."""
+    logging.getLogger(substitutes.__name__).disabled = True
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
+    if has_view:
+        import cv2  # heavy, and not needed by every loader
+
+        cv2.setNumThreads(1)
+
+
+def _make(maker: SampleMaker, slot: Slot, task: Task) -> Answer:
+    """Make samples in the places that they are to have."""
+    clock = Clock()
+    job = _RemoteJob(task, slot)
+    try:
+        plans = maker.plan(task.draws, clock)
+        for row, plan in zip(task.rows, plans, strict=True):
+            job.plans[row] = plan
+        maker.make(job, task.rows, clock)
+    except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
+        job.errors.update(dict.fromkeys(task.rows, error))
+    return Answer(
+        [
+            (
+                row,
+                job.samples[row],
+                job.damages[row],
+                RemoteError.of(job.errors[row]) if row in job.errors else None,
+            )
+            for row in task.rows
+        ],
+        clock,
+    )
+
+
+class _RemoteJob(Job):
+    """The samples of a batch that are made here."""
+
+    def __init__(self, task: Task, slot: Slot) -> None:
+        size = len(slot.array)
+        draws: list[Any] = [None] * size
+        for row, draw in zip(task.rows, task.draws, strict=True):
+            draws[row] = draw
+        super().__init__(draws, [None] * size)
+        self.slot = slot
+
+
+def _as_bytes(answer: Answer) -> bytes:
+    """Pickle an answer; what cannot be sent becomes an error of its sample."""
+    try:
+        return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+    except Exception:  # noqa: BLE001  # of what somebody's own target gives
+        samples = [_sendable(*of_row) for of_row in answer.samples]
+        return pickle.dumps(Answer(samples, answer.clock), pickle.HIGHEST_PROTOCOL)
+
+
+def _sendable(
+    row: int,
+    sample: Sample | None,
+    damages: Sequence[Damage],
+    error: RemoteError | None,
+) -> tuple[int, Sample | None, list[Damage], RemoteError | None]:
+    try:
+        pickle.dumps(sample)
+    except Exception as cause:  # noqa: BLE001  # see above
+        told = TypeError(
+            f"the target of a sample, or what its dataset knows of it, cannot be sent "
+            f"from a worker process ({cause}): give the loader threads in place of "
+            "workers, or targets that can be pickled"
+        )
+        sample, error = None, RemoteError.of(told)
+    return row, sample, list(damages), error

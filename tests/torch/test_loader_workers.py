@@ -1,0 +1,412 @@
+"""A loader with worker processes gives what one with threads does, however they end."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gulpio2.errors import CorruptFrameError, WorkerEndedError
+from gulpio2.sampling import sample_window
+from gulpio2.testing import make_gulp_directory
+from gulpio2.torch import (
+    ConcatDataset,
+    GulpClipDataset,
+    GulpImageDataset,
+    GulpLoader,
+    RandomResizedCrop,
+)
+from gulpio2.torch.ring import Slot, share_memory, shared_arrays
+from tests.forking import forked, status_of
+from tests.torch.troubles import damage
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+window = partial(sample_window, clip_length=4)
+NUM_ITEMS = 13
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Make a directory of items of 8 frames."""
+    path = tmp_path_factory.mktemp("gulped")
+    make_gulp_directory(path, num_items=NUM_ITEMS, num_frames=8)
+    return path
+
+
+@pytest.fixture
+def dataset(folder):
+    return GulpClipDataset(folder, window, target="id")
+
+
+def make(dataset, **options) -> GulpLoader:
+    return GulpLoader(
+        dataset, **{"batch_size": 4, "seed": 7, "output": "numpy", **options}
+    )
+
+
+def told(batch) -> tuple[Any, ...]:
+    """Say all that there is to say of a batch."""
+    arrays = batch.clips, batch.frame_indices, batch.valid, batch.indices
+    return (
+        *(np.asarray(array).tolist() for array in arrays),
+        *(batch.positions.tolist(), batch.seeds.tolist(), batch.epoch),
+        *(batch.targets, batch.infos, batch.num_skipped, batch.num_substituted),
+    )
+
+
+def processes() -> list[int]:
+    return [process.pid or 0 for process in multiprocessing.active_children()]
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"  # whoever reaps orphans here may not have come by
+
+
+def all_end(numbers: list[int], seconds: float = 20) -> bool:
+    latest = time.monotonic() + seconds
+    while any(map(is_running, numbers)) and time.monotonic() < latest:
+        time.sleep(0.02)
+    return not any(map(is_running, numbers))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 3, "drop_last": True, "keep": 2, "prefetch": 1},
+        {"view": RandomResizedCrop(16), "layout": "TCHW"},
+        {"colorspace": "gray", "shuffle": False},
+        {"rank": 1, "num_ranks": 3},
+        pytest.param({"output": "torch"}, marks=pytest.mark.torch),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("num_workers", [1, 3])
+def test_batches_are_those_of_threads(dataset, options, num_workers):
+    threads = make(dataset, **options, threads=2)
+    with make(dataset, **options, num_workers=num_workers) as loader:
+        for _ in range(2):
+            for mine, theirs in zip(loader, threads, strict=True):
+                assert told(mine) == told(theirs)
+        assert loader.state_dict() == threads.state_dict()
+        assert len(processes()) == num_workers
+
+
+def test_single_frames_and_datasets_of_datasets(folder, dataset):
+    frames = GulpImageDataset(folder, frame="random", target="id")
+    several = ConcatDataset([dataset, dataset.get_subset([0, 2])])
+    for each in (frames, several):
+        threads, loader = make(each, threads=1), make(each, num_workers=2)
+        with loader:
+            assert [*map(told, loader)] == [*map(told, threads)]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_may_be_started_in_other_ways(folder, repository, python, method):
+    program = f"""
+import multiprocessing, sys
+from functools import partial
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader, RandomResizedCrop
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method({method!r})
+    dataset = GulpClipDataset(sys.argv[1], partial(sample_window, clip_length=4))
+    options = dict(batch_size=4, output="numpy", view=RandomResizedCrop(16))
+    one = GulpLoader(dataset, num_workers=2, **options)
+    other = GulpLoader(dataset, threads=1, **options)
+    pairs = list(zip(one, other, strict=True))
+    print(len(pairs), all((a.clips == b.clips).all() for a, b in pairs[-1:]))
+"""
+    done = subprocess.run(
+        [python, "-c", program, folder],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout.split(), done.stderr) == (["4", "True"], "")
+
+
+def test_a_state_goes_from_threads_to_workers_and_back(dataset):
+    whole = [told(batch) for batch in make(dataset, threads=1)]
+    first = iter(make(dataset, threads=2))
+    loader = make(dataset, threads=2)
+    first = iter(loader)
+    seen = [told(next(first))]
+    with make(dataset, num_workers=2) as other:
+        other.load_state_dict(loader.state_dict())
+        second = iter(other)
+        seen += [told(next(second)), told(next(second))]
+        state = pickle.loads(pickle.dumps(other)).state_dict()
+    last = make(dataset, threads=1)
+    last.load_state_dict(state)
+    assert seen + [told(batch) for batch in last] == whole
+
+
+# ---------------------------------------------------------------- their lives
+def test_they_stay_from_epoch_to_epoch_and_end_with_the_loader(dataset):
+    loader = make(dataset, num_workers=2)
+    assert processes() == []
+    for _ in loader:
+        pass
+    first = processes()
+    batches = iter(loader)
+    kept = next(batches)
+    before = kept.clips.copy()
+    assert sorted(processes()) == sorted(first)
+    loader.close()
+    assert processes() == []
+    assert len(list(loader)) == 3  # the rest of the epoch, by others
+    assert np.array_equal(kept.clips, before)
+    ended = processes()
+    assert len(ended) == 2
+    del loader, batches, kept
+    gc.collect()
+    assert all_end(ended)
+
+
+def test_one_that_is_killed_is_told_of_and_nothing_is_lost(dataset):
+    wanted = [batch.targets for batch in make(dataset, threads=1, batch_size=1)]
+    loader = make(dataset, num_workers=2, batch_size=1, prefetch=1)
+    batches = iter(loader)
+    seen = [next(batches).targets]
+    victim = processes()[0]
+    os.kill(victim, signal.SIGKILL)
+    message = rf"worker \d of the loader \(process {victim}\) was killed by signal 9"
+    with pytest.raises(WorkerEndedError, match=message):
+        seen.extend(batch.targets for batch in batches)
+    others = processes()
+    seen += [batch.targets for batch in loader]
+    assert seen == wanted
+    assert victim not in processes()
+    assert not set(others) & set(processes())
+    loader.close()
+
+
+PROGRAM = """
+import multiprocessing, os, sys, time
+from functools import partial
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader
+
+dataset = GulpClipDataset(sys.argv[1], partial(sample_window, clip_length=4))
+loader = GulpLoader(dataset, batch_size=2, num_workers=3, output="numpy")
+held = iter(loader)
+next(held)
+print(*[process.pid for process in multiprocessing.active_children()], flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("", 0, ""),
+        ("for _ in held: pass", 0, ""),
+        ("raise KeyError('mine')", 1, "KeyError: 'mine'"),
+        ("os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
+        ("os.killpg(0, 2); time.sleep(30)", -signal.SIGINT, "KeyboardInterrupt"),
+        # A sibling has the trainer's ends of all connections, and lives on.
+        ("if os.fork(): os.kill(os.getpid(), 9)\ntime.sleep(15)", -9, ""),
+    ],
+    ids=["held", "end", "error", "kill", "interrupt", "kill beside a fork"],
+)
+def test_a_program_leaves_no_process_behind(
+    folder, repository, python, end, status, said
+):
+    process = subprocess.Popen(
+        [python, "-c", PROGRAM + end, folder],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    numbers = [int(word) for word in process.stdout.readline().split()]  # type: ignore[union-attr]  # a pipe
+    assert len(numbers) == 3
+    assert process.wait(60) == status
+    assert all_end(numbers)
+    if "fork" in end:  # the sibling is there still
+        os.killpg(process.pid, signal.SIGKILL)
+    _, errors = process.communicate()
+    assert errors.splitlines()[-1:] == ([said] if said else [])
+    assert errors.count("Traceback") == bool(said)
+
+
+def test_a_fork_of_the_trainer_has_workers_of_its_own(dataset):
+    wanted = [told(batch) for batch in make(dataset, threads=1)]
+    loader = make(dataset, num_workers=2)
+    batches = iter(loader)
+    seen = [told(next(batches))]
+
+    def train() -> int:
+        mine = [told(batch) for batch in loader]
+        loader.close()
+        return 0 if mine == wanted[1:] else 1
+
+    assert status_of(forked(train)) == 0
+    assert seen + [told(batch) for batch in batches] == wanted
+    loader.close()
+
+
+def test_a_worker_may_not_have_workers(dataset):
+    ours, theirs = multiprocessing.Pipe()
+
+    def train() -> None:
+        try:
+            next(iter(make(dataset, num_workers=1)))
+        except ValueError as error:
+            theirs.send(str(error))
+
+    process = multiprocessing.get_context("fork").Process(target=train, daemon=True)
+    process.start()
+    assert "give the loader threads in place of workers" in ours.recv()
+    process.join()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"num_workers": 2, "threads": 2},
+            ValueError,
+            "threads=2 and num_workers=2: give one",
+        ),
+        (
+            {"num_workers": 2, "threads": 0},
+            ValueError,
+            "threads=0 and num_workers=2: give one",
+        ),
+        ({"num_workers": -1}, ValueError, "num_workers is -1"),
+        ({"num_workers": 1.5}, TypeError, "num_workers is 1.5"),
+    ],
+)
+def test_settings_that_cannot_be(dataset, options, error, message):
+    with pytest.raises(error, match=message):
+        make(dataset, **options)
+
+
+# ---------------------------------------------------------------- troubles
+class OddError(Exception):
+    """An exception that cannot be unpickled."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+def troubled(info):
+    if info["id"] == "item3":
+        raise OverflowError("of my own")
+    if info["id"] == "item5":
+        raise OddError("strange", 2)
+    if info["id"] == "item7":
+        return lambda: None
+    return info["id"]
+
+
+@pytest.mark.parametrize(
+    ("item", "error", "message"),
+    [
+        (3, OverflowError, "^of my own$"),
+        (5, RuntimeError, "OddError: strange$"),
+        (7, TypeError, "^the target of a sample, .* cannot be sent .*lambda"),
+    ],
+)
+def test_what_a_target_raises_comes_in_its_turn(folder, item, error, message):
+    dataset = GulpClipDataset(folder, window, target=troubled)
+    dataset = dataset.get_subset([item - 1, item, item + 1])
+    with make(dataset, num_workers=2, batch_size=1, shuffle=False) as loader:
+        batches = iter(loader)
+        assert next(batches).targets == [f"item{item - 1}"]
+        with pytest.raises(error, match=message) as caught:
+            next(batches)
+        cause = caught.value.__cause__
+        assert "in a worker process of the loader" in str(cause)
+        assert item == 7 or "in troubled" in str(cause)
+        assert loader.state_dict()["position"] == 1
+
+
+@pytest.mark.parametrize("how", ["skip", "substitute"])
+def test_damage_is_counted_and_logged_here(make_directory, caplog, how):
+    path = make_directory(counts=(8,) * 9)
+    damage(path, (1, 4))
+    dataset = GulpClipDataset(path, window, target="id")
+
+    def run(**options):
+        caplog.clear()
+        loader = make(dataset, on_corrupt=how, **options)
+        with caplog.at_level(logging.WARNING, logger="gulpio2"), loader:
+            batches = [told(batch) for batch in loader]
+        records = sorted(record.getMessage() for record in caplog.records)
+        return batches, records, loader.state_dict(), loader.num_skipped
+
+    found = run(num_workers=2)
+    assert found == run(threads=1)
+    assert len(found[1]) == (2 if how == "skip" else 3)  # one stood in for another
+    assert found[3] == (2 if how == "skip" else 0)
+
+
+def test_damage_raises(make_directory):
+    path = make_directory(counts=(8,) * 9)
+    damage(path, (4,))
+    dataset = GulpClipDataset(path, window, target="id")
+    with make(dataset, num_workers=2, shuffle=False, batch_size=2) as loader:
+        batches = iter(loader)
+        assert next(batches).targets == ["clip0", "clip1"]
+        assert next(batches).targets == ["clip2", "clip3"]
+        with pytest.raises(CorruptFrameError, match=r"item 'clip4' of .*gulp2 check"):
+            next(batches)
+
+
+# ---------------------------------------------------------------- the rest
+def test_the_profile_is_of_the_workers(dataset):
+    with make(dataset, num_workers=2) as loader:
+        for _ in loader:
+            pass
+        profile = loader.profile()
+    assert (profile.num_threads, profile.num_samples) == (2, NUM_ITEMS)
+    assert profile.num_frames == 4 * NUM_ITEMS
+    assert profile.num_bytes > 0
+    assert profile.decode_seconds > 0
+    assert "time of the workers (2)" in str(profile)
+    assert "num_workers=2" in repr(loader)
+
+
+def test_memory_of_batches_is_shared_and_apart():
+    shape = (2, 3, 5, 7, 3)
+    shared = share_memory(3, shape)
+    arrays = shared_arrays(shared, 3, shape)
+    for number, array in enumerate(arrays):
+        array.fill(number + 1)
+    others = shared_arrays(shared, 3, shape)
+    assert [np.unique(array).tolist() for array in others] == [[1], [2], [3]]
+    slot = Slot(shape, tensor=False, pinned=False, memory=others[1])
+    assert slot.array is others[1]
+    slot.take_over([0, 1])
+    assert np.unique(slot.array).tolist() == [2]
+
+
+@pytest.mark.gpu
+def test_page_locked_batches_are_those_of_threads(dataset):
+    threads = make(dataset, threads=1, output="torch")
+    with make(dataset, num_workers=2, output="torch", pin_memory=True) as loader:
+        for mine, theirs in zip(loader, threads, strict=True):
+            assert mine.clips.is_pinned()
+            assert told(mine) == told(theirs)
+            mine.clips.to("cuda", non_blocking=True)
