@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-CORES = 2
+CORES = int(os.environ.get("GULPIO2_BENCH_CORES", "2"))
 
 
 class Watch:

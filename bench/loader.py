@@ -62,6 +62,8 @@ ENVIRONMENTS = {
     CODEC_AT_ODD: None,
     "GulpLoader": None,
     "GulpLoader, cropped to 224": None,
+    "GulpLoader, processes": None,
+    "GulpLoader, processes, cropped to 224": None,
     "GulpLoader, single frames": None,
     "DataLoader, recycling": None,
     "DataLoader, our sampler": None,

@@ -115,10 +115,10 @@ class _Files(_Clips):
         return np.stack([_decode((folder / name).read_bytes()) for name in names])
 
 
-def _data_loader(dataset: Any, **options: Any) -> Any:
+def _data_loader(dataset: Any, *, workers: int = WORKERS, **options: Any) -> Any:
     from torch.utils.data import DataLoader
 
-    return DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=WORKERS, **options)
+    return DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=workers, **options)
 
 
 def _shuffled(kind: type[_Clips], facts: Facts) -> Any:
@@ -184,14 +184,17 @@ def _our_order(dataset: Any) -> Any:
     return RepeatedOrder([EPOCH_SAMPLES // len(dataset)] * len(dataset))
 
 
-def _gulp_loader(facts: Facts, *, size: int | None = None) -> Any:
+def _gulp_loader(
+    facts: Facts, *, size: int | None = None, by_processes: bool = False
+) -> Any:
     from gulpio2.torch import GulpLoader, RandomResizedCrop
 
-    dataset = _our_dataset(facts)
+    dataset, workers = _our_dataset(facts), facts.get("workers", WORKERS)
+    by: dict[str, int] = {"num_workers" if by_processes else "threads": workers}
     return GulpLoader(
         dataset,
         batch_size=BATCH_SIZE,
-        threads=WORKERS,
+        **by,
         order=_our_order(dataset),
         view=None if size is None else RandomResizedCrop(size),
     )
@@ -215,12 +218,17 @@ def _our_sampler(facts: Facts, *, recycling: bool) -> Any:
     dataset = _our_dataset(facts)
     sampler = ResumableSampler(_our_order(dataset))
     collate = RecyclingCollate() if recycling else default_collate
-    return _data_loader(dataset, sampler=sampler, collate_fn=collate)
+    workers = facts.get("workers", WORKERS)
+    return _data_loader(dataset, workers=workers, sampler=sampler, collate_fn=collate)
 
 
 LOADERS: dict[str, Callable[[Facts], Any]] = {
     "GulpLoader": _gulp_loader,
     "GulpLoader, cropped to 224": partial(_gulp_loader, size=224),
+    "GulpLoader, processes": partial(_gulp_loader, by_processes=True),
+    "GulpLoader, processes, cropped to 224": partial(
+        _gulp_loader, size=224, by_processes=True
+    ),
     "GulpLoader, single frames": _single_frames,
     "DataLoader, recycling": partial(_our_sampler, recycling=True),
     "DataLoader, our sampler": partial(_our_sampler, recycling=False),

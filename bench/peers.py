@@ -141,6 +141,11 @@ class Program:
         )
         self.versions: dict[str, str] = self._answer()
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def run(self, task: Any) -> float:
         """Have it work, and give its frames per second."""
         pipe: Any = self._process.stdin

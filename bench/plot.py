@@ -6,6 +6,7 @@ python bench/plot.py FOLDER VERB...
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,34 @@ def read_figure(cases: dict[str, dict[str, Any]]) -> Any:
     return figure
 
 
+def cores_figure(cases: dict[str, dict[str, Any]]) -> Any:
+    """Draw frames per second over the cores, of everything that was measured."""
+    series: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for name, case in cases.items():
+        found = re.fullmatch(r"(\w+): (.*), (\d+) cores?", name)
+        if found and case["unit"] == "frames/s":
+            group, label, count = found.groups()
+            points = series.setdefault(group, {}).setdefault(label, [])
+            points.append((int(count), case["median"]))
+    figure, axes = plt.subplots(
+        1, len(series), figsize=(5.4 * len(series), 4.2), squeeze=False
+    )
+    for axis, (group, lines) in zip(axes[0], series.items(), strict=True):
+        for label, points in lines.items():
+            colour = LIMIT if "codec" in label else None
+            dashes = "--" if "processes" in label or "DataLoader" in label else "-"
+            axis.plot(*zip(*sorted(points), strict=True), dashes, c=colour, label=label)
+        axis.set_xlabel("cores")
+        axis.set_title(f"{group}, frames/s")
+        axis.set_ylim(0)
+        axis.legend(fontsize=7)
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+FIGURES = {"read": read_figure, "cores": cores_figure}
+
+
 def any_figure(cases: dict[str, dict[str, Any]]) -> Any:
     """Draw the ratios, and where they should be; else the values, by unit."""
     chosen = {n: c for n, c in cases.items() if c["unit"] == "ratio"} or cases
@@ -85,7 +114,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     for verb in sys.argv[2:]:
         cases = json.loads((folder / f"{verb}.json").read_text("utf-8"))["cases"]
-        figure = read_figure(cases) if verb == "read" else any_figure(cases)
+        figure = FIGURES.get(verb, any_figure)(cases)
         figure.tight_layout()
         figure.savefig(folder / f"{verb}.png", dpi=110, metadata={"Software": None})
         plt.close(figure)

@@ -108,9 +108,10 @@ class Ours(Reader):
         """Open the directory once for each number of threads."""
         from gulpio2 import GulpDirectory
 
+        counts = {*range(1, 9), *self.facts.get("threads", ())}
         self.directories = {
             threads: GulpDirectory(self.facts["gulped"], threads=threads)
-            for threads in (None, *range(1, 9))
+            for threads in (None, *counts)
         }
 
     def reading(self, task: Task) -> Callable[[int, Any], int]:

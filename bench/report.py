@@ -32,6 +32,7 @@ VERBS = {
     "open": "Opening",
     "ingest": "Ingesting",
     "loader": "Loading",
+    "cores": "Many cores",
 }
 
 
