@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["default_threads", "usable_cores", "work_together"]
+__all__ = ["MAX_DEFAULT", "default_threads", "usable_cores", "work_together"]
 
-# Threads. Decoding scales with cores, but few readers want a whole large machine.
+# Threads. More of one process wait for its interpreter, whatever the machine has:
+# docs/performance.md, Many cores.
 MAX_DEFAULT = 8
 # Each is some microseconds; a thread that has ended is gone after a few.
 _EXIT_CHECKS = 2000

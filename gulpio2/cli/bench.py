@@ -34,6 +34,7 @@ _MOST_AT_ONCE = 1_024
     examples=[
         "gulp2 bench gulped --seconds 0.3",
         "gulp2 bench gulped --clip-length 4 --size 112 --seconds 0.3 --json",
+        "gulp2 bench gulped --clip-length 4 --size 112 --processes 2 --seconds 0.3",
         "gulp2 bench gulped --clip-length 4 --workers 2 --seconds 0.3",
     ],
 )
@@ -69,6 +70,11 @@ _MOST_AT_ONCE = 1_024
     help="Threads of the loader. Default: one per core, 8 at most.",
 )
 @number_option(
+    "--processes",
+    most=_MOST_AT_ONCE,
+    help="Worker processes of the loader, in place of threads.",
+)
+@number_option(
     "--workers",
     most=_MOST_AT_ONCE,
     help="Measure a DataLoader of torch, with so many worker processes, instead.",
@@ -96,6 +102,7 @@ def bench(
     batch_size: int,
     size: int | None,
     threads: int | None,
+    processes: int | None,
     workers: int | None,
     prefetch: int,
     seconds: float,
@@ -107,10 +114,17 @@ def bench(
     with decoding JPEGs from memory, which is the most that this machine can do. Says
     where the time went and which setting to change first.
     """
-    if workers is not None and (size is not None or threads is not None):
+    own = size, threads, processes
+    if workers is not None and any(given is not None for given in own):
         raise click.UsageError(
-            "--workers is of a DataLoader, and --threads and --size are of the loader "
-            "of the package: a DataLoader resizes in a transform of your own"
+            "--workers is of a DataLoader, and --threads, --processes and --size are "
+            "of the loader of the package: a DataLoader resizes in a transform of your "
+            "own"
+        )
+    if threads is not None and processes is not None:
+        raise click.UsageError(
+            "--threads and --processes: give one of them, since a process has one "
+            "thread"
         )
     from gulpio2.torch.measure import loader_to_measure, measure_loader
 
@@ -122,6 +136,7 @@ def bench(
             size=size,
             batch_size=batch_size,
             threads=threads,
+            processes=processes,
             workers=workers,
             prefetch=prefetch,
         )

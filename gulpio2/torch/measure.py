@@ -80,6 +80,7 @@ def loader_to_measure(
     size: int | None = None,
     batch_size: int = 8,
     threads: int | None = None,
+    processes: int | None = None,
     workers: int | None = None,
     prefetch: int = 2,
 ) -> GulpLoader | WorkersLoader:
@@ -95,6 +96,8 @@ def loader_to_measure(
         Edge that a random crop is resized to. Default: whole frames, of one size.
     batch_size, threads, prefetch
         As in `GulpLoader`.
+    processes : int, optional
+        The ``num_workers`` of a `GulpLoader`.
     workers : int, optional
         Make a ``DataLoader`` of torch with so many worker processes instead, which has
         neither `threads` nor `size`, and makes `prefetch` batches ahead in each.
@@ -121,6 +124,7 @@ def loader_to_measure(
         view=None if size is None else RandomResizedCrop(size),
         order=order,
         threads=threads,
+        num_workers=processes or 0,
         prefetch=prefetch,
         output="numpy",
     )
@@ -176,7 +180,10 @@ def measure_loader(
 def _load_for(loader: GulpLoader | WorkersLoader, seconds: float) -> float:
     """Take batches for so long; the first ones, which are waited for, are free."""
     frames, start, stop = 0, None, perf_counter()
-    num_free = loader.num_free if isinstance(loader, WorkersLoader) else 1
+    if isinstance(loader, WorkersLoader):
+        num_free = loader.num_free
+    else:  # workers are started for each round
+        num_free = loader.num_threads if loader.profile().are_processes else 1
     while start is None or stop - start < seconds:
         for batch in loader:
             stop = perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from gulpio2.threads import usable_cores
+from gulpio2.threads import MAX_DEFAULT, usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -220,6 +220,16 @@ class LoaderProfile:
                 f"{self.num_threads} of them have more reads under way"
             )
         cores = usable_cores()
+        if (
+            self.num_threads < cores
+            and self._who == "threads"
+            and (self.num_threads >= MAX_DEFAULT)
+        ):
+            return (
+                f"num_workers, in place of threads: {largest} takes most of their "
+                f"time, {self.num_threads} of {cores} cores are in use, and more "
+                "threads would wait for the interpreter that they share"
+            )
         if self.num_threads < cores:
             return (
                 f"{setting}: {largest} takes most of their time, and "

@@ -56,7 +56,23 @@ def test_a_data_loader_is_measured_too(gulp2, gulped):
     assert "time of the workers (2)" in text
 
 
-@pytest.mark.parametrize("other", [("--threads", 2), ("--size", 16)])
+def test_processes_are_measured_too(gulp2, gulped):
+    arguments = ("--clip-length", 3, "--batch-size", 2, "--size", 16)
+    result = gulp2("bench", gulped, *arguments, "--processes", 2, "--json")
+    figures = json.loads(result.stdout)
+    assert figures["loader_frames_per_second"] > 0
+    profile = figures["profile"]
+    assert (profile["num_threads"], profile["are_processes"]) == (2, True)
+    assert profile["is_of_workers"] is False
+    assert profile["num_frames"] == 3 * profile["num_samples"] > 0
+    both = ("--processes", 2, "--threads", 2)
+    said = gulp2("bench", gulped, *both, status=2).stderr
+    assert "--threads and --processes: give one of them" in said
+
+
+@pytest.mark.parametrize(
+    "other", [("--threads", 2), ("--size", 16), ("--processes", 1)]
+)
 def test_a_data_loader_has_neither_threads_nor_size(gulp2, gulped, other):
     said = gulp2("bench", gulped, "--workers", 2, *other, status=2).stderr
     assert "--workers is of a DataLoader" in said

@@ -36,6 +36,7 @@ from gulpio2.torch import (
     RepeatDataset,
     ResumableSampler,
     default_collate,
+    profile,
 )
 
 window = partial(sample_window, clip_length=4)
@@ -629,6 +630,28 @@ def test_a_slow_consumer_is_told_that_it_sets_the_pace(clips):
     assert profile.waiting_for_consumer_seconds > profile.decode_seconds
     assert profile.consumer_seconds > profile.waiting_for_data_seconds
     assert profile.advice.startswith("none: ")
+
+
+@pytest.mark.parametrize(
+    ("num_threads", "are_processes", "advised"),
+    [
+        (4, False, "threads: decode takes most"),
+        (8, False, "num_workers, in place of threads: decode takes most"),
+        (8, True, "num_workers: decode takes most"),
+        (16, False, "frame_size of the ingest"),
+        (16, True, "frame_size of the ingest"),
+    ],
+)
+def test_more_than_eight_threads_are_not_advised(
+    monkeypatch, num_threads, are_processes, advised
+):
+    monkeypatch.setattr(profile, "usable_cores", lambda: 16)
+    clock = profile.Clock(decode=7.0, busy=8.0, samples=10, frames=80)
+    consumer = profile.ConsumerClock(waiting=1.0, batches=5)
+    made = profile.make_profile(
+        [clock], consumer, num_threads=num_threads, are_processes=are_processes
+    )
+    assert made.advice.startswith(advised)
 
 
 # ---------------------------------------------------------------- refusals
