@@ -231,7 +231,8 @@ def test_a_program_leaves_no_process_behind(
     folder, repository, python, end, status, said
 ):
     process = subprocess.Popen(
-        [python, "-c", PROGRAM + end, folder],
+        # Of the fork beside threads, which is the program's own, Python 3.12 warns.
+        [python, "-W", "ignore::DeprecationWarning", "-c", PROGRAM + end, folder],
         env={**os.environ, "PYTHONPATH": str(repository)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
