@@ -147,7 +147,9 @@ def _be_alone(*, has_view: bool) -> None:
     if has_view:
         import cv2  # heavy, and not needed by every loader
 
-        cv2.setNumThreads(1)
+        # None but this one. To go down to 1, OpenCV would first end threads that it
+        # had in the trainer, and in a fork there are none: it waits for ever.
+        cv2.setNumThreads(0)
 
 
 def _make(maker: SampleMaker, slot: Slot, task: Task) -> Answer:

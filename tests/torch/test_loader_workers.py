@@ -144,6 +144,37 @@ if __name__ == "__main__":
     assert (done.stdout.split(), done.stderr) == (["4", "True"], "")
 
 
+def test_a_trainer_may_have_used_threads_of_opencv(folder, repository, python):
+    program = """
+import os, sys
+from functools import partial
+import cv2
+import numpy as np
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader, RandomResizedCrop
+
+cv2.setNumThreads(4)
+alone = len(os.listdir("/proc/self/task"))
+large = np.zeros((1080, 1920, 3), np.uint8)
+while len(os.listdir("/proc/self/task")) == alone:
+    cv2.cvtColor(cv2.resize(large, (1280, 960)), cv2.COLOR_RGB2GRAY)
+dataset = GulpClipDataset(sys.argv[1], partial(sample_window, clip_length=4))
+view = RandomResizedCrop(16)
+options = dict(batch_size=4, output="numpy", view=view, num_workers=2)
+with GulpLoader(dataset, **options) as loader:
+    print(sum(map(len, loader)))
+"""
+    done = subprocess.run(
+        [python, "-W", "ignore::DeprecationWarning", "-c", program, folder],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{NUM_ITEMS}\n", "")
+
+
 def test_a_state_goes_from_threads_to_workers_and_back(dataset):
     whole = [told(batch) for batch in make(dataset, threads=1)]
     first = iter(make(dataset, threads=2))
