@@ -29,6 +29,7 @@ LAYERS = (
         "request",
         "serializers",
         "memory",
+        "children",
         "threads",
         "stopwatch",
         "blocks",

@@ -16,7 +16,7 @@ The run
     * `jobs`: what workers are given and give back. `workers`: processes of this
       machine. `remote`: how tasks reach any other; `cluster`: those of Dask;
       `fitness`: whether one can do the work.
-    * `pool`: that workers start, and end. `parent`: how they end with the run.
+    * `pool`: that workers start, and end.
       `crashes`: items that end a worker.
     * `items`: the items of an adapter, one failing without the rest.
     * `task`: the work of one process: a slice of items into staged chunks.

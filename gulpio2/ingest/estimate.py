@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import stored_frames
+from gulpio2.children import begin_child
 from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.items import place_items
-from gulpio2.ingest.parent import begin_child
 from gulpio2.ingest.sampled import plan_sample
 from gulpio2.storage.local import free_bytes
 

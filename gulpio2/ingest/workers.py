@@ -17,9 +17,9 @@ from concurrent.futures import (
 )
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.children import begin_child, hold_interrupts, is_orphan
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.items import PlacedItem, begin_worker
-from gulpio2.ingest.parent import begin_child, hold_interrupts, is_orphan
 from gulpio2.ingest.pool import (
     give_up,
     processes,

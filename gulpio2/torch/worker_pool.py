@@ -17,6 +17,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gulpio2.children import hold_interrupts
 from gulpio2.errors import WorkerEndedError
 from gulpio2.torch.substitutes import log_damage
 from gulpio2.torch.worker_process import NOTHING, Setup, Task, serve
@@ -71,20 +72,15 @@ class WorkerPool:
         self._failure: BaseException | None = None
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         workers: list[_Worker] = []
-        # Also where this is dropped, or not all of them could be started.
+        # Also where this is dropped.
         self._end = weakref.finalize(self, _end_workers, workers, self._owner)
-        for number in range(num_workers):
-            own, other = multiprocessing.Pipe()
-            process = multiprocessing.Process(
-                target=serve,
-                args=(other, setup),
-                name=f"gulpio2-loader-{number}",
-                daemon=True,
-            )
-            process.start()
-            # Else the end of the process would not be the end of the connection.
-            other.close()
-            workers.append(_Worker(number, process, own))
+        try:
+            for number in range(num_workers):
+                with hold_interrupts():
+                    workers.append(_start(number, setup))
+        except BaseException:
+            self._end()  # whoever holds the error may hold this
+            raise
         for worker in workers:
             self._idle.put(worker)
 
@@ -144,6 +140,21 @@ class WorkerPool:
         return pickle.loads(answer)  # noqa: S301  # of a process of our own
 
 
+def _start(number: int, setup: Setup) -> _Worker:
+    """Start a process."""
+    own, other = multiprocessing.Pipe()
+    process = multiprocessing.Process(
+        target=serve,
+        args=(other, setup),
+        name=f"gulpio2-loader-{number}",
+        daemon=True,
+    )
+    process.start()
+    # Else the end of the process would not be the end of the connection.
+    other.close()
+    return _Worker(number, process, own)
+
+
 def _said_of(worker: _Worker) -> str:
     """Say how a process ended."""
     worker.process.join(_END_SECONDS)
@@ -170,6 +181,6 @@ def _end_workers(workers: list[_Worker], owner: int) -> None:
     for worker in workers:
         worker.process.join(max(0.0, latest - monotonic()))
         if worker.process.exitcode is None:
-            worker.process.terminate()
+            worker.process.kill()  # a stopped one would not take a request
             worker.process.join()
     workers.clear()

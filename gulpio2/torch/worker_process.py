@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
 import pickle
-import signal
+import random
 import sys
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.errors import GulpError
+import numpy as np
+
+from gulpio2.children import begin_child
 from gulpio2.torch import substitutes
 from gulpio2.torch.filling import SampleMaker
 from gulpio2.torch.prefetch import Job
@@ -33,10 +34,6 @@ __all__ = ["NOTHING", "Answer", "RemoteError", "Setup", "Task", "serve"]
 # In place of a task: there will be none any more.
 NOTHING = b""
 
-# Seconds between two looks whether the trainer is there still. Other children of it
-# may hold its end of the connection, and live on.
-_LOOK_SECONDS = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -50,8 +47,6 @@ class Setup:
     """Batches in it."""
     shape: tuple[int, ...]
     """Of each, ``(B, ..., H, W, C)``."""
-    owner: int = field(default_factory=os.getpid)
-    """The process that it works for."""
 
 
 class Task(NamedTuple):
@@ -115,8 +110,7 @@ def serve(connection: Connection, setup: Setup) -> None:
     setup : Setup
         What to do.
     """
-    # Ctrl-C comes to every process of a terminal; the trainer ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_child()
     _be_alone(has_view=setup.making[1] is not None)
     maker = SampleMaker(*setup.making)
     slots = [
@@ -125,16 +119,12 @@ def serve(connection: Connection, setup: Setup) -> None:
     ]
     is_ready = False
     with suppress(EOFError, OSError):  # nobody asks any more
-        while True:
-            while not connection.poll(_LOOK_SECONDS):
-                if os.getppid() != setup.owner:
-                    return
-            if (asked := connection.recv_bytes()) == NOTHING:
-                return
+        while (asked := connection.recv_bytes()) != NOTHING:
             task: Task = pickle.loads(asked)  # noqa: S301  # the trainer's
             if not is_ready:
                 is_ready = True
-                with suppress(GulpError, ValueError):  # said of the sample itself
+                # Said of the sample itself: it may be a sampler of somebody's own.
+                with suppress(BaseException):
                     maker.sample_shape(task.draws)
             connection.send_bytes(_as_bytes(_make(maker, slots[task.slot], task)))
 
@@ -142,14 +132,24 @@ def serve(connection: Connection, setup: Setup) -> None:
 def _be_alone(*, has_view: bool) -> None:
     """Leave the other cores to the other workers, and the log to the trainer."""
     logging.getLogger(substitutes.__name__).disabled = True
-    if (torch := sys.modules.get("torch")) is not None:
+    torch = sys.modules.get("torch")
+    if torch is not None:
         torch.set_num_threads(1)
+    _draw_apart(torch)
     if has_view:
         import cv2  # heavy, and not needed by every loader
 
         # None but this one. To go down to 1, OpenCV would first end threads that it
         # had in the trainer, and in a fork there are none: it waits for ever.
         cv2.setNumThreads(0)
+
+
+def _draw_apart(torch: Any) -> None:
+    """Seed the global generators: forks would all draw the same from the trainer's."""
+    random.seed()
+    np.random.seed()  # noqa: NPY002  # what somebody's own target may use
+    if torch is not None:
+        torch.default_generator.seed()
 
 
 def _make(maker: SampleMaker, slot: Slot, task: Task) -> Answer:

@@ -11,6 +11,7 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageFolderAdapter, TableAdapter
+from gulpio2.children import hold_interrupts
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import (
     AdapterContractError,
@@ -18,7 +19,6 @@ from gulpio2.errors import (
     IngestSettingError,
     SourceReadError,
 )
-from gulpio2.ingest.parent import hold_interrupts
 from gulpio2.ingest.shard import Shard
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames

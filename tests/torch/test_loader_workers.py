@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import logging
 import multiprocessing
 import os
@@ -10,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,13 @@ def all_end(numbers: list[int], seconds: float = 20) -> bool:
     return not any(map(is_running, numbers))
 
 
+def all_end_or_are_killed(numbers: list[int]) -> bool:
+    found = all_end(numbers)
+    for number in filter(is_running, numbers):
+        os.kill(number, signal.SIGKILL)
+    return found
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -119,7 +128,7 @@ def test_single_frames_and_datasets_of_datasets(folder, dataset):
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_processes_may_be_started_in_other_ways(folder, repository, python, method):
     program = f"""
-import multiprocessing, sys
+import multiprocessing, sys, time
 from functools import partial
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader, RandomResizedCrop
@@ -130,7 +139,10 @@ if __name__ == "__main__":
     options = dict(batch_size=4, output="numpy", view=RandomResizedCrop(16))
     one = GulpLoader(dataset, num_workers=2, **options)
     other = GulpLoader(dataset, threads=1, **options)
-    pairs = list(zip(one, other, strict=True))
+    pairs = []
+    for pair in zip(one, other, strict=True):
+        pairs.append(pair)
+        time.sleep(1.5 * (len(pairs) == 1))  # as a trainer may that saves its model
     print(len(pairs), all((a.clips == b.clips).all() for a, b in pairs[-1:]))
 """
     done = subprocess.run(
@@ -281,6 +293,103 @@ def test_a_program_leaves_no_process_behind(
     assert errors.count("Traceback") == bool(said)
 
 
+ANSWERING = """
+import multiprocessing, os, sys
+from functools import partial
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader
+
+def target(info):  # more than a connection holds
+    return bytes(1 << 22)
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[2])
+    sampler = partial(sample_window, clip_length=4)
+    dataset = GulpClipDataset(sys.argv[1], sampler, target=target)
+    loader = GulpLoader(
+        dataset, batch_size=1, prefetch=8, num_workers=2, output="numpy"
+    )
+    held = iter(loader)
+    next(held)
+    print(*[process.pid for process in multiprocessing.active_children()], flush=True)
+    while True:
+        for _ in loader:
+            pass
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_a_worker_that_answers_ends_with_a_trainer_that_is_killed(
+    folder, repository, python, method, tmp_path
+):
+    program = tmp_path / "train.py"  # from where other processes import the target
+    program.write_text(ANSWERING)
+    process = subprocess.Popen(
+        [python, program, folder, method],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    numbers = [int(word) for word in process.stdout.readline().split()]  # type: ignore[union-attr]  # a pipe
+    assert len(numbers) == 2
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    process.stdout.close()  # type: ignore[union-attr]  # a pipe
+    assert all_end_or_are_killed(numbers)
+
+
+def test_a_handler_of_sigterm_is_the_trainers_alone(folder, repository, python):
+    program = f"import signal\nsignal.signal(signal.SIGTERM, print)\n{PROGRAM}"
+    process = subprocess.Popen(
+        [python, "-c", program, folder],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    numbers = [int(word) for word in process.stdout.readline().split()]  # type: ignore[union-attr]  # a pipe
+    assert all_end_or_are_killed([process.pid, *numbers])
+    assert process.communicate(timeout=20)[0] == ""
+    assert process.returncode == 0
+
+
+def test_a_worker_that_is_stopped_does_not_hold_up_the_end(dataset):
+    loader = make(dataset, num_workers=2)
+    for _ in loader:
+        pass
+    numbers = processes()
+    os.kill(numbers[0], signal.SIGSTOP)
+    try:
+        loader.close()
+        assert processes() == []
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(numbers[0], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("error", [BlockingIOError, KeyboardInterrupt])
+def test_where_not_all_can_be_started_none_stays(dataset, monkeypatch, error):
+    forks, fork = itertools.count(1), os.fork
+
+    def fork_twice():
+        if next(forks) == 3:
+            raise error("no more")
+        return fork()
+
+    monkeypatch.setattr(
+        multiprocessing, "Process", multiprocessing.get_context("fork").Process
+    )
+    monkeypatch.setattr(os, "fork", fork_twice)
+    loader = make(dataset, num_workers=3)
+    with pytest.raises(error, match="no more") as held:  # and with it all frames
+        next(iter(loader))
+    assert processes() == []
+    del held
+    assert len(list(loader)) == 4
+    assert len(processes()) == 3
+    loader.close()
+
+
 def test_a_fork_of_the_trainer_has_workers_of_its_own(dataset):
     wanted = [told(batch) for batch in make(dataset, threads=1)]
     loader = make(dataset, num_workers=2)
@@ -394,6 +503,22 @@ def test_damage_is_counted_and_logged_here(make_directory, caplog, how):
     assert found[3] == (2 if how == "skip" else 0)
 
 
+def odd_sampler(num_frames, rng=None):
+    raise odd_sampler.error("of my own")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("error", [KeyError, OSError, EOFError, SystemExit])
+def test_what_a_sampler_raises_at_first_does_not_end_the_worker(folder, dataset, error):
+    odd_sampler.error = error  # type: ignore[attr-defined]
+    bad = GulpClipDataset(folder, odd_sampler, target="id")
+    both = ConcatDataset([dataset.get_subset([0]), bad])
+    with make(both, num_workers=2, batch_size=1, shuffle=False) as loader:
+        batches = iter(loader)
+        assert next(batches).targets == ["item0"]
+        with pytest.raises(error, match="of my own"):
+            next(batches)
+
+
 def test_damage_raises(make_directory):
     path = make_directory(counts=(8,) * 9)
     damage(path, (4,))
@@ -407,6 +532,20 @@ def test_damage_raises(make_directory):
 
 
 # ---------------------------------------------------------------- the rest
+def drawn(info):
+    time.sleep(0.005)  # so that each worker makes some
+    return int(np.random.randint(1 << 30))  # noqa: NPY002  # of somebody's own
+
+
+def test_workers_do_not_draw_the_same_from_global_generators(folder):
+    dataset = GulpClipDataset(folder, window, target=drawn)
+    with make(dataset, num_workers=3, batch_size=1, prefetch=3) as loader:
+        numbers = [int(batch.targets[0]) for batch in loader]
+        loader.close()
+        numbers += [int(batch.targets[0]) for batch in loader]
+    assert len(set(numbers)) == 2 * NUM_ITEMS
+
+
 def test_the_profile_is_of_the_workers(dataset):
     with make(dataset, num_workers=2) as loader:
         for _ in loader:

@@ -1,4 +1,4 @@
-"""What a process that an ingest has started does to end with it."""
+"""What a process does to end with its parent, and how that starts it."""
 
 from __future__ import annotations
 
