@@ -159,13 +159,13 @@ def _said_of(worker: _Worker) -> str:
     """Say how a process ended."""
     worker.process.join(_END_SECONDS)
     status = worker.process.exitcode
-    ended = "ended"
-    if status is not None:
-        ended = f"was killed by signal {-status}" if status < 0 else f"ended: {status}"
+    if status is None or status >= 0:
+        ended = f"ended with status {status}: what it wrote to stderr may say why"
+    else:
+        ended = f"was killed by signal {-status}, perhaps for want of memory"
     return (
-        f"worker {worker.number} of the loader (process {worker.process.pid}) {ended}, "
-        "perhaps as there was no memory left. Iterating anew starts others; take fewer "
-        "workers if it comes again"
+        f"worker {worker.number} of the loader (process {worker.process.pid}) {ended}. "
+        "Iterating anew starts others; take fewer workers if it comes again"
     )
 
 
