@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import pickle
 import queue
+import threading
 import weakref
 from contextlib import suppress
 from time import monotonic
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.children import hold_interrupts
 from gulpio2.errors import WorkerEndedError
+from gulpio2.forks import renew_in_children
 from gulpio2.torch.substitutes import log_damage
 from gulpio2.torch.worker_process import NOTHING, Setup, Task, serve
 
@@ -35,6 +37,23 @@ __all__ = ["WorkerPool"]
 
 # Seconds for a process to end by itself, once nobody asks it for anything.
 _END_SECONDS = 5.0
+
+
+class _Starting:
+    """One process at a time is started, whichever threads make loaders.
+
+    Another one that is forked meanwhile would have the worker's end of a connection,
+    too, and the worker's death would not be seen.
+    """
+
+    def __init__(self) -> None:
+        renew_in_children(self, _Starting._renew)
+
+    def _renew(self) -> None:
+        self.lock = threading.Lock()
+
+
+_STARTING = _Starting()
 
 
 class _Worker(NamedTuple):
@@ -76,7 +95,7 @@ class WorkerPool:
         self._end = weakref.finalize(self, _end_workers, workers, self._owner)
         try:
             for number in range(num_workers):
-                with hold_interrupts():
+                with _STARTING.lock, hold_interrupts():
                     workers.append(_start(number, setup))
         except BaseException:
             self._end()  # whoever holds the error may hold this

@@ -11,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -241,6 +242,30 @@ def test_one_that_is_killed_is_told_of_and_nothing_is_lost(dataset):
     assert victim not in processes()
     assert not set(others) & set(processes())
     loader.close()
+
+
+def test_loaders_that_start_at_once_see_what_ends(dataset, monkeypatch):
+    make_pipe = multiprocessing.Pipe
+
+    def make_slowly():
+        ends = make_pipe()
+        time.sleep(0.2)  # the other thread makes, and forks, meanwhile
+        return ends
+
+    monkeypatch.setattr(multiprocessing, "Pipe", make_slowly)
+    loaders = [make(dataset, num_workers=1, batch_size=1) for _ in range(2)]
+    iterators: list[Any] = [iter(loader) for loader in loaders]
+    with ThreadPoolExecutor(2) as pool:
+        assert len(list(pool.map(next, iterators))) == 2
+        first, second = sorted(processes())
+        os.kill(second, signal.SIGKILL)  # of which the first might have an end
+        futures = [pool.submit(list, iterator) for iterator in iterators]
+        try:
+            errors = [future.exception(20) for future in futures]
+        finally:
+            os.kill(first, signal.SIGKILL)
+    (error,) = [error for error in errors if error is not None]
+    assert f"(process {second}) was killed" in str(error)
 
 
 PROGRAM = """
