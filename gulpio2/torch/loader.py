@@ -74,8 +74,8 @@ class GulpLoader(Resumable):
         Threads that decode, each a few samples at a time. 0: none, and nothing is done
         ahead. Default: one per core, 8 at most.
     num_workers : int, default 0
-        Processes that decode, in place of threads: where there are more than about
-        eight cores for a loader, since threads of one process share its interpreter.
+        Processes that decode, in place of threads, of which more than about eight, or
+        four where there is a view, wait for the interpreter that they share.
         They start with the first batch, and stay until `close`, or the loader's end.
         Targets, and what the dataset knows of a sample, come pickled.
     prefetch : int, default 2
