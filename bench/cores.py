@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clips import CLIP_FRAMES, Clips, make_clips
-from figures import Report
+from figures import Report, refuse_unknown
 from ingest_inputs import link_clips
 from peers import Program
 
@@ -82,11 +82,12 @@ class Bench:
         return program
 
 
-def _pin(program: Program, cores: list[int]) -> None:
+def _pin(process: int, cores: list[int]) -> None:
     """Let a process, and each of its threads, run on these cores alone."""
-    for task in Path(f"/proc/{program.pid}/task").iterdir():
-        with suppress(OSError):  # it has ended
-            os.sched_setaffinity(int(task.name), cores)
+    with suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(OSError):
+                os.sched_setaffinity(int(task.name), cores)
 
 
 # ------------------------------------------------------------------ reading
@@ -117,13 +118,13 @@ def read(bench: Bench) -> None:
 
 
 def _in_one(program: Program, threads: int, task: dict[str, Any]) -> float:
-    _pin(program, CORES[:threads])
+    _pin(program.pid, CORES[:threads])
     return program.run({**task, "threads": threads})
 
 
 def _at_once(programs: list[Program], task: dict[str, Any]) -> float:
     for number, program in enumerate(programs):
-        _pin(program, CORES[number : number + 1])
+        _pin(program.pid, CORES[number : number + 1])
     one = {**task, "threads": 1}
     with ThreadPoolExecutor(len(programs)) as pool:
         found = pool.map(
@@ -138,13 +139,13 @@ def _grown(
     group: str,
     rates: dict[tuple[str, int], list[float]],
     *,
-    over: str | None = None,
+    over: str,
 ) -> None:
     """Add rates, and what they are of the codec's."""
     for (label, count), values in rates.items():
         bench.report.add(f"{group}: {label}, {_cores(count)}", values, "frames/s")
     for (label, count), values in rates.items():
-        if over is not None and label != over:
+        if label != over:
             ratios = _ratios(values, rates[over, count])
             bench.report.add(
                 f"{group}, of {over}: {label}, {_cores(count)}", ratios, "ratio"
@@ -175,7 +176,7 @@ def loader(bench: Bench) -> None:
         for program in programs.values():
             program.run(0.3)  # opens what is opened once; its workers are there
             for worker in [program.pid, *_descendants(program.pid)]:
-                _pin_all(worker, CORES[:count])
+                _pin(worker, CORES[:count])
         for seed in range(bench.rounds):
             task = {"pattern": "random 16", "seed": seed, "seconds": bench.seconds}
             rates.setdefault(("the codec, threads", count), []).append(
@@ -188,13 +189,6 @@ def loader(bench: Bench) -> None:
             program.close()
         sys.stderr.write(f"loader: {_cores(count)}\n")
     _grown(bench, "loading", rates, over="the codec, threads")
-
-
-def _pin_all(pid: int, cores: list[int]) -> None:
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                os.sched_setaffinity(int(task.name), cores)
 
 
 def _descendants(pid: int) -> list[int]:
@@ -319,9 +313,7 @@ def main() -> None:
     parser.add_argument("--clips", type=Path, help="folder to keep the clips in")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
-    unknown = set(options.cases) - CASES.keys()
-    if unknown:
-        parser.error(f"{', '.join(sorted(unknown))}: give some of {', '.join(CASES)}")
+    refuse_unknown(parser, options.cases, CASES)
     names = "gulpio2", "numpy", "simplejpeg", "av", "torch"
     os.environ["OMP_NUM_THREADS"] = "1"  # of each program
     with ExitStack() as stack:

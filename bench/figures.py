@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Report", "written"]
+__all__ = ["Report", "refuse_unknown", "written"]
 
 
 class Report:
@@ -79,6 +80,15 @@ class Report:
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+
+def refuse_unknown(
+    parser: argparse.ArgumentParser, given: Sequence[str], cases: Mapping[str, Any]
+) -> None:
+    """End with a word of the cases that there are, where another one was given."""
+    unknown = set(given) - cases.keys()
+    if unknown:
+        parser.error(f"{', '.join(sorted(unknown))}: give some of {', '.join(cases)}")
 
 
 def written(value: float) -> str:

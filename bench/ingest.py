@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clips import CLIP_FRAMES, DATA, Clips, make_clips
-from figures import Report
+from figures import Report, refuse_unknown
 from ingest_inputs import (
     link_clips,
     link_images,
@@ -453,8 +453,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="file to keep the figures in")
     parser.add_argument("--folder", type=Path, help="keeps the clips from run to run")
     given = parser.parse_args()
-    if unknown := set(given.cases) - CASES.keys():
-        parser.error(f"no case {', '.join(unknown)}; there are {', '.join(CASES)}")
+    refuse_unknown(parser, given.cases, CASES)
     os.environ["PYTHONPATH"] = str(ROOT)
     with tempfile.TemporaryDirectory(prefix="gulpio2-bench-") as name:
         # An installed package has its bytecode; a checkout may not be written to.

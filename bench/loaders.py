@@ -337,6 +337,21 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def answer_lines(
+    make_run: Callable[[], Callable[[float], dict[str, float]]],
+    versions: dict[str, str],
+) -> None:
+    """Answer each line of input, seconds, with what was done in them."""
+    # What is made may print.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    run = make_run()
+    answers.write(json.dumps(versions) + "\n")
+    answers.flush()
+    for line in sys.stdin:
+        answers.write(json.dumps(run(float(line))) + "\n")
+        answers.flush()
+
+
 def main() -> None:
     """Answer one line after the other."""
     kind, facts = sys.argv[1], json.loads(sys.argv[2])
@@ -347,13 +362,7 @@ def main() -> None:
     if kind == "write mds":
         write_mds(Path(facts["to"]), facts)
         return
-    answers, sys.stdout = sys.stdout, sys.stderr
-    run = _runs_of(kind, facts)
-    answers.write(json.dumps(_versions()) + "\n")
-    answers.flush()
-    for line in sys.stdin:
-        answers.write(json.dumps(run(float(line))) + "\n")
-        answers.flush()
+    answer_lines(lambda: _runs_of(kind, facts), _versions())
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clips import CLIP_FRAMES, NUM_CLIPS, Clips, make_clips
-from figures import Report
+from figures import Report, refuse_unknown
 from peers import Program, python_of
 
 if TYPE_CHECKING:
@@ -421,9 +421,7 @@ def main() -> None:
     parser.add_argument("--clips", type=Path, help="folder to keep the clips in")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
-    unknown = set(options.cases) - CASES.keys()
-    if unknown:
-        parser.error(f"{', '.join(sorted(unknown))}: give some of {', '.join(CASES)}")
+    refuse_unknown(parser, options.cases, CASES)
     report = Report()
     with ExitStack() as stack:
         folder = options.clips

@@ -18,6 +18,8 @@ from functools import partial
 from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
+from loaders import answer_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -174,13 +176,7 @@ def main() -> None:
     """Answer one line after the other."""
     kind, facts = sys.argv[1], json.loads(sys.argv[2])
     warnings.simplefilter("ignore")
-    answers, sys.stdout = sys.stdout, sys.stderr
-    run = runs_of(kind, facts)
-    answers.write("{}\n")
-    answers.flush()
-    for line in sys.stdin:
-        answers.write(json.dumps(run(float(line))) + "\n")
-        answers.flush()
+    answer_lines(lambda: runs_of(kind, facts), {})
 
 
 if __name__ == "__main__":
