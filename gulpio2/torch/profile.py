@@ -155,7 +155,7 @@ class LoaderProfile:
     num_unmeasured: int = 0
     """Samples of which only reading and collating are known: of datasets of others."""
     is_of_workers: bool = False
-    """Whether processes, and not threads, made the batches."""
+    """Whether the workers of a ``DataLoader`` made the batches."""
     are_processes: bool = False
     """Whether the threads are processes: the workers of a `GulpLoader`."""
     workers_end: bool = False
@@ -220,11 +220,7 @@ class LoaderProfile:
                 f"{self.num_threads} of them have more reads under way"
             )
         cores = usable_cores()
-        if (
-            self.num_threads < cores
-            and self._who == "threads"
-            and (self.num_threads >= MAX_DEFAULT)
-        ):
+        if self._who == "threads" and MAX_DEFAULT <= self.num_threads < cores:
             return (
                 f"num_workers, in place of threads: {largest} takes most of their "
                 f"time, {self.num_threads} of {cores} cores are in use, and more "

@@ -155,7 +155,7 @@ def _draw_apart(torch: Any) -> None:
 def _make(maker: SampleMaker, slot: Slot, task: Task) -> Answer:
     """Make samples in the places that they are to have."""
     clock = Clock()
-    job = _RemoteJob(task, slot)
+    job = _job_of(task, slot)
     try:
         plans = maker.plan(task.draws, clock)
         for row, plan in zip(task.rows, plans, strict=True):
@@ -177,16 +177,15 @@ def _make(maker: SampleMaker, slot: Slot, task: Task) -> Answer:
     )
 
 
-class _RemoteJob(Job):
-    """The samples of a batch that are made here."""
-
-    def __init__(self, task: Task, slot: Slot) -> None:
-        size = len(slot.array)
-        draws: list[Any] = [None] * size
-        for row, draw in zip(task.rows, task.draws, strict=True):
-            draws[row] = draw
-        super().__init__(draws, [None] * size)
-        self.slot = slot
+def _job_of(task: Task, slot: Slot) -> Job:
+    """Make the batch, of which only these samples are made here."""
+    size = len(slot.array)
+    draws: list[Any] = [None] * size
+    for row, draw in zip(task.rows, task.draws, strict=True):
+        draws[row] = draw
+    job = Job(draws, [None] * size)
+    job.slot = slot
+    return job
 
 
 def _as_bytes(answer: Answer) -> bytes:
