@@ -598,6 +598,29 @@ def test_memory_of_batches_is_shared_and_apart():
     assert np.unique(slot.array).tolist() == [2]
 
 
+@pytest.mark.torch
+def test_what_workers_made_is_copied_into_page_locked_memory(monkeypatch):
+    import torch
+
+    make = torch.empty  # as if it were locked, where no device is
+
+    def make_unlocked(shape, *, dtype, pin_memory):
+        assert pin_memory
+        return make(shape, dtype=dtype)
+
+    monkeypatch.setattr(torch, "empty", make_unlocked)
+    shape = (3, 2, 5, 7, 3)
+    (filled,) = shared_arrays(share_memory(1, shape), 1, shape)
+    slot = Slot(shape, tensor=True, pinned=True, memory=filled)
+    slot.array.fill(1)
+    filled.fill(2)
+    slot.take_over([0, 2])
+    batch = slot.beginning(3)
+    assert [row.unique().tolist() for row in batch] == [[2], [1], [2]]
+    filled.fill(3)
+    assert batch.max() == 2
+
+
 @pytest.mark.gpu
 def test_page_locked_batches_are_those_of_threads(dataset):
     threads = make(dataset, threads=1, output="torch")
