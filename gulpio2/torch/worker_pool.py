@@ -8,6 +8,7 @@ not travel: the processes decode into memory that the loader has mapped as well.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -35,8 +36,14 @@ if TYPE_CHECKING:
 
 __all__ = ["WorkerPool"]
 
+_log = logging.getLogger(__name__)
+
 # Seconds for a process to end by itself, once nobody asks it for anything.
 _END_SECONDS = 5.0
+# Seconds for a few samples after which the log names the process that makes them.
+_SLOW_SECONDS = 60.0
+# How many of the samples it names.
+_NAMED = 4
 
 
 class _Starting:
@@ -152,6 +159,8 @@ class WorkerPool:
     def _ask(self, worker: _Worker, task: Task) -> Any:
         try:
             worker.connection.send_bytes(pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
+            if not worker.connection.poll(_SLOW_SECONDS):
+                _log.warning("%s", _said_of_slow(worker, task))
             answer = worker.connection.recv_bytes()
         except (EOFError, OSError) as cause:
             self._failure = WorkerEndedError(_said_of(worker))
@@ -172,6 +181,18 @@ def _start(number: int, setup: Setup) -> _Worker:
     # Else the end of the process would not be the end of the connection.
     other.close()
     return _Worker(number, process, own)
+
+
+def _said_of_slow(worker: _Worker, task: Task) -> str:
+    """Say which process does not answer, and what it was asked for."""
+    samples = ", ".join(map(repr, map(int, task.draws[:_NAMED])))
+    more = "" if len(task.draws) <= _NAMED else f" and {len(task.draws) - _NAMED} more"
+    return (
+        f"worker {worker.number} of the loader (process {worker.process.pid}) has been "
+        f"at samples {samples}{more} of the dataset for {_SLOW_SECONDS:g} s, and is "
+        "still waited for. Where it hangs, kill it: the iteration then ends with a "
+        "WorkerEndedError, and the next one goes on"
+    )
 
 
 def _said_of(worker: _Worker) -> str:

@@ -392,6 +392,33 @@ def test_a_worker_that_is_stopped_does_not_hold_up_the_end(dataset):
             os.kill(numbers[0], signal.SIGKILL)
 
 
+def test_a_worker_that_is_stopped_is_named_and_waited_for(dataset, monkeypatch, caplog):
+    monkeypatch.setattr("gulpio2.torch.worker_pool._SLOW_SECONDS", 0.2)
+    wanted = [batch.targets for batch in make(dataset, threads=1)]
+    loader = make(dataset, num_workers=2)
+    batches = iter(loader)
+    seen = [next(batches).targets]
+    (victim, *_) = processes()
+    os.kill(victim, signal.SIGSTOP)
+    # Not before the warning is there; so late at most that the test ends.
+    latest = time.monotonic() + 20
+    with ThreadPoolExecutor(1) as others:
+
+        def wake() -> None:
+            while not caplog.records and time.monotonic() < latest:
+                time.sleep(0.01)
+            os.kill(victim, signal.SIGCONT)
+
+        woken = others.submit(wake)
+        seen += [batch.targets for batch in batches]
+        woken.result()
+    assert seen == wanted
+    (said,) = {record.getMessage() for record in caplog.records}
+    assert f"(process {victim}) has been at samples" in said
+    assert "for 0.2 s" in said
+    loader.close()
+
+
 @pytest.mark.parametrize("error", [BlockingIOError, KeyboardInterrupt])
 def test_where_not_all_can_be_started_none_stays(dataset, monkeypatch, error):
     forks, fork = itertools.count(1), os.fork
