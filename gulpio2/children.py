@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,25 @@ _LOOK_SECONDS = 0.2
 
 @contextlib.contextmanager
 def hold_interrupts() -> Iterator[None]:
-    """Put Ctrl-C off while a process is forked: Python drops what is raised there."""
+    """Put Ctrl-C off while a process is started, in that process until `begin_child`.
+
+    Python drops what is raised in a fork. And one that is not forked imports the
+    program first: ended there, it prints a traceback that tells of nothing.
+    """
+    if multiprocessing.get_start_method() != "fork":
+        # It is started with the first process, and would let Ctrl-C through again.
+        resource_tracker.ensure_running()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with _handled_later():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+@contextlib.contextmanager
+def _handled_later() -> Iterator[None]:
+    """Put Ctrl-C off here: another thread may be told of it."""
     before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not callable(before):
@@ -45,6 +64,7 @@ def begin_child() -> None:
     about the program: its handler of SIGTERM would let a child live on.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,18 +1,20 @@
 """Memory that several processes have mapped, and that has no name.
 
-Python's own (``multiprocessing.RawArray``) is a file for a moment: a process that is
-killed in that moment leaves it in ``/dev/shm``.
+And what goes to a process that is being started by way of such memory. Python's own
+(``multiprocessing.RawArray``) is a file for a moment: a process that is killed in that
+moment leaves it in ``/dev/shm``.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import pickle
 import tempfile
 import weakref
 from typing import Any
 
-__all__ = ["SharedBytes"]
+__all__ = ["Parcel", "SharedBytes"]
 
 
 class SharedBytes:
@@ -62,6 +64,46 @@ class SharedBytes:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Map the memory here."""
         self._open(state["duplicate"].detach(), state["size"])
+
+
+class Parcel:
+    """Something that a process is to have from its start, whatever its size.
+
+    Python writes what a process is told at its start into a pipe, and holds the other
+    end of it as well. Where the process ends before it has read all of it, as that of
+    a program without a main guard does, who starts it waits for ever on more than the
+    64 kB that a pipe takes. A dataset or an adapter is larger than that.
+
+    Parameters
+    ----------
+    content : object
+        Pickled where the process is not forked, once for each.
+
+    Attributes
+    ----------
+    content : object
+        It, on both sides.
+    """
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+        self._sent: SharedBytes | None = None
+
+    def __getstate__(self) -> SharedBytes:
+        """Put the content into memory, and send that."""
+        from multiprocessing import reduction
+
+        # As for the process itself: some of it may be for such a one only.
+        pickled = reduction.ForkingPickler.dumps(self.content)
+        shared = SharedBytes(len(pickled))
+        shared.memory[:] = bytes(pickled)
+        self._sent = shared  # to be there when the process is
+        return shared
+
+    def __setstate__(self, shared: SharedBytes) -> None:
+        """Take the content out."""
+        self.content = pickle.loads(shared.memory)  # noqa: S301  # who starts this
+        self._sent = None
 
 
 def _nameless_file() -> int:

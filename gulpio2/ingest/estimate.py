@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import stored_frames
-from gulpio2.children import begin_child
+from gulpio2.children import begin_child, hold_interrupts
 from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.sampled import plan_sample
+from gulpio2.memory import Parcel
 from gulpio2.storage.local import free_bytes
 
 if TYPE_CHECKING:
@@ -165,10 +166,10 @@ def _estimate_apart(
     context = multiprocessing.get_context()
     receive, send = context.Pipe(duplex=False)
     process = context.Process(
-        target=_send_estimate, args=(send, adapter, encoder, positions)
+        target=_send_estimate, args=(send, Parcel((adapter, encoder, positions)))
     )
     try:
-        with warnings.catch_warnings():
+        with hold_interrupts(), warnings.catch_warnings():
             # Of forking while there are threads. None of them has a lock that it needs.
             warnings.filterwarnings(
                 "ignore", ".*use of fork", category=DeprecationWarning
@@ -187,13 +188,9 @@ def _estimate_apart(
     return found
 
 
-def _send_estimate(
-    send: Connection,
-    adapter: Adapter,
-    encoder: EncoderSettings,
-    positions: Sequence[int],
-) -> None:
+def _send_estimate(send: Connection, parcel: Parcel) -> None:
     begin_child()
+    adapter, encoder, positions = parcel.content
     send.send(estimate(adapter, encoder, positions=positions))
 
 

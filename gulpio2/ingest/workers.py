@@ -28,7 +28,7 @@ from gulpio2.ingest.pool import (
     terminate,
 )
 from gulpio2.ingest.task import run_task
-from gulpio2.memory import SharedBytes
+from gulpio2.memory import Parcel, SharedBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -111,7 +111,7 @@ def in_worker_processes(
             num_workers,
             mp_context=context,
             initializer=_begin_worker,
-            initargs=(job, tell, cores, slots, in_place or {}),
+            initargs=(Parcel((job, in_place or {})), tell, cores, slots),
         )
     handed_out: set[Future[TaskResult]] = set()
     listener = threading.Thread(
@@ -280,14 +280,14 @@ class _Teller:
 
 
 def _begin_worker(
-    job: Job,
+    parcel: Parcel,
     tell: Connection,
     cores: SharedCores,
     slots: WorkerSlots,
-    in_place: Mapping[int, PlacedItem],
 ) -> None:
     global _job, _told, _cores  # one of each per worker process
-    _job, _told, _cores = job, _Teller(tell), cores
+    _job, in_place = parcel.content
+    _told, _cores = _Teller(tell), cores
     begin_worker(slots.claim(), in_place)
     # What is here now stays until the process ends: not to be looked through again. And
     # frames make no cycles: looking for some after every 700 objects took 2 % of the

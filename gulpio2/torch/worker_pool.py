@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.children import hold_interrupts
 from gulpio2.errors import WorkerEndedError
 from gulpio2.forks import renew_in_children
+from gulpio2.memory import Parcel
 from gulpio2.torch.substitutes import log_damage
 from gulpio2.torch.worker_process import NOTHING, Setup, Task, serve
 
@@ -173,7 +174,7 @@ def _start(number: int, setup: Setup) -> _Worker:
     own, other = multiprocessing.Pipe()
     process = multiprocessing.Process(
         target=serve,
-        args=(other, setup),
+        args=(other, Parcel(setup)),
         name=f"gulpio2-loader-{number}",
         daemon=True,
     )

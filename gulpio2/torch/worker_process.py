@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from multiprocessing.connection import Connection
 
-    from gulpio2.memory import SharedBytes
+    from gulpio2.memory import Parcel, SharedBytes
     from gulpio2.torch.damage import Damage
     from gulpio2.torch.plan import Sample
     from gulpio2.torch.seeding import SampleIndex
@@ -100,17 +100,18 @@ class Answer(NamedTuple):
     """Where the time went."""
 
 
-def serve(connection: Connection, setup: Setup) -> None:
+def serve(connection: Connection, parcel: Parcel) -> None:
     """Make samples until there is nothing more to do, or nobody who asks.
 
     Parameters
     ----------
     connection : Connection
         Gives tasks and takes answers, both pickled; `NOTHING` at the end.
-    setup : Setup
-        What to do.
+    parcel : Parcel
+        With a `Setup`: what to do.
     """
     begin_child()
+    setup: Setup = parcel.content
     _be_alone(has_view=setup.making[1] is not None)
     maker = SampleMaker(*setup.making)
     slots = [
