@@ -13,10 +13,10 @@ from gulpio2.ingest.report import TO_RESUME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
     from multiprocessing.process import BaseProcess
 
-__all__ = ["give_up", "processes", "refusals", "shut_down", "terminate"]
+__all__ = ["give_up", "processes", "reason_of", "refusals", "shut_down", "terminate"]
 
 # Seconds that workers without work may take to end.
 _END_SECONDS = 5.0
@@ -76,12 +76,29 @@ def give_up(pool: ProcessPoolExecutor, futures: Iterable[Future[Any]]) -> None:
     for future in tuple(futures):
         with contextlib.suppress(InvalidStateError):  # it has come back meanwhile
             future.set_exception(
-                IngestError(
-                    "Python's pool of worker processes has ended of itself, and has "
-                    "written why. If it could not start a thread, there were too many. "
-                    f"{_PROCESSES}, or take fewer workers. {TO_RESUME}"
+                _ended(
+                    ", and has written why. If it could not start a thread, there were "
+                    "too many."
                 )
             )
+
+
+def reason_of(error: BrokenExecutor) -> Exception:
+    """Give what to raise where a pool says that it has no workers any more.
+
+    From Python 3.12 on one whose own thread has ended says so too, and as its cause
+    what that has raised; of a worker that was killed there is mostly none.
+    """
+    if "start new thread" in str(error.__cause__):  # all that Python says of it
+        return _ended(": it could not start a thread, as there were too many.")
+    return error
+
+
+def _ended(why: str) -> IngestError:
+    return IngestError(
+        f"Python's pool of worker processes has ended of itself{why} {_PROCESSES}, or "
+        f"take fewer workers. {TO_RESUME}"
+    )
 
 
 def shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> None:

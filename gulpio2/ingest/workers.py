@@ -23,6 +23,7 @@ from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.pool import (
     give_up,
     processes,
+    reason_of,
     refusals,
     shut_down,
     terminate,
@@ -165,7 +166,7 @@ def in_worker_processes(
             slots.close()
     if broken is not None:
         crashes = blame(workers, slots.at_work())
-        raise CrashedWorkersError(crashes) if crashes else broken
+        raise CrashedWorkersError(crashes) if crashes else reason_of(broken)
     report.raise_error()
 
 
