@@ -52,7 +52,7 @@ class _Job:
         self._settings = settings
         self.pts = frame.pts
         self.jpeg = b""
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.ready = False
         self._finished = threading.Lock()
         self._finished.acquire()
@@ -62,7 +62,9 @@ class _Job:
         if image is not _DROPPED:
             try:
                 self.jpeg = _encode(image, self._settings)
-            except Exception as error:  # noqa: BLE001  # raised by `result`
+            except KeyboardInterrupt:  # of the calling thread, which waits no more
+                raise
+            except BaseException as error:  # noqa: BLE001  # raised by `result`
                 self.error = error
         self.ready = True
         self._finished.release()
@@ -129,8 +131,9 @@ class FrameEncoder:
 
         Raises
         ------
-        Exception
-            What `frames` or the encoder raises, after all frames before were yielded.
+        BaseException
+            What `frames`, a frame or the encoder raises, after all frames before were
+            yielded.
         """
         source = iter(frames)
         for number, frame in enumerate(source):

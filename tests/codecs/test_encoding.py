@@ -100,6 +100,34 @@ def test_a_bad_frame_is_named_before_a_later_fault_of_the_source(encoder):
     assert [pts for pts, _ in got] == [0, 1, 2]
 
 
+class Ending:
+    """An image that ends the program where it is looked at."""
+
+    def __array__(self, *args, **kwargs):
+        time.sleep(0.05)  # so that other threads have taken the frames around it
+        raise SystemExit(3)
+
+
+def test_a_frame_that_ends_the_program_is_raised_in_its_turn(encoder):
+    frames = stored(12)
+    frames[5] = StoredFrame(Ending(), 5)
+    got: list[int | None] = []
+    raised: list[BaseException] = []
+
+    def run():
+        try:
+            got.extend(pts for pts, _ in encoder.encode(frames, lambda: SETTINGS))
+        except BaseException as error:  # noqa: BLE001  # compared below
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert got == [0, 1, 2, 3, 4]
+    assert [type(error) for error in raised] == [SystemExit]
+
+
 def test_few_frames_are_under_way(encoder):
     taken = 0
 
