@@ -130,7 +130,7 @@ def estimate(
         looked_at.append(sizes[place])
         try:
             look = _look_at(adapter, chosen[place], encoder, began + max_seconds)
-        except Exception as error:  # noqa: BLE001  # the item boundary
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
             _logger.debug("position %d of the sample: %r", chosen[place], error)
             look = 0, 0.0
         looks.append(look)

@@ -102,8 +102,9 @@ def require_items(adapter: Adapter) -> int:
     """
     num_items = count_items(adapter)
     if num_items == 0:
-        options = ask(adapter, "describe") or {}
-        made_with = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        options = ask(adapter, "describe")
+        given = options if isinstance(options, Mapping) else {}
+        made_with = ", ".join(f"{key}={value!r}" for key, value in given.items())
         raise IngestSettingError(
             f"there are no items to ingest: {type(adapter).__name__}({made_with}) "
             "found none. Check the folder or the list that it was given"

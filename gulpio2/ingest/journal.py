@@ -235,7 +235,7 @@ def _is_sound(lines: Sequence[Any]) -> bool:
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[str]:
-    """Name what differs, one level into mappings."""
+    """Name what differs, in mappings of mappings as ``key.key``."""
     found: list[str] = []
     for key in {**before, **now}:
         old, new = before.get(key), now.get(key)

@@ -75,7 +75,7 @@ class IngestReport:
     resumed: int = 0
     """Items, among those stored, that an interrupted run had stored."""
     not_given: int = 0
-    """Items that the adapter counts and did not give; negative if it gave more."""
+    """Items that the adapter counts and did not give; others do not make up for it."""
     failures: list[ItemFailure] = field(default_factory=list)
     """Items that were not stored, by position."""
     chunks: list[int] = field(default_factory=list)

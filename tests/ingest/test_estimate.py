@@ -1,6 +1,7 @@
 """How much a run will store, and its refusal where that cannot fit."""
 
 import errno
+import sys
 
 import pytest
 
@@ -63,6 +64,27 @@ def test_items_that_cannot_be_read_are_counted_and_passed_over():
     adapter = FrameAdapter(num_items=4, num_frames=2, bad=[1])
     found = estimate(adapter, EncoderSettings(), sample=4)
     assert (found.sampled, found.frames) == (4, 6)
+
+
+class Ending(FrameAdapter):
+    """Ends the program in place of the frames of every third item."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            ends = item["meta"]["number"] % 3 == 0
+            yield {**item, "frames": self._exit()} if ends else item
+
+    def _exit(self):
+        yield from ()
+        sys.exit("no more")
+
+
+def test_an_item_that_ends_the_program_is_one_that_cannot_be_read(tmp_path):
+    adapter = Ending(num_items=210, num_frames=1)
+    found = estimate(adapter, EncoderSettings(), sample=210)
+    assert (found.sampled, found.frames) == (210, 140)
+    report = GulpIngestor(adapter, tmp_path, 70, 1).run()  # which makes an estimate
+    assert (report.items, len(report.failures)) == (140, 70)
 
 
 def test_only_the_positions_that_are_left_count():

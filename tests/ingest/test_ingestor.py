@@ -519,6 +519,15 @@ def test_an_adapter_without_items_is_refused(tmp_path):
     assert (tmp_path / "out").is_dir()
 
 
+def test_an_adapter_without_items_is_refused_for_that_whatever_it_tells(tmp_path):
+    class Telling(FrameAdapter):
+        def describe(self):
+            return ["no", "mapping"]
+
+    with pytest.raises(IngestSettingError, match=r"Telling\(\) found none"):
+        GulpIngestor(Telling(num_items=0), tmp_path, 1, 1).run()
+
+
 def test_an_output_folder_without_a_name_is_not_the_current_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IngestSettingError, match="output_folder is empty"):
