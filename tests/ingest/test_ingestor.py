@@ -445,6 +445,14 @@ class TestIdsThatAreTaken:
         ]
         self.expect_first_ones(tmp_path)
 
+    def test_a_call_raises_that_of_the_first(self, tmp_path, list_ids, workers):
+        ingestor = GulpIngestor(
+            self.adapter(list_ids), tmp_path, 2, workers, on_duplicate="report"
+        )
+        with pytest.raises(DuplicateIdError, match="'item0'"):
+            ingestor()
+        self.expect_first_ones(tmp_path)
+
     def expect_first_ones(self, folder):
         with GulpDirectory(folder) as directory:
             stored = {
