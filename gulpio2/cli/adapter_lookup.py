@@ -61,9 +61,9 @@ def find_adapter(name: str) -> type:
         built_in: type = getattr(module, BUILT_IN[name])
         return built_in
     place, colon, class_name = name.rpartition(":")
-    if not colon:
-        if name.endswith(".py"):
-            raise click.UsageError(_no_name(_import_file(name), name))
+    if not colon and name.endswith(".py"):
+        place = name
+    elif not colon:
         close = difflib.get_close_matches(name, BUILT_IN)
         hint = f"Did you mean {' or '.join(close)}? " if close else ""
         raise click.UsageError(
@@ -76,6 +76,8 @@ def find_adapter(name: str) -> type:
         raise
     except Exception as error:
         raise click.ClickException(_told(place, error)) from error
+    if not colon:
+        raise click.UsageError(_no_name(module, place))
     found = getattr(module, class_name, None)
     if not inspect.isclass(found):
         raise click.UsageError(_no_class(module, place, class_name))
@@ -112,8 +114,8 @@ def import_here(name: str) -> ModuleType:
         return importlib.import_module(name)
     except (ModuleNotFoundError, ValueError) as cause:
         missing = getattr(cause, "name", None)
-        if missing and not f"{name}.".startswith(f"{missing}."):
-            raise  # the module is there, and lacks something itself
+        if name and not f"{name}.".startswith(f"{missing}."):
+            raise  # the module is there: it lacks something, or raises this itself
         raise click.UsageError(
             f"No module {name!r} in {here} or among what is installed. For a file, "
             "write path/to/file.py:Class."

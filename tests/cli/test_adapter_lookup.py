@@ -88,6 +88,18 @@ def test_a_module_that_lacks_something_itself_says_so(tmp_path):
         find_adapter("needy:X")
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["int('no number')\n", "raise ModuleNotFoundError('install what is needed')\n"],
+)
+def test_a_module_that_raises_is_not_said_to_be_missing(tmp_path, source):
+    name = f"raising_{len(source)}"
+    (tmp_path / f"{name}.py").write_text(source)
+    with pytest.raises(click.ClickException, match="cannot be imported") as caught:
+        find_adapter(f"{name}:X")
+    assert f'{name}.py", line 1' in caught.value.message
+
+
 @pytest.mark.parametrize("name", ["json:JSONDecoder", "unfinished.py:Unfinished"])
 def test_a_class_that_is_no_adapter_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -109,11 +121,12 @@ def test_a_class_that_is_no_adapter_is_refused(tmp_path, monkeypatch, name):
         ("def f():\n    raise RuntimeError('boom')\nf()\n", "RuntimeError: boom"),
     ],
 )
+@pytest.mark.parametrize("class_name", [":Mine", ""])
 def test_an_error_in_the_users_file_is_told_from_there_on(
-    gulp2, tmp_path, source, last
+    gulp2, tmp_path, source, last, class_name
 ):
     (tmp_path / "faulty_adapter.py").write_text(source)
-    place = f"{tmp_path}/faulty_adapter.py:Mine"
+    place = f"{tmp_path}/faulty_adapter.py{class_name}"
     error = gulp2("ingest", place, "a", "b", status=1).stderr
     assert "faulty_adapter.py cannot be imported:" in error
     assert last in error.strip().splitlines()[-1]
