@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,6 +151,9 @@ class LocalWriter:
             raise refused(
                 cause, "open for writing", path, writing=True, extending=extend
             ) from cause
+        except BaseException:  # an interrupt while it waits
+            self._drop()
+            raise
         if not is_locked:
             self._drop()
             raise LockedError(
@@ -337,7 +340,8 @@ class LocalStore:
             self.rename(partial, name, made_of=made_of)
             self.sync_names()
         except BaseException:
-            writer.close()
+            with suppress(StorageError):  # what it was to hold is dropped
+                writer.close()
             self.remove(partial)
             raise
 

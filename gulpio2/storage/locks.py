@@ -62,27 +62,22 @@ def lock_folder(folder: Path) -> Iterator[None]:
         fd = open_descriptor(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as cause:
         raise refused(cause, "open the folder", folder, writing=True) from cause
+    _held.add(fd)  # also while it waits: a fork in between would keep the lock
     try:
-        is_locked = lock_file(fd)
-    except OSError as cause:
-        os.close(fd)
-        raise StorageError(
-            cause.errno,
-            f"cannot lock the folder {folder}: {cause.strerror}. The file system must "
-            "support flock",
-        ) from cause
-    except BaseException:  # an interrupt while it waits
-        os.close(fd)
-        raise
-    if not is_locked:
-        os.close(fd)
-        raise LockedError(
-            errno.EWOULDBLOCK,
-            f"another process is writing to {folder}. Wait for it to end, or write to "
-            "another folder",
-        )
-    _held.add(fd)
-    try:
+        try:
+            is_locked = lock_file(fd)
+        except OSError as cause:
+            raise StorageError(
+                cause.errno,
+                f"cannot lock the folder {folder}: {cause.strerror}. The file system "
+                "must support flock",
+            ) from cause
+        if not is_locked:
+            raise LockedError(
+                errno.EWOULDBLOCK,
+                f"another process is writing to {folder}. Wait for it to end, or write "
+                "to another folder",
+            )
         yield
     finally:
         _let_go(fd)

@@ -275,6 +275,20 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(store, monkeypatch, nam
     assert store.read("a") == b"old"
 
 
+def test_what_fails_first_is_told_where_the_file_cannot_be_closed_either(store):
+    make(store, a=b"old")
+
+    def fail():
+        with store.replacing("a") as writer:
+            os.close(writer._fd)  # as where a disk refuses the last bytes
+            raise OSError(errno.EIO, "the first of all")
+
+    with pytest.raises(OSError, match="the first of all"):
+        fail()
+    assert store.names() == ["a"]
+    assert store.read("a") == b"old"
+
+
 def test_a_reader_of_the_old_file_keeps_it(store):
     make(store, a=b"old")
     with (store.folder / "a").open("rb") as file:

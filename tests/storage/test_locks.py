@@ -6,7 +6,10 @@ import fcntl
 import os
 import signal
 import subprocess
+import threading
 import time
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +47,10 @@ def holder(tmp_path, python, repository):
     process.kill()
     process.wait()
     process.stdout.close()
+
+
+def descriptors():
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
 
 
 def assert_held(folder):
@@ -135,6 +142,65 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path):
         for fd in (stop_reader, stop_writer, up_reader, up_writer):
             os.close(fd)
         os.waitpid(child, 0)
+
+
+def test_a_child_that_is_forked_while_the_lock_is_waited_for_does_not_keep_it(
+    tmp_path,
+):
+    stop_reader, stop_writer = os.pipe()
+    other = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    had = threading.Event()
+
+    def wait_for_it() -> None:
+        with lock_folder(tmp_path):
+            had.set()
+
+    def stay() -> None:  # pragma: no cover  # coverage does not follow
+        os.close(stop_writer)
+        os.read(stop_reader, 1)
+
+    thread = threading.Thread(target=wait_for_it)
+    thread.start()
+    time.sleep(0.2)
+    child = forked(stay)
+    fcntl.flock(other, fcntl.LOCK_UN)
+    thread.join()
+    try:
+        assert had.is_set()
+        with lock_folder(tmp_path):
+            assert os.waitpid(child, os.WNOHANG) == (0, 0), "the child is alive"
+    finally:
+        for fd in (stop_writer, stop_reader, other):
+            os.close(fd)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_an_interrupt_while_a_lock_is_waited_for_leaves_nothing_open(tmp_path, what):
+    store = LocalStore(tmp_path)
+    store.create("a.partial").close()
+    path = tmp_path if what == "folder" else tmp_path / "a.partial"
+    other = os.open(path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    def wait_for_it() -> None:
+        with store.lock() if what == "folder" else nullcontext():
+            store.extend("a.partial", alone=True)
+
+    before = descriptors()
+    old = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait_for_it()
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert descriptors() == before
+    os.close(other)
 
 
 def test_a_lock_taken_inside_of_a_fork_is_the_childs_own(tmp_path):
