@@ -7,11 +7,13 @@ import logging
 import os
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.local import LocalStore, new_token
+from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ def copy_file(
 ) -> None:
     """Copy a file under a name that no reader looks at; it is on the disk then.
 
+    Nobody may read it who may not read the file, as where it were a link.
+
     Parameters
     ----------
     source : str or path
@@ -66,7 +70,12 @@ def copy_file(
     store = LocalStore(folder)
     try:
         try:
-            shutil.copyfile(source, store.path(name))
+            target = Path(store.path(name))
+            target.touch()
+            settle_permissions(target, target, [Path(source)])
+            with suppress(OSError):  # where there are no permissions
+                target.chmod(stat.S_IMODE(target.stat().st_mode) | stat.S_IWUSR)
+            shutil.copyfile(source, target)
         except OSError as cause:
             # The copying names the source for both, also where it could not write.
             is_full = cause.errno in _NO_ROOM

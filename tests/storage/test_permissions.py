@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gulpio2 import GulpDirectory
+from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
-from gulpio2.testing import make_gulp_directory
+from gulpio2.testing import make_frames, make_gulp_directory
 from tests.faults.operations import in_child
 
 if TYPE_CHECKING:
@@ -115,9 +116,9 @@ def test_only_the_maps_of_deleted_items_count(folder):
     assert mode_of(folder / "deleted.json") == 0o600
 
 
-def test_it_may_not_be_read_while_it_is_written_either(folder, monkeypatch):
-    for path in maps(folder):
-        path.chmod(0o600)
+@pytest.fixture
+def synced_modes(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Note the permissions that each file has when it is brought to the disk."""
     modes = set()
     fsync = os.fsync
 
@@ -127,8 +128,41 @@ def test_it_may_not_be_read_while_it_is_written_either(folder, monkeypatch):
         fsync(fd)
 
     monkeypatch.setattr(os, "fsync", note_and_sync)
+    return modes
+
+
+def test_it_may_not_be_read_while_it_is_written_either(folder, synced_modes):
+    for path in maps(folder):
+        path.chmod(0o600)
     delete_and_index(folder)
-    assert modes == {0o600}
+    assert synced_modes == {0o600}
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o444, 0o644)])
+def test_a_copy_of_a_data_file_may_be_read_as_that_one(
+    folder, tmp_path, mode, expected
+):
+    for path in folder.glob("data_*.gulp"):
+        path.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        merge_directories([folder], tmp_path / "merged", link=False)
+    finally:
+        os.umask(before)
+    copies = [*(tmp_path / "merged").glob("data_*.gulp")]
+    assert [mode_of(path) for path in copies] == [expected] * 3
+
+
+def test_nor_may_a_data_file_that_is_no_longer_shared(folder, tmp_path, synced_modes):
+    for path in folder.iterdir():
+        path.chmod(0o600)
+    os.link(folder / "data_0.gulp", tmp_path / "another name")
+    with GulpDirectory(folder) as directory:
+        chunk = directory.chunk_objs_lookup[0]
+        with chunk.open("ab"):
+            chunk.append("more", {}, make_frames(1))
+    assert (folder / "data_0.gulp").stat().st_nlink == 1
+    assert synced_modes == {0o600}
 
 
 @pytest.mark.usefixtures("permissions")
