@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import simplejpeg
 
-from gulpio2.arguments import require_choice
+from gulpio2.arguments import require_choice, whole_number
 from gulpio2.codecs.frame_header import with_factors_of_444
 from gulpio2.codecs.pixels import cmyk_to_rgb, resample_plane, to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError, of_zeros
@@ -76,6 +76,8 @@ class EncoderSettings:
 
     Raises
     ------
+    TypeError
+        A quality that is no whole number.
     ValueError
         A quality outside of 1 to 100, or a subsampling that does not exist.
     """
@@ -88,6 +90,9 @@ class EncoderSettings:
 
     def __post_init__(self) -> None:
         """Refuse what the encoder cannot do."""
+        if type(self.quality) is not int:  # one of NumPy is no JSON
+            whole = int(whole_number("quality", self.quality))
+            object.__setattr__(self, "quality", whole)
         if not 1 <= self.quality <= 100:
             raise ValueError(f"quality is {self.quality!r}; it must be 1 to 100")
         require_choice("subsampling", self.subsampling, Subsampling)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import io
+import json
 
 import numpy as np
 import pytest
@@ -113,6 +114,14 @@ def test_a_frame_of_any_size_comes_back_in_its_size(frame):
     data = encode_frame(frame, DEFAULT)
     assert decode_frame(data).shape == frame.shape
     assert check_jpeg(data).shape == frame.shape
+
+
+def test_a_quality_is_a_whole_number_as_the_manifest_has_it():
+    settings = EncoderSettings(quality=np.int64(75))  # type: ignore[arg-type]  # on purpose
+    assert json.loads(json.dumps(settings.describe()))["quality"] == 75
+    for quality in (90.5, "90"):
+        with pytest.raises(TypeError, match=r"quality is .*, expected a whole"):
+            EncoderSettings(quality=quality)  # type: ignore[arg-type]  # on purpose
 
 
 def test_a_higher_quality_is_closer_and_longer():
