@@ -93,7 +93,11 @@ class RunJournal:
         if not self.read():
             return False
         self._writer = self.store.extend(JOURNAL_NAME)
-        self._writer.truncate(self._ends[-1])
+        try:
+            self._writer.truncate(self._ends[-1])
+        except BaseException:
+            self.close()
+            raise
         return True
 
     def read(self) -> bool:

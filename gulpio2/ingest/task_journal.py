@@ -168,30 +168,27 @@ class TaskJournal:
         of the run that was killed may be waiting for its disk, and go on writing.
         """
         prefix = f"{self._task_name}.journal."
-        best_end = 0
-        for name in sorted(self.store.names()):
-            if not name.startswith(prefix):
-                continue
-            try:
-                writer = self.store.extend(name, alone=True)
-            except LockedError:
-                continue
-            try:
+        writers: list[StoreWriter] = []
+        kept: StoreWriter | None = None
+        try:
+            for name in sorted(self.store.names()):
+                if not name.startswith(prefix):
+                    continue
+                try:
+                    writers.append(self.store.extend(name, alone=True))
+                except LockedError:
+                    continue
                 record, end = self._replay(self.store.read(name), start)
-            except BaseException:
-                writer.close()
-                if self.name:
-                    self._writer.close()
-                raise
-            if self.name and record.next_position <= self.record.next_position:
-                writer.close()
-                continue
+                if not self.name or record.next_position > self.record.next_position:
+                    self.name, self.record = name, record
+                    self._writer, best_end = writers[-1], end
             if self.name:
-                self._writer.close()
-            self.name, self.record = name, record
-            self._writer, best_end = writer, end
-        if self.name:
-            self._writer.truncate(best_end)
+                self._writer.truncate(best_end)
+                kept = self._writer
+        finally:
+            for writer in writers:
+                if writer is not kept:
+                    writer.close()
 
     def _replay(self, data: bytes, start: int) -> tuple[TaskRecord, int]:
         """Read a journal as far as what it says of the data is true."""

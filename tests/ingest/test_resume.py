@@ -1,5 +1,6 @@
 """Resuming: what it goes on with, and what it refuses."""
 
+import errno
 import os
 import time
 from typing import Any
@@ -7,7 +8,12 @@ from typing import Any
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import DuplicateIdError, IngestError, MetaFileError
+from gulpio2.errors import (
+    DuplicateIdError,
+    IngestError,
+    MetaFileError,
+    StorageError,
+)
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.removal import delete_items
@@ -16,6 +22,7 @@ from gulpio2.sanity import check_directory
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter
+from tests.chunks import open_files
 from tests.faults.killed import is_killed
 from tests.faults.operations import content, in_child
 
@@ -303,6 +310,18 @@ def test_an_adapter_that_gives_fewer_items_than_it_counts_is_resumed(tmp_path, n
     assert (report.items, report.not_given) == (11, 1)
     assert 3 < report.resumed < 11
     assert content(tmp_path / "out") == content(tmp_path / "expected")
+
+
+def test_a_journal_that_cannot_be_cut_leaves_nothing_open(interrupted, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", refuse)
+        with pytest.raises(StorageError, match="cannot truncate"):
+            ingest(interrupted, resume=True).run()
+    assert open_files(interrupted) == []
+    assert ingest(interrupted, resume=True).run().items == 6
 
 
 class StoppedError(BaseException):

@@ -137,6 +137,15 @@ def test_a_disk_that_refuses_leaves_no_journal_open(journal_file):
     assert len(list(OPEN_FILES.iterdir())) == before
 
 
+def test_a_journal_that_cannot_be_opened_leaves_none_before_it_open(journal_file):
+    link = journal_file.with_name("chunk_0.journal.zz.partial")
+    link.symlink_to(journal_file)  # which may lead to another disk
+    before = len(list(OPEN_FILES.iterdir()))
+    with pytest.raises(StorageError, match="cannot open for writing"):
+        resumed(journal_file)
+    assert len(list(OPEN_FILES.iterdir())) == before
+
+
 def test_a_staged_chunk_that_is_gone_is_done_again_from_its_beginning(journal_file):
     (journal_file.parent / STAGED["meta"]).unlink()
     record = resumed(journal_file)
