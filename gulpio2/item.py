@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from fractions import Fraction
 
-    from gulpio2.codecs.decode import DecodeOptions
+    from gulpio2.codecs.options import DecodeOptions
     from gulpio2.format.entry import EntryExtras
     from gulpio2.format.times import TimeRuns
     from gulpio2.record import ItemRecord

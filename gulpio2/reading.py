@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.blocks import Block
-    from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+    from gulpio2.codecs.decode import FrameDecoder
+    from gulpio2.codecs.options import DecodeOptions
     from gulpio2.jobs import Decode, Targets
 
 __all__ = [

@@ -9,14 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.codecs.decode import decode_options
+from gulpio2.codecs.options import decode_options
 from gulpio2.item import read_clips
 from gulpio2.request import split_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gulpio2.codecs.decode import Colorspace, Crop
+    from gulpio2.codecs.options import Colorspace, Crop
     from gulpio2.format.times import TimeMode
     from gulpio2.item import Seconds, StoredItem
     from gulpio2.types import FrameSelection, Meta

@@ -14,13 +14,7 @@ import simplejpeg
 
 from gulpio2.codecs.frame_header import find_frame_header
 from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
-from gulpio2.codecs.options import (
-    SCALES,
-    Colorspace,
-    Crop,
-    DecodeOptions,
-    decode_options,
-)
+from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.pixels import cmyk_to_rgb
 from gulpio2.codecs.scratch import scratch_frame
 from gulpio2.errors import CorruptFrameError
@@ -30,15 +24,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from gulpio2.codecs.options import Crop
 
-__all__ = [
-    "SCALES",
-    "Colorspace",
-    "Crop",
-    "DecodeOptions",
-    "FrameDecoder",
-    "decode_options",
-]
+__all__ = ["FrameDecoder"]
 
 # What the codec says of the rows that were left.
 _LEFT_OVER = "extraneous bytes before marker"

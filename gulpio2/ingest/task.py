@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress
 
-__all__ = ["Part", "run_task"]
+__all__ = ["run_task"]
 
 _logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.codecs.decode import DecodeOptions, FrameDecoder
+from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
@@ -22,6 +22,7 @@ from gulpio2.torch.views import choose_region
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gulpio2.codecs.decode import FrameDecoder
     from gulpio2.torch.plan import Plan
     from gulpio2.torch.stored import Places
     from gulpio2.torch.views import FrameView

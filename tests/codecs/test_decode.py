@@ -12,12 +12,9 @@ import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gulpio2.codecs.decode import (
-    DecodeOptions,
-    FrameDecoder,
-    decode_options,
-)
+from gulpio2.codecs.decode import FrameDecoder
 from gulpio2.codecs.jpeg import decode_frame
+from gulpio2.codecs.options import DecodeOptions, decode_options
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError
 from gulpio2.testing import make_frames
