@@ -130,10 +130,11 @@ def item_ids(adapter: Adapter) -> list[str] | None:
         names = [str(id_) for id_ in ids]
     except (Exception, SystemExit) as cause:
         raise _failed(adapter, "item_ids()", cause) from cause
-    if len(names) != len(adapter):
+    num_items = count_items(adapter)
+    if len(names) != num_items:
         raise AdapterContractError(
             f"the adapter {type(adapter).__name__} lists {len(names)} ids for "
-            f"{len(adapter)} items: item_ids() must give one for each that len() "
+            f"{num_items} items: item_ids() must give one for each that len() "
             "counts, or None"
         )
     return names

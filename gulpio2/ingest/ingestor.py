@@ -475,7 +475,7 @@ class GulpIngestor:
         arguments = {
             "adapter": type(self.adapter).__name__,
             "options": facts.options,
-            "items": len(self.adapter),
+            "items": self._num_items,
             "encoder": self.encoder.describe(),
             "videos_per_chunk": self.videos_per_chunk,
             "chunk_bytes": self.chunk_bytes,

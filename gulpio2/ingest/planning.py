@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.duplicates import Sifted, sift_ids
-from gulpio2.ingest.facts import item_ids
+from gulpio2.ingest.facts import count_items, item_ids
 from gulpio2.ingest.jobs import Task
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def plan_run(
     AdapterContractError
         The adapter lists more or fewer ids than it has items, or fails to list them.
     """
-    ids, num_items = item_ids(adapter), len(adapter)
+    ids, num_items = item_ids(adapter), count_items(adapter)
     repeated: set[int] = set()
     if ids is not None and len(set(ids)) < num_items:
         repeated = sift_ids(adapter, ids, (), "skip").left_out

@@ -44,6 +44,25 @@ def test_an_adapter_that_fails_to_tell_is_refused_before_anything_is_stored(
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("calls", [0, 1, 2, 3])
+def test_one_that_can_be_counted_only_so_often_is_refused_as_well(tmp_path, calls):
+    class Ending(FrameAdapter):
+        def __len__(self):
+            nonlocal calls
+            calls -= 1
+            if calls < 0:
+                raise OSError("the list is gone")
+            return 2
+
+    ingestor = GulpIngestor(Ending(num_items=2), tmp_path, 2, 1)
+    if calls == 3:  # as often as a run asks
+        assert ingestor.run().items == 2
+        return
+    with pytest.raises(AdapterContractError, match="failed: OSError: the list is gone"):
+        ingestor.run()
+    assert not any(tmp_path.iterdir())
+
+
 def test_an_error_of_the_package_comes_through(tmp_path):
     adapter = broken("label_mapping", IngestSettingError("give a table"))
     with pytest.raises(IngestSettingError, match=r"^give a table$"):
