@@ -133,9 +133,8 @@ class GulpLoader(Resumable):
     -----
     Iterating gives the rest of an epoch and goes on to the next one. There are threads
     only while an iteration is under way; it ends with its last batch, with the loop
-    that it is in, with `close`, or with the program.
-
-    Memory is ``prefetch + keep`` batches, made once.
+    that it is in, with `close`, or with the program. Memory is ``prefetch + keep``
+    batches, made once.
     """
 
     def __init__(
@@ -292,10 +291,11 @@ class GulpLoader(Resumable):
             slot.released()
         # The last of them stay valid, from one iteration into the next. In a new deque:
         # an iteration that was left in its middle may still be there, with the old one.
-        self._given = deque(deque(self._given, maxlen=self._keep - 1))
+        # Those in the memory of workers that have ended are none to be used again.
+        kept = [slot for slot in self._given if slot in self._memory.slots]
+        self._given = deque(deque(kept, self._keep - 1))
         free = [slot for slot in self._memory.slots if slot not in self._given]
-        all_batches = itertools.chain([first], batches)
-        maker = self._memory.maker
+        all_batches, maker = itertools.chain([first], batches), self._memory.maker
         self._active = Prefetcher(all_batches, free, maker, self.num_threads)
         return self._active, self._given
 

@@ -244,6 +244,25 @@ def test_one_that_is_killed_is_told_of_and_nothing_is_lost(dataset):
     loader.close()
 
 
+@pytest.mark.parametrize("end", ["closed", "killed"])
+def test_kept_batches_of_ended_workers_are_never_filled_again(dataset, end):
+    options: dict[str, Any] = {"batch_size": 1, "keep": 3, "prefetch": 1}
+    wanted = [batch.clips.copy() for batch in make(dataset, threads=1, batch_size=1)]
+    with make(dataset, num_workers=1, **options) as loader:
+        batches = iter(loader)
+        kept = [next(batches) for _ in range(3)]
+        seen = [batch.clips.copy() for batch in kept]
+        if end == "closed":
+            loader.close()
+        else:
+            os.kill(processes()[0], signal.SIGKILL)
+            with pytest.raises(WorkerEndedError):
+                seen.extend(batch.clips.copy() for batch in batches)
+        seen.extend(batch.clips.copy() for batch in loader)
+        assert np.array_equal(seen, wanted)
+        assert np.array_equal([batch.clips for batch in kept], wanted[:3])
+
+
 def test_loaders_that_start_at_once_see_what_ends(dataset, monkeypatch):
     make_pipe = multiprocessing.Pipe
 
