@@ -28,7 +28,7 @@ from gulpio2.torch.ranks import share_of
 from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.substitutes import OnCorrupt
-from gulpio2.torch.turns import Turn, in_turn
+from gulpio2.torch.turns import Turn, if_free, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -261,7 +261,7 @@ class GulpLoader(Resumable):
         finally:
             self._end(prefetcher)
 
-    @in_turn
+    @if_free
     def _leave(self, prefetcher: Prefetcher) -> None:
         """End the epoch, where its iteration is left with the last batch."""
         if self._active is prefetcher:

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,6 +181,38 @@ def test_an_iteration_that_one_of_its_threads_collects_ends(loader, monkeypatch)
     finally:
         gc.enable()
     assert not armed.is_set()
+    assert names() == []
+
+
+def test_an_iteration_that_is_collected_while_it_is_ended_holds_up_nobody(path):
+    def target(info):
+        """Collect garbage as any allocation may, in a thread that is being ended."""
+        calls.append(info)
+        if len(calls) == 2:
+            is_dropped.wait(20)
+            time.sleep(0.3)  # the one who ends it waits by now
+            gc.collect()
+        return 0
+
+    calls: list[dict[str, Any]] = []
+    is_dropped = threading.Event()
+    window = partial(sample_window, clip_length=4)
+    dataset = GulpClipDataset(path, window, target=target)
+    loader = GulpLoader(dataset, batch_size=1, threads=1, output="numpy")
+    gc.disable()
+    try:
+        batches = iter(loader)
+        next(batches)
+        cycle: list[Any] = [batches]
+        cycle.append(cycle)  # nobody's but its own
+        del batches, cycle
+        closing = threading.Thread(target=loader.close, daemon=True)
+        closing.start()
+        is_dropped.set()
+        closing.join(20)
+    finally:
+        gc.enable()
+    assert not closing.is_alive()
     assert names() == []
 
 
