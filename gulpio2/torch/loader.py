@@ -357,14 +357,14 @@ class GulpLoader(Resumable):
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch; the one under way is gone on with, not begun again."""
         if epoch != self.cursor.epoch:
-            self._stop()
             self.cursor.set_epoch(epoch)
+            self._stop()
 
     @in_turn
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where a state was saved, see `Resumable.load_state_dict`."""
-        self._stop()
         super().load_state_dict(state)
+        self._stop()
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.

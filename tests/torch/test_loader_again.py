@@ -352,6 +352,20 @@ def test_a_state_whose_counts_are_none_changes_nothing(folder):
         assert made.state_dict() == state
 
 
+@pytest.mark.parametrize("threads", [0, 1])
+def test_what_is_refused_ends_no_iteration(folder, threads):
+    dataset = GulpClipDataset(folder, window, target="id")
+    loader = GulpLoader(dataset, batch_size=2, threads=threads, shuffle=False)
+    seen = []
+    for batch in loader:
+        seen += batch.targets
+        with pytest.raises(ValueError, match="along another order: seed 5, here 0"):
+            loader.load_state_dict({**loader.state_dict(), "seed": 5})
+        with pytest.raises(ValueError, match="epoch is -1"):
+            loader.set_epoch(-1)
+    assert seen == list(folder.merged_meta_dict)
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_a_copy_has_a_place_in_the_run_of_its_own(folder, copied):
     dataset = GulpClipDataset(folder, partial(sample_window, clip_length=2))
