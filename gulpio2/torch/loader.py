@@ -28,7 +28,7 @@ from gulpio2.torch.ranks import share_of
 from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.substitutes import OnCorrupt
-from gulpio2.torch.turns import Turn, if_free, in_turn
+from gulpio2.torch.turns import if_free, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -196,7 +196,6 @@ class GulpLoader(Resumable):
 
     def _start_anew(self) -> None:
         """Have no memory, no threads and nothing measured."""
-        self._turn = Turn()
         self._memory = BatchMemory(
             self._prefetch + self._keep,
             self._batch_size,
@@ -211,13 +210,13 @@ class GulpLoader(Resumable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, the settings and the place in the run, and nothing else."""
-        own = ("_turn", "_memory", "_given", "_active", "_past", "_consumer")
+        own = ("_memory", "_given", "_active", "_past", "_consumer")
         state = super().__getstate__().items()
         return {name: value for name, value in state if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take up the settings and the place in the run."""
-        vars(self).update(state)
+        super().__setstate__(state)
         self._start_anew()
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.torch.damage import DamageCount, DamageState
+from gulpio2.torch.turns import Turn, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ class Resumable:
     """
 
     def __init__(self, cursor: OrderCursor, max_corrupt: int) -> None:
+        self._turn = Turn()
         self.cursor = cursor
         self._damage = DamageCount(max_corrupt, cursor.rank, cursor.num_ranks)
         # Where the last batch of an epoch was given out, if it was.
@@ -36,7 +38,14 @@ class Resumable:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, with a place in the run of its own."""
         own = {"cursor": copy.copy(self.cursor), "_damage": copy.deepcopy(self._damage)}
-        return {**vars(self), **own}
+        state = {**vars(self), **own}
+        del state["_turn"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up the place in the run, with a turn of its own."""
+        vars(self).update(state)
+        self._turn = Turn()
 
     @property
     def epoch(self) -> int:
@@ -53,8 +62,9 @@ class Resumable:
         """Damaged samples so far, of this rank, in whose places there were others."""
         return self._damage.num_substituted
 
+    @in_turn
     def state_dict(self) -> dict[str, Any]:
-        """Give the state as a few integers.
+        """Give the state as a few integers; of one step, in whichever thread.
 
         Returns
         -------
@@ -66,6 +76,7 @@ class Resumable:
         """
         return {**self.cursor.state_dict(), **self._damage.state().as_dict()}
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where a state was saved, with this one's own ranks and batches.
 

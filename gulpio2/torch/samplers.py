@@ -317,12 +317,13 @@ class ResumableSampler(Resumable):
             if batch is _END:
                 break
             start = perf_counter()
-            self._require_place(place)
-            batch = open_batch(batch, self._damage, self._workers)
+            with self._turn.lock:
+                self._require_place(place)
+                batch = open_batch(batch, self._damage, self._workers)
+                self._advance(min(batch_size, len(cursor)), least_left)
             if is_first:
                 making = self._workers.first_busy
                 self._consumer.starting += max(0.0, seconds - making)
-            self._advance(min(batch_size, len(cursor)), least_left)
             place = cursor.epoch, cursor.position
             self._consumer.batches += 1
             try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
+import threading
 from functools import partial
 from typing import Any
 
@@ -336,3 +338,28 @@ def test_what_is_no_state_is_not_merged():
     nothing: Any = [None]
     with pytest.raises(TypeError, match="expected the dict of state_dict"):
         merge_states(nothing)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_that_another_thread_saves_is_of_one_step(damaged, kind):
+    made, batches = kind(RepeatDataset(damaged, times=20), "skip")
+    seen, states = [made.state_dict()], [made.state_dict()]
+    is_over = threading.Event()
+
+    def save():
+        while not is_over.is_set():
+            states.append(made.state_dict())
+
+    interval = sys.getswitchinterval()
+    saving = threading.Thread(target=save)
+    sys.setswitchinterval(1e-6)
+    try:
+        saving.start()
+        seen += [made.state_dict() for _ in batches()]
+    finally:
+        is_over.set()
+        saving.join()
+        sys.setswitchinterval(interval)
+    seen.append(made.state_dict())
+    assert len({state["position"] for state in states}) > 10
+    assert {*map(repr, states)} <= {*map(repr, seen)}
