@@ -202,7 +202,13 @@ class OrderCursor:
     def _portions(self, epoch: int, positions: range) -> Iterator[Portion]:
         for begin in range(0, len(positions), _CHUNK):
             chunk = np.array(positions[begin : begin + _CHUNK], dtype=np.int64)
-            indices = self.order.indices(epoch, chunk % self.order.epoch_length)
+            places = chunk % self.order.epoch_length
+            indices = np.asarray(self.order.indices(epoch, places))
+            if indices.shape != chunk.shape or indices.dtype.kind not in "iu":
+                raise ValueError(  # of an order of somebody's own
+                    f"{self.order!r} gave {indices.dtype} of shape {indices.shape} for "
+                    f"{len(chunk)} positions, expected a whole number for each"
+                )
             seeds = augmentation_seeds(self.order.seed, epoch, chunk)
             yield Portion(epoch, indices, chunk, seeds)
 

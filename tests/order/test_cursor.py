@@ -313,3 +313,22 @@ def test_ranks_of_numpy_are_taken_as_ints():
 def test_a_rank_that_is_no_number_is_named():
     with pytest.raises(TypeError, match=r"^rank is '0', expected a whole number$"):
         OrderCursor(PlainOrder(1), rank="0", num_ranks=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "given"),
+    [
+        (lambda indices: indices[:-1], r"int64 of shape \(4,\)"),
+        (lambda indices: indices[:, np.newaxis], r"int64 of shape \(5, 1\)"),
+        (lambda indices: indices / 2, r"float64 of shape \(5,\)"),
+    ],
+    ids=["too few", "another shape", "no whole numbers"],
+)
+def test_an_order_of_ones_own_gives_a_number_for_each_position(change, given):
+    class Own(PlainOrder):
+        def indices(self, epoch, positions):
+            return change(super().indices(epoch, positions))
+
+    message = rf"^PlainOrder.* gave {given} for 5 positions, expected a whole number"
+    with pytest.raises(ValueError, match=message):
+        list(OrderCursor(Own(5)).pending())
