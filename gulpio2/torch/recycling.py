@@ -41,9 +41,10 @@ class RecyclingCollate:
     """Collate like `default_collate`, in a worker into memory that is used again.
 
     Give it to a ``torch.utils.data.DataLoader`` as its ``collate_fn``. Batches are what
-    they would be without, and stay as they are for as long as anything refers to them;
-    then a worker fills their memory again. Samples of a dataset of this package that
-    has no transform are decoded straight into that memory.
+    they would be without, and stay as they are for as long as anything in the trainer
+    refers to them; then a worker fills their memory again, also for a process that was
+    forked meanwhile: that copies what it keeps. Samples of a dataset of this package
+    that has no transform are decoded straight into that memory.
 
     Parameters
     ----------
