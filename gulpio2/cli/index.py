@@ -114,10 +114,12 @@ def _build(directory: Path, *, as_json: bool) -> None:
 
 
 def _check(directory: Path, *, as_json: bool) -> None:
-    from gulpio2.storage.index.keeping import check_index, index_state
+    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.storage.index.keeping import check_index, index_state, map_bytes
 
     require_gulp_directory(directory)
-    faults = check_index(directory)
+    with ProgressBar(map_bytes(directory), counted="num_bytes") as bar:
+        faults = check_index(directory, bar)
     state = index_state(directory)
     if as_json:
         write_json({"directory": str(directory), **asdict(state), "faults": faults})

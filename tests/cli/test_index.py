@@ -8,6 +8,7 @@ import os
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.cli.progress import ProgressBar
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames
 
@@ -85,6 +86,15 @@ def test_the_index_is_removed(gulp2, gulped):
     ]
     told = json.loads(gulp2("index", gulped, "--remove", "--json").stdout)
     assert told["removed"] is False
+
+
+def test_a_check_shows_a_bar(gulp2, gulped, monkeypatch):
+    at_once = {"counted": "items", "delay_seconds": 0.0}
+    monkeypatch.setattr(ProgressBar.__init__, "__kwdefaults__", at_once)
+    gulp2("index", gulped)
+    num_bytes = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))
+    said = gulp2("index", gulped, "--check").stderr.splitlines()[-1]
+    assert said.startswith(f"{num_bytes}/{num_bytes}B [")
 
 
 def test_two_wishes_at_once_are_wrong_usage(gulp2, gulped):

@@ -29,6 +29,7 @@ from gulpio2.storage.index.opening import PARTIAL, is_small
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.local import LocalStore
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -255,8 +256,15 @@ def _sweep(store: LocalStore) -> None:
             store.remove(name)
 
 
-def check_index(path: StrPath) -> list[str]:
+def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
     """Compare the whole index with the maps, which are all parsed.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    progress : Progress, optional
+        Called for each chunk, with the bytes of its map.
 
     Returns
     -------
@@ -287,6 +295,7 @@ def check_index(path: StrPath) -> list[str]:
         wanted = columns_of_map(data, number, where=where)
         found = content.columns.rows(start, start + count)
         start += count
+        progress(items=count, frames=wanted.total_frames, num_bytes=len(data))
         if crc32_of(data) != crc32 or not _is_same(found, wanted):
             faults.append(f"{meta_name(number)} does not say what the index says")
     if start != len(content.columns):

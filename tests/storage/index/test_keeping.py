@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -23,7 +24,7 @@ from gulpio2.storage.index.keeping import (
     refresh_index,
     remove_index,
 )
-from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.storage.index.conftest import assert_same, plain, write_chunks
 
 if TYPE_CHECKING:
@@ -260,3 +261,18 @@ def test_the_check_tells_maps_that_are_gone_from_those_that_changed(folder):
     gone, changed = (note for note in notes if note.code == "stale-index")
     assert "tells of meta_1.gmeta and 1 other map, no longer there" in gone.message
     assert "was made before meta_0.gmeta took" in changed.message
+
+
+def test_a_check_tells_of_each_map(tmp_path):
+    folder = tmp_path / "many"
+    make_gulp_directory(folder, num_items=5)
+    build_index(folder)
+    calls = []
+    assert check_index(folder, lambda **done: calls.append(done)) == []
+    wanted = []
+    for number in range(3):
+        data = (folder / f"meta_{number}.gmeta").read_bytes()
+        entries = json.loads(data).values()
+        frames = sum(len(entry["frame_info"]) for entry in entries)
+        wanted.append({"items": len(entries), "frames": frames, "num_bytes": len(data)})
+    assert calls == wanted
