@@ -355,7 +355,7 @@ def test_padding_that_is_not_zero_is_named(folder, deep):
         loc + length - pad,
     )
     assert "07" in problem.message
-    assert "the frame is unharmed" in problem.message
+    assert "that harms no frame" in problem.message
 
 
 def test_one_fault_does_not_hide_another(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-# Frames in a row whose faults take two lines.
+# Frames in a row whose faults take two lines, and so do more notes of one kind.
 _SHORTEST_RUN = 3
 
 # Codes of what asks for no command.
@@ -69,7 +70,8 @@ def check(
 ) -> None:
     """Look for damage in a gulp directory: one line for each finding.
 
-    Frames that follow one another and have the same fault take two lines.
+    Frames that follow one another and have the same fault take two lines, and so do
+    more than three notes of one kind.
 
     The exit status is 0 if nothing is wrong, 1 if something is, and 2 if DIR is no
     directory.
@@ -93,7 +95,10 @@ def check(
             text += ", the rest is counted only" if 0 < listed < more else ""
             click.echo(f"and {more:,} more{text or ', which are counted only'}")
         if not is_quiet():
-            write_lines(f"note: {escape(remark)}" for remark in report.notes)
+            write_lines(
+                f"note: {escape(remark)}"
+                for remark in _remarks(report.notes, in_full=not limit)
+            )
             click.echo(
                 f"{escape(directory)}: {report}{'' if report.deep else ' (--deep)'}"
             )
@@ -124,6 +129,21 @@ def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
     # Of that the problem says itself what to do.
     if codes - {"unreadable-file"}:
         yield "`gulp2 repair` copies what is undamaged to a new directory"
+
+
+def _remarks(notes: Sequence[Problem], *, in_full: bool) -> Iterator[str]:
+    """Give lines: of many notes of one kind, as of every map, the first and a count."""
+    counts = Counter(note.code for note in notes)
+    told: set[str] = set()
+    for note in notes:
+        many = counts[note.code]
+        if in_full or many <= _SHORTEST_RUN:
+            yield str(note)
+        elif note.code not in told:
+            told.add(note.code)
+            yield str(note)
+            more = f"{many - 1:,} more like it"
+            yield f"and {more}: --limit 0 or --json gives all of them"
 
 
 def _lines(problems: Iterable[Problem]) -> Iterator[tuple[str, Sequence[Problem]]]:

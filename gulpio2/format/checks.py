@@ -14,6 +14,7 @@ from gulpio2.format.layout import (
     JOURNAL_NAME,
     Listing,
     data_name,
+    describe_shares,
     list_chunks,
     meta_name,
 )
@@ -129,9 +130,10 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         )
         problems.append(Problem("unfinished-ingest", text, JOURNAL_NAME))
     if not listing.chunks:
-        problems.append(
-            Problem("no-chunks", "holds no complete chunk: nothing can be read", ".")
-        )
+        text = "holds no complete chunk: nothing can be read"
+        if shares := describe_shares(names):
+            text += f". {shares}"
+        problems.append(Problem("no-chunks", text, "."))
     return listing, problems
 
 
@@ -365,7 +367,7 @@ def check_tail(record: Record, tail: bytes | memoryview, file: str) -> list[Prob
         text = f"is cut or damaged: it ends with {end.hex(' ')} and not with ff d9"
         problems.append(_at(record, "not-jpeg", text, file))
     if any(padding):
-        text = f"its padding is {padding.hex(' ')} and not zero; the frame is unharmed"
+        text = f"its padding is {padding.hex(' ')} and not zero; that harms no frame"
         offset = record.loc + record.length - record.pad
         problems.append(
             Problem("pad-not-zero", text, file, record.item, record.frame, offset)

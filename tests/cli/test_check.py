@@ -207,3 +207,38 @@ def test_an_interrupted_compaction_is_to_be_gone_on_with(gulp2, gulped):
     shutil.copy(compacted / "data_0.gulp", gulped)
     (line,) = last_lines(gulp2("check", gulped, status=1))
     assert line == f"`gulp2 compact {gulped}` goes on where it was interrupted"
+
+
+def without_checksums(folder, num_chunks):
+    """Write what GulpIO2 0.0.4 would have written: chunks of an item of a frame."""
+    jpeg = encode_frame(np.zeros((16, 16, 3), np.uint8), EncoderSettings())
+    padded = jpeg + bytes(-len(jpeg) % 4)
+    for number in range(num_chunks):
+        info = [0, len(padded) - len(jpeg), len(padded)]
+        entry = {"frame_info": [info], "meta_data": [{}]}
+        (folder / f"data_{number}.gulp").write_bytes(padded)
+        (folder / f"meta_{number}.gmeta").write_text(json.dumps({f"i{number}": entry}))
+
+
+def test_many_notes_of_one_kind_take_two_lines(gulp2, tmp_path):
+    without_checksums(tmp_path, 6)
+    first, more, summary = gulp2("check", tmp_path).stdout.splitlines()
+    assert first.startswith("note: meta_0.gmeta: 1 of 1 frames have no usable checksum")
+    assert more == "note: and 5 more like it: --limit 0 or --json gives all of them"
+    assert "no problem in 6 frames" in summary
+    every = gulp2("check", tmp_path, "--limit", "0").stdout.splitlines()[:-1]
+    told = json.loads(gulp2("check", tmp_path, "--json").stdout)["notes"]
+    assert [line.split(":")[1].strip() for line in every] == [n["file"] for n in told]
+    assert len(told) == 6
+
+
+def test_a_few_notes_of_one_kind_are_all_told(gulp2, tmp_path):
+    without_checksums(tmp_path, 3)
+    assert gulp2("check", tmp_path).stdout.count("note: meta_") == 3
+
+
+def test_a_folder_of_shares_is_told_from_an_empty_one(gulp2, tmp_path):
+    for k in (1, 2):
+        make_gulp_directory(tmp_path / f"shard_{k}_of_2")
+    (line, *_) = gulp2("check", tmp_path, status=1).stdout.splitlines()
+    assert "from shard_1_of_2 to shard_2_of_2: `gulp2 merge` makes one" in line
