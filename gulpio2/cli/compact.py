@@ -15,7 +15,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, is_quiet, note, write_lines
+from gulpio2.cli.terminal import count, is_quiet, note, size, write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
         return
     verb = "would erase" if dry_run else "erased"
     write_lines(
-        f"{verb} {item.num_bytes / 1e6:.1f} MB of "
+        f"{verb} {size(item.num_bytes)} of "
         f"{count(item.items, 'deleted item')} in {data_name(item.chunk)}"
         for item in done
     )

@@ -15,7 +15,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, is_quiet, quoted, write_lines
+from gulpio2.cli.terminal import count, escape, is_quiet, quoted, size, write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
     done = "would delete" if dry_run else "deleted"
     write_lines(
         f"{done} {escape(item.id)}: {count(item.frames, 'frame')}, "
-        f"{item.num_bytes / 1e6:.1f} MB in {data_name(item.chunk)}"
+        f"{size(item.num_bytes)} in {data_name(item.chunk)}"
         for item in deletions
     )
     if not dry_run:

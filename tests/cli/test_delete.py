@@ -12,7 +12,11 @@ from gulpio2.format.journal import Copying
 
 def test_what_is_deleted_is_said_and_hidden(gulp2, gulped):
     dry = gulp2("delete", gulped, "item1", "--dry-run")
+    size = sum(map(len, GulpDirectory(gulped).read_jpegs("item1")))
+    told = dry.stdout.split(": 6 frames, ")[1].split(" in data_0.gulp")[0]
     assert "would delete item1: 6 frames" in dry.stdout
+    assert told.endswith(" kB")
+    assert float(told[:-3]) == pytest.approx(size / 1000, abs=0.1)
     assert "item1" in GulpDirectory(gulped)
     done = gulp2("delete", gulped, "item1")
     assert "deleted item1: 6 frames" in done.stdout
