@@ -310,7 +310,8 @@ def is_settled(changed_ns: int) -> bool:
 
 
 def _wait_for_the_clock(changed_ns: int) -> None:
-    time.sleep(_left_of_tick(changed_ns) / _SECOND)
+    if left := _left_of_tick(changed_ns):  # to sleep for no time is a turn of others
+        time.sleep(left / _SECOND)
 
 
 def _left_of_tick(changed_ns: int) -> int:

@@ -7,6 +7,7 @@ import logging
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -196,6 +197,18 @@ def test_an_id_that_was_renamed_in_a_map_is_noticed(folder):
     with pytest.raises(ItemNotFoundError):
         directory["item 0/3"]
     assert len(directory["item x/3"][0]) == 3
+
+
+@pytest.mark.skipif(not hasattr(resource, "RUSAGE_THREAD"), reason="Linux alone tells")
+def test_maps_of_earlier_are_read_without_giving_up_the_processor(folder):
+    path = folder / "meta_0.gmeta"
+    long_ago = path.stat().st_mtime_ns - 10**11
+    os.utime(path, ns=(long_ago, long_ago))
+    composing.read_map(str(folder), 0)
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    for _ in range(200):
+        composing.read_map(str(folder), 0)
+    assert resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before < 100
 
 
 def test_a_map_that_was_written_just_now_is_indexed_once_the_clock_has_moved(folder):
