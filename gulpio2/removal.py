@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
-from gulpio2.format.layout import (
-    data_name,
-    list_chunks,
-    meta_name,
-)
-from gulpio2.format.removals import (
-    Removals,
-    entry_spans,
-    merge_spans,
-)
+from gulpio2.format.layout import data_name, list_chunks, meta_name
+from gulpio2.format.removals import Removals, entry_spans, merge_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import (
@@ -30,6 +22,7 @@ from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import open_store, real_path
 from gulpio2.storage.removals_file import read_removals, write_removals
+from gulpio2.types import no_progress
 from gulpio2.unfinished import refuse_unfinished_merge
 
 if TYPE_CHECKING:
@@ -77,7 +70,11 @@ class Compaction:
 
 
 def delete_items(
-    path: StrPath, ids: Iterable[Any], *, dry_run: bool = False
+    path: StrPath,
+    ids: Iterable[Any],
+    *,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
 ) -> list[Deletion]:
     """Hide items: no reader that opens the directory from now on sees them.
 
@@ -89,6 +86,9 @@ def delete_items(
         The items; all of them must be there, but for some that are hidden already.
     dry_run : bool, optional
         Only say what would be done.
+    progress : Progress, optional
+        Told of the bytes of each map that is done with, and once more of each that the
+        index is brought up to date with.
 
     Returns
     -------
@@ -128,12 +128,14 @@ def delete_items(
         for number in list_chunks(store.names()).chunks:
             name = meta_name(number)
             content = store.read(name)
-            if not may_have_an_entry(content, wanted):
-                continue  # in a hundredth of the time that reading it as JSON takes
-            entries = load_gmeta(content, where=store.path(name))
+            # In a hundredth of the time that reading it as JSON takes.
+            may_have = may_have_an_entry(content, wanted)
+            entries = load_gmeta(content, where=store.path(name)) if may_have else {}
             found = [id_ for id_ in entries if id_ in wanted]
             if found and not dry_run:
                 refuse_writers(store, number)
+            else:
+                progress(num_bytes=len(content))
             for id_ in found:
                 entry = entries[id_]
                 hidden = removals.deleted.setdefault(number, [])
@@ -163,14 +165,14 @@ def delete_items(
             write_removals(store, removals)
             for number, gone in changed.items():
                 with without_writers(store, number):
-                    _hide(store, number, gone, removals)
+                    progress(num_bytes=_hide(store, number, gone, removals))
             # It has the metadata of what was deleted.
-            refresh_index(path, forgetting=True)
+            refresh_index(path, forgetting=True, progress=progress)
     return deletions
 
 
-def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) -> None:
-    """Write the map of a chunk without items that are noted as deleted."""
+def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) -> int:
+    """Write a map without items noted as deleted; give how many bytes it had."""
     name, hidden = meta_name(number), removals.deleted[number]
     content = store.read(name)
     entries = load_gmeta(content, where=store.path(name))
@@ -187,6 +189,7 @@ def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) 
         write_removals(store, removals)
     with replacing_unless_changed(store, name, number, content) as writer:
         writer.write(dump_gmeta(entries))
+    return len(content)
 
 
 def _refuse_items_without_data(store: Store, ids: Collection[str]) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gulpio2 import GulpDirectory
+from gulpio2.cli.progress import ProgressBar
 from gulpio2.format.journal import Copying
 
 
@@ -87,3 +88,17 @@ def test_an_unfinished_merge_is_told_in_a_line(gulp2, gulped):
         assert "Finish it (gulp2 merge with the same parts) before" in said
     journal.unlink()
     gulp2("delete", gulped, "item0")
+
+
+def test_a_deletion_shows_a_bar(gulp2, gulped, monkeypatch):
+    at_once = {"counted": "items", "delay_seconds": 0.0}
+    monkeypatch.setattr(ProgressBar.__init__, "__kwdefaults__", at_once)
+    num_bytes = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))
+    dry = gulp2("delete", gulped, "item1", "--dry-run").stderr
+    assert dry.splitlines()[-1].startswith(f"{num_bytes}/{num_bytes}B [")
+    gulp2("index", gulped)
+    done = gulp2("delete", gulped, "item1").stderr.splitlines()[-1]
+    left = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))
+    assert done.startswith(
+        f"{(num_bytes + left) / 1000:.2f}k/{num_bytes / 500:.2f}kB ["
+    )

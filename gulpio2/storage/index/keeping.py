@@ -210,6 +210,7 @@ def refresh_index(
     ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
     *,
     forgetting: bool = False,
+    progress: Progress | None = None,
 ) -> None:
     """Write the index at the end of a change, where the directory is large enough.
 
@@ -224,10 +225,16 @@ def refresh_index(
         Columns of maps that were read before, see `MapsAhead.parts`; taken out of it.
     forgetting : bool, optional
         As for `build_index`.
+    progress : Progress, optional
+        As for `build_index`.
     """
     try:
         summary = build_index(
-            path, even_if_small=False, forgetting=forgetting, ahead=ahead
+            path,
+            even_if_small=False,
+            forgetting=forgetting,
+            progress=progress,
+            ahead=ahead,
         )
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
         _logger.warning(
