@@ -5,12 +5,14 @@ import json
 import os
 import random
 import shutil
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import (
     FormatError,
     IngestError,
@@ -20,13 +22,17 @@ from gulpio2.errors import (
 )
 from gulpio2.format.checked_json import dump_checked
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
+from gulpio2.format.removals import Removals
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
+from gulpio2.repair.candidates import Frame, FramesOfFile
+from gulpio2.repair.survey import survey_chunks
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import LocalStore, open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from gulpio2.types import no_progress
 from tests.chunks import Timed, items_of
 from tests.faults.killed import is_killed
 from tests.faults.operations import content
@@ -646,3 +652,40 @@ def test_a_share_that_has_lost_items_is_missing_in_the_copy(tmp_path):
     ingest(merged, 1, on_duplicate="skip").run()
     assert {*items_of(merged)} == {f"item{number}" for number in range(8)}
     assert check_directory(merged).notes == []
+
+
+def test_frames_are_kept_in_little_memory(tmp_path):
+    folder = tmp_path / "many"
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    folder.mkdir()
+    jpeg = encode_frame(np.zeros((8, 8), np.uint8), EncoderSettings())
+    num_items, num_frames = 40, 500
+    with chunk.open("wb"):
+        for number in range(num_items):
+            chunk.append(f"item{number}", {}, [jpeg] * num_frames)
+    store = open_store(folder)
+    frames = num_items * num_frames
+    list(survey_chunks(store, [0], Removals(), no_progress))  # imports
+    tracemalloc.start()
+    try:
+        (survey,) = survey_chunks(store, [0], Removals(), no_progress)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        store.close()
+    assert sum(len(it.frames) for it in survey.candidates) == frames
+    assert kept < 64 * frames
+
+
+def test_kept_frames_are_as_a_list_of_them():
+    for times in ([None] * 3, [-5, 0, 2**40]):
+        frames = [Frame(7, 8 * k, 5 + k, 2**32 - 1 - k, times[k]) for k in range(3)]
+        kept = FramesOfFile(frames)
+        assert list(kept) == frames
+        assert len(kept) == 3
+        assert kept[-1] == frames[-1]
+        assert kept[1:] == frames[1:]
+        with pytest.raises(IndexError):
+            kept[3]
+    with pytest.raises(OverflowError):
+        FramesOfFile([Frame(0, 0, 1, 1, 2**63)])

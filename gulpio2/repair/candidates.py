@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.format.metadata import plain_metadata
@@ -13,7 +15,14 @@ if TYPE_CHECKING:
     from gulpio2.format.entry import EntryExtras
     from gulpio2.repair.report import Loss
 
-__all__ = ["Candidate", "ChunkSurvey", "Frame", "can_be_stored", "origin"]
+__all__ = [
+    "Candidate",
+    "ChunkSurvey",
+    "Frame",
+    "FramesOfFile",
+    "can_be_stored",
+    "origin",
+]
 
 
 class Frame(NamedTuple):
@@ -31,6 +40,48 @@ class Frame(NamedTuple):
     """Its time, where it is known."""
 
 
+class FramesOfFile(Sequence[Frame]):
+    """Frames of one data file, kept in a sixth of the memory that a list takes.
+
+    Parameters
+    ----------
+    frames : sequence of Frame
+        At least one; all in the same data file, and with times or all without.
+
+    Raises
+    ------
+    OverflowError
+        A number has more than 63 bits.
+    """
+
+    __slots__ = ("_chunk", "_num", "_pts", "_rows")
+
+    def __init__(self, frames: Sequence[Frame]) -> None:
+        self._chunk = frames[0].chunk
+        self._num = len(frames)
+        self._rows = array("q", (n for frame in frames for n in frame[1:4]))
+        self._pts = array("q", (it.pts for it in frames if it.pts is not None))
+
+    def __len__(self) -> int:
+        """Count them."""
+        return self._num
+
+    @overload
+    def __getitem__(self, index: int) -> Frame: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Frame]: ...
+
+    def __getitem__(self, index: int | slice) -> Frame | list[Frame]:
+        """Give a frame, or some of them."""
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(self._num))]
+        place = range(self._num)[index]
+        loc, num_bytes, crc32 = self._rows[3 * place : 3 * place + 3]
+        pts = self._pts[place] if self._pts else None
+        return Frame(self._chunk, loc, num_bytes, crc32, pts)
+
+
 @dataclass(slots=True)
 class Candidate:
     """Frames that may become an item of the target."""
@@ -38,7 +89,7 @@ class Candidate:
     chunk: int
     id: str
     """Its own id, or a placeholder."""
-    frames: list[Frame]
+    frames: Sequence[Frame]
     metas: list[dict[str, Any]]
     extras: EntryExtras
     unverified: int = 0

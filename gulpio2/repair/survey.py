@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.format.entry import EntryExtras
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.format.removals import entry_spans, merge_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.format.wording import counted
-from gulpio2.repair.candidates import Candidate, ChunkSurvey, Frame, can_be_stored
+from gulpio2.repair.candidates import (
+    Candidate,
+    ChunkSurvey,
+    Frame,
+    FramesOfFile,
+    can_be_stored,
+)
 from gulpio2.repair.data_file import DataFile
 from gulpio2.repair.entries import read_entry
 from gulpio2.repair.indexed import IndexedMaps
@@ -21,9 +29,8 @@ from gulpio2.repair.report import Loss
 from gulpio2.repair.unclaimed import Unclaimed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from gulpio2.format.entry import EntryExtras
     from gulpio2.format.removals import Removals
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress
@@ -91,7 +98,7 @@ class _Item:
     """Whether the entry is what was written."""
     metas: list[dict[str, Any]]
     extras: EntryExtras
-    frames: list[Frame | None] = field(default_factory=list)
+    frames: Sequence[Frame | None] = ()
     missing: dict[int, tuple[int, int | None]] = field(default_factory=dict)
     """Length and checksum of those that are not, by index."""
     unverified: int = 0
@@ -101,6 +108,22 @@ class _Item:
     def times(self) -> tuple[int, ...]:
         """Of each frame; empty where they are not known."""
         return self.extras.pts if self.extras.time_base else ()
+
+    def keep(self, frames: Sequence[Frame | None]) -> None:
+        """Take the frames; of an item without a fault in little memory.
+
+        All items of a directory are kept until it is known what moved where.
+        """
+        self.frames = frames
+        there = [frame for frame in frames if frame is not None]
+        if there and len(there) == len(frames):
+            with contextlib.suppress(OverflowError):
+                self.frames = FramesOfFile(there)
+                # Each frame has its own of these, and nothing is to be looked for.
+                known = self.extras
+                self.extras = EntryExtras(
+                    time_base=known.time_base, source=known.source
+                )
 
 
 class _ChunkSurveyor:
@@ -169,19 +192,21 @@ class _ChunkSurveyor:
         item = _Item(id_, trusted, metas, extras)
         times = item.times
         self.items.append(item)
+        frames: list[Frame | None] = []
         for index, (loc, pad, length) in enumerate(entry["frame_info"]):
             expected = stored[index] if index < len(stored) else None
             num_bytes = length - pad
             self.file.tell(frames=1, num_bytes=num_bytes)
             crc32 = self.file.frame_at(loc, num_bytes, expected)
             if crc32 is None or (not trusted and expected is None):
-                item.frames.append(None)
+                frames.append(None)
                 item.missing[index] = num_bytes, expected
             else:
                 pts = times[index] if times else None
-                item.frames.append(Frame(self.number, loc, num_bytes, crc32, pts))
+                frames.append(Frame(self.number, loc, num_bytes, crc32, pts))
                 item.unverified += expected is None
                 self.known.append((loc, loc + length))
+        item.keep(frames)
 
     def _records(
         self, pairs: list[tuple[str, dict[str, Any]]]
@@ -315,6 +340,7 @@ class _ChunkSurveyor:
                 frames.append(frame)
                 indices.append(index)
         is_all = len(frames) == len(item.frames)
+        kept = item.frames if isinstance(item.frames, FramesOfFile) else frames
         if self.file.fault and not (frames or (item.trusted and is_all)):
             self._lose(self.file.fault, item=item.id)
             return None
@@ -323,7 +349,7 @@ class _ChunkSurveyor:
             bad = sorted({*range(len(item.frames))} - {*indices})
             self._lose(text, item=item.id, frames=tuple(bad))
         whole = Candidate(
-            self.number, item.id, frames, item.metas, item.extras, item.unverified
+            self.number, item.id, kept, item.metas, item.extras, item.unverified
         )
         if item.trusted and is_all and can_be_stored(item.metas):
             return whole

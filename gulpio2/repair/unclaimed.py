@@ -129,28 +129,30 @@ class Unclaimed:
     ) -> None:
         """Make one item of frames that follow each other and have one shape."""
         end, last = region.start, None
+        run: list[Frame] = []
         for frame, shape in frames:
             if frame.loc - end >= ALIGNMENT:
                 self._lose_bytes(region, end, frame.loc)
                 last = None
             if last is None or last.metas[0]["salvaged"]["shape"] != shape:
-                last = self._begin(frame, shape)
+                run = [frame]
+                last = self._begin(run, shape)
                 self.items.append(last)
             else:
-                last.frames.append(frame)
+                run.append(frame)
                 last.unverified += 1
             end = frame.loc + frame.num_bytes
         if region.stop - end >= ALIGNMENT:
             self._lose_bytes(region, end, region.stop)
 
-    def _begin(self, frame: Frame, shape: list[int]) -> Candidate:
-        number = self.file.number
-        meta = origin(number, frame.loc, None, [])
+    def _begin(self, run: list[Frame], shape: list[int]) -> Candidate:
+        number, offset = self.file.number, run[0].loc
+        meta = origin(number, offset, None, [])
         meta["salvaged"]["shape"] = shape
         return Candidate(
             number,
-            placeholder_id(number, frame.loc),
-            [frame],
+            placeholder_id(number, offset),
+            run,
             [meta],
             EntryExtras(),
             1,
