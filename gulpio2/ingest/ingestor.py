@@ -364,8 +364,8 @@ class GulpIngestor:
                 _logger.warning("%s", warning_of(changes, self.output_folder))
         report.skipped += plan.skipped
         report.failures.extend(plan.failures)
-        taken = [DuplicateIdError(failure.message) for failure in plan.failures[:1]]
-        dispatcher.failures.note(plan.failures, next(iter(taken), None))
+        taken = DuplicateIdError(plan.failures[0].message) if plan.failures else None
+        dispatcher.failures.note(plan.failures, taken)
         if self.on_duplicate == "skip" and plan.ids is not None:
             warn_of_repeats(self.adapter, plan.ids, plan.repeats)
         refuse_other_labels(facts, self.output_folder)
