@@ -413,8 +413,9 @@ def test_a_worker_that_is_stopped_does_not_hold_up_the_end(dataset):
 
 def test_a_worker_that_is_stopped_is_named_and_waited_for(dataset, monkeypatch, caplog):
     monkeypatch.setattr("gulpio2.torch.worker_pool._SLOW_SECONDS", 0.2)
-    wanted = [batch.targets for batch in make(dataset, threads=1)]
-    loader = make(dataset, num_workers=2)
+    # Small ones: some are not begun yet when the worker is stopped.
+    wanted = [batch.targets for batch in make(dataset, batch_size=2, threads=1)]
+    loader = make(dataset, batch_size=2, num_workers=2)
     batches = iter(loader)
     seen = [next(batches).targets]
     (victim, *_) = processes()
