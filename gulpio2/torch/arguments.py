@@ -1,4 +1,4 @@
-"""The order and the view that a loader is given, checked there."""
+"""What a loader is given, checked there: order, view, and who makes its batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ __all__ = [
     "order_over",
     "require_order",
     "require_own_seed",
+    "require_taken",
     "require_view",
+    "size_of_batches",
     "warn_of_lost_places",
 ]
 
@@ -125,6 +127,47 @@ def require_own_seed(order: Any, seed: int, *, shuffle: bool) -> None:
 
 def _shuffles(order: Any) -> bool:
     return bool(getattr(order, "shuffle", True))
+
+
+def size_of_batches(batch_sampler: Any) -> int:
+    """Give how many samples a batch consumes.
+
+    Raises
+    ------
+    ValueError
+        The batch sampler does not say it.
+    """
+    size = getattr(batch_sampler, "batch_size", None)
+    if not isinstance(size, int):
+        raise ValueError(
+            f"{type(batch_sampler).__name__} has no batch_size, so that nobody knows "
+            "how many samples a batch consumes. Give it one, or the loader batch_size="
+        )
+    return size
+
+
+def require_taken(num_samples: int, num_open: int) -> None:
+    """Make sure that a batch can have as many samples as are counted for it.
+
+    Parameters
+    ----------
+    num_samples : int
+        What is counted: its size, as the batch sampler says it, or what is left.
+    num_open : int
+        Samples that the loader took, and that are not counted yet.
+
+    Raises
+    ------
+    ValueError
+        It took fewer, or none is left for this batch.
+    """
+    if not 0 < num_samples <= num_open:
+        raise ValueError(
+            f"a batch came that is to have {num_samples} samples, and the loader has "
+            f"taken {num_open}: its batch sampler makes batches of other sizes than "
+            "its batch_size, so that nobody knows which samples were consumed. Make "
+            "all of one size, but for the last"
+        )
 
 
 # Wrappers of others by which an index reaches the dataset inside as a plain number.

@@ -22,6 +22,8 @@ from gulpio2.torch.arguments import (
     default_order,
     require_order,
     require_own_seed,
+    require_taken,
+    size_of_batches,
     warn_of_lost_places,
 )
 from gulpio2.torch.closed import open_batch
@@ -269,8 +271,9 @@ class ResumableSampler(Resumable):
         ------
         ValueError
             The loader has another sampler, a dataset of more samples than the order
-            draws from, or of fewer, batches of a size that nobody says, or workers
-            whose batches come in any order.
+            draws from, or of fewer, batches of a size that nobody says or of another
+            than is said (with workers that shows in the epoch's last batches, and
+            not where there are as many), or workers that give them in any order.
         RuntimeError
             Another iteration was begun meanwhile, or the state or the epoch was set; or
             the loader ended, and samples that it had taken never came.
@@ -287,7 +290,7 @@ class ResumableSampler(Resumable):
                 "the loader gives whichever batch is ready first, so that nobody knows "
                 "which were consumed: leave in_order=False away"
             )
-        batch_size = 1 if batch_sampler is None else _batch_size(batch_sampler)
+        batch_size = 1 if batch_sampler is None else size_of_batches(batch_sampler)
         drops_last = getattr(batch_sampler, "drop_last", False)
         least_left = batch_size if drops_last else 1
         cursor = self.cursor
@@ -320,7 +323,10 @@ class ResumableSampler(Resumable):
             with self._turn.lock:
                 self._require_place(place)
                 batch = open_batch(batch, self._damage, self._workers)
-                self._advance(min(batch_size, len(cursor)), least_left)
+                num_open = len(cursor) + self._num_given - at_first
+                num_samples = min(batch_size, len(cursor))
+                require_taken(num_samples, num_open)
+                self._advance(num_samples, least_left)
             if is_first:
                 making = self._workers.first_busy
                 self._consumer.starting += max(0.0, seconds - making)
@@ -367,16 +373,6 @@ class ResumableSampler(Resumable):
         """Go to an epoch; the one under way is gone on with, not begun again."""
         if epoch != self.cursor.epoch:
             self.cursor.set_epoch(epoch)
-
-
-def _batch_size(batch_sampler: Any) -> int:
-    size = getattr(batch_sampler, "batch_size", None)
-    if not isinstance(size, int):
-        raise ValueError(
-            f"{type(batch_sampler).__name__} has no batch_size, so that nobody knows "
-            "how many samples a batch consumes. Give it one, or the loader batch_size="
-        )
-    return size
 
 
 def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> None:

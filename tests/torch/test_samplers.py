@@ -391,6 +391,28 @@ def test_an_epoch_that_a_batch_sampler_cuts_short_is_over(workers):
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("sizes", [[2, 4, 4, 2], [4, 4, 2, 2], [6, 6]])
+def test_batches_of_another_size_than_is_said_are_refused(sizes, workers):
+    from torch.utils.data import BatchSampler, DataLoader
+
+    class Uneven(BatchSampler):
+        def __iter__(self):
+            indices = iter(self.sampler)
+            for size in sizes:
+                yield list(itertools.islice(indices, size))
+
+    sampler = ResumableSampler(PlainOrder(12))
+    batch_sampler = Uneven(sampler, 4, drop_last=False)
+    loader = DataLoader(
+        Places(12), batch_sampler=batch_sampler, num_workers=workers, collate_fn=list
+    )
+    with pytest.raises((ValueError, RuntimeError), match=r"other sizes|never came"):
+        list(sampler.track(loader))
+    assert sampler.epoch == 0, "nobody may take it for whole"
+
+
+@pytest.mark.torch
 def test_a_loader_without_batches_counts_samples():
     from torch.utils.data import DataLoader
 
