@@ -195,6 +195,9 @@ def test_an_index_changes_nothing_of_it(tmp_path):
     entries["appended to"]["frame_info"].append([0, 0, 752])  # as 0.0.4 does
     entries["none"]["meta_data"] = [None]
     entries["later"] = {**entries["even"], "gulp2": {"pts": [[0, 1, 4]]}}
+    # Of extras without checksums nothing holds.
+    others = {"time_base": [1, 10], "pts": [[0, 1, 4]]}
+    entries["without checksums"] = {**entries["even"], "gulp2": others}
     text = json.dumps(entries).replace('"spaced": {', '"spaced":  {"unknown": 1, ')
     path.write_text(text)
     build_index(tmp_path)

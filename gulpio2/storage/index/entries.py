@@ -193,11 +193,11 @@ class IndexRecord:
 
     def times(self, where: str) -> TimeRuns | None:
         """Give the times as they are stored, where it has some."""
-        if self.columns.flags.item(self.row) & IRREGULAR:
-            return runs_of(self.extras(where))
-        text = self._extras_text
-        # Of a row that is regular, they were looked at when the index was made.
-        extras = json.loads(text) if text else {}
+        text, flags = self._extras_text, self.columns.flags.item(self.row)
+        if not flags & HAS_CRC32:  # of extras without checksums nothing holds
+            return runs_of(self.extras(where)) if text or flags & IRREGULAR else None
+        # Of a row that has them, they were looked at when the index was made.
+        extras = json.loads(text)
         if not (extras.get("time_base") and extras.get("pts")):
             return None
         numerator, denominator = extras["time_base"]
