@@ -6,12 +6,14 @@ import re
 from typing import Any
 
 from gulpio2.format.checksum import crc32_of
+from gulpio2.storage.index.arrow_file import read_layout
 
 __all__ = ["NO_SUM", "ArrowSink", "SummingFile", "is_whole"]
 
 NO_SUM = "0" * 8
-# The schema is the first thing in the file, and stands once more behind the columns.
-_WHOLE = re.compile(rb'"whole": "([0-9a-f]{8})"')
+# The end of what the schema says of the index. Keys of metadata, which stand in the
+# schema as well, may look like a part of it.
+_END = re.compile(r'"check": [0-9]+, "whole": "[0-9a-f]{8}"\}\Z')
 
 
 class ArrowSink:
@@ -51,7 +53,12 @@ class SummingFile(ArrowSink):
 
 def is_whole(data: memoryview) -> bool:
     """Compare every byte of an index file with the checksum that it has of itself."""
-    places = [match.start(1) for match in _WHOLE.finditer(data)]
+    end = _END.search(read_layout(data).metadata.get("gulp2", ""))
+    if end is None:
+        return False
+    # The schema comes first in the file, and stands once more behind the columns.
+    same = re.compile(re.escape(end[0]).encode("ascii"))
+    places = [match.end() - len('00000000"}') for match in same.finditer(data)]
     if len(places) < 2:
         return False
     first, last = places[0], places[-1]

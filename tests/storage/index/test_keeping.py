@@ -276,3 +276,17 @@ def test_a_check_tells_of_each_map(tmp_path):
         frames = sum(len(entry["frame_info"]) for entry in entries)
         wanted.append({"items": len(entries), "frames": frames, "num_bytes": len(data)})
     assert calls == wanted
+
+
+@pytest.mark.parametrize("key", ['"whole": "deadbeef"', '"check": 1, "whole": "00"}'])
+def test_a_key_that_is_written_like_the_checksum_of_the_file_is_no_damage(folder, key):
+    chunk = GulpChunk(folder / "data_9.gulp", folder / "meta_9.gmeta")
+    with chunk.open("wb"):
+        chunk.append("item", {key: 1}, make_frames(1))
+    build_index(folder)
+    assert check_index(folder) == []
+    path = folder / "index.arrow"
+    data = bytearray(path.read_bytes())
+    data[-1000] ^= 1
+    path.write_bytes(data)
+    assert check_index(folder) != []
