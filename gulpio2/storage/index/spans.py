@@ -191,6 +191,12 @@ class FrameSpans(MutableSequence[Any]):
 
     __rmul__ = __mul__
 
+    def __imul__(self, times: int) -> FrameSpans:
+        """Be the list so many times."""
+        own = self._mine()
+        own *= times
+        return self
+
     def copy(self) -> list[Any]:
         """Give a list of the same triplets."""
         return list(self.to_list())

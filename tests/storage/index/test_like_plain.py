@@ -76,6 +76,11 @@ def test_golden_directories_have_no_index_in_the_repository():
     assert list(GOLDEN.glob("*/index.arrow")) == []
 
 
+def double(spans: Any) -> None:
+    """Make a list twice as long where it is."""
+    spans *= 2
+
+
 # What programs do with an entry: name and what it gives, or does to it.
 ENTRY_USES: dict[str, Callable[[Any], Any]] = {
     "keys": lambda e: list(e.keys()),
@@ -109,6 +114,7 @@ ENTRY_USES: dict[str, Callable[[Any], Any]] = {
     "delete from the metadata": lambda e: e["meta_data"][0].pop("label", None),
     "drop a frame": lambda e: e["frame_info"].pop() and None,
     "swap": lambda e: e["frame_info"].reverse(),
+    "double": lambda e: double(e["frame_info"]),
     "assign": lambda e: e.__setitem__("meta_data", [{"assigned": 1}]),
     "pop": lambda e: as_json(e.pop("gulp2", None)),
     "pop of none": lambda e: e.pop("x", 5),
