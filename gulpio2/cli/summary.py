@@ -9,17 +9,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import GulpError, StorageError
+from gulpio2.storage.index.in_blocks import ItemBlock, item_blocks
+from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.tolerant import is_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gulpio2.directory import GulpDirectory
+    from gulpio2.format.times import TimeRuns
     from gulpio2.item import StoredItem
     from gulpio2.types import Progress
 
@@ -79,7 +83,7 @@ def summarize(
     sample : int, optional
         Items, evenly spread, whose first frame is read for its size.
     progress : Progress, optional
-        Told of each item.
+        Told of items, of those of an index by the thousand.
 
     Returns
     -------
@@ -88,37 +92,75 @@ def summarize(
 
     Notes
     -----
-    Reads the maps, which are in memory, and at most `sample` frames, decoding none.
+    Reads the maps or the index, and at most `sample` frames, decoding none.
     """
     summary = Summary(items=len(directory), chunks=directory.num_chunks)
-    lengths, labels = [], Counter[str]()
-    for id_ in directory.merged_meta_dict:
-        item = directory.item(id_)
-        lengths.append(item.num_frames)
-        num_bytes = item.num_bytes
+    lengths, labels = [], Counter[Any]()
+    for block in _blocks(directory):
+        lengths += block.num_frames
+        num_bytes = sum(block.num_bytes)
         summary.num_bytes += num_bytes
-        meta = item.meta
-        summary.metadata_keys.update(meta.keys())
-        if label_key in meta:
-            labels[json.dumps(meta[label_key])] += 1
-        _add_times(summary, item)
+        summary.metadata_keys.update(chain.from_iterable(block.metas))
+        labels.update(
+            _as_key(meta[label_key]) for meta in block.metas if label_key in meta
+        )
+        for times in block.times:
+            if times is not None:
+                _add_times(summary, times)
         if progress is not None:
-            progress(items=1, frames=lengths[-1], num_bytes=num_bytes)
+            progress(
+                items=len(block.metas),
+                frames=sum(block.num_frames),
+                num_bytes=num_bytes,
+            )
     summary.frames = sum(lengths)
-    for text, number in labels.items():
+    written = {json.dumps(key) if isinstance(key, str) else key[0] for key in labels}
+    for key, number in labels.items():
         # A text as it is, unless that would be another label: "1" beside 1.
-        plain = json.loads(text) if text.startswith('"') else text
-        summary.labels[text if plain in labels else plain] += number
+        if isinstance(key, str) and key in written:
+            key = (json.dumps(key),)
+        summary.labels[key if isinstance(key, str) else key[0]] += number
     if lengths:
         summary.frames_per_item = (
             min(lengths),
             float(statistics.median(lengths)),
             max(lengths),
         )
-    ids = list(directory.merged_meta_dict)
-    for id_ in spread(ids, sample):
-        _add_frame_size(summary, directory.item(id_))
+    places = set(spread(range(len(lengths)), sample))
+    for place, id_ in enumerate(directory.merged_meta_dict):
+        if place in places:
+            _add_frame_size(summary, directory.item(id_))
     return summary
+
+
+def _blocks(directory: GulpDirectory) -> Iterator[ItemBlock]:
+    """Go through the items: those of an index together, others one by one."""
+    index = directory._index
+    if index is not None and not index.entries and _is_untouched(directory):
+        blocks = item_blocks(index)
+        if blocks is not None:
+            yield from blocks
+            return
+    for id_ in directory.merged_meta_dict:
+        item = directory.item(id_)
+        yield ItemBlock([item.num_frames], [item.num_bytes], [item.meta], [item.times])
+
+
+def _is_untouched(directory: GulpDirectory) -> bool:
+    """Tell whether nothing can be otherwise in memory than the index has it."""
+    mappings = (
+        directory.merged_meta_dict,
+        directory.chunk_lookup,
+        directory.chunk_objs_lookup,
+    )
+    return not directory._made_chunks() and all(
+        isinstance(mapping, LazyDict) and mapping.untouched for mapping in mappings
+    )
+
+
+def _as_key(label: Any) -> Any:
+    """Give what counts a label: a text itself, anything else by its JSON."""
+    return label if isinstance(label, str) else (json.dumps(label),)
 
 
 def spread(values: Sequence[Any], number: int) -> list[Any]:
@@ -158,22 +200,21 @@ def refusal(item: StoredItem, error: GulpError) -> str:
     return ""
 
 
-def _add_times(summary: Summary, item: StoredItem) -> None:
-    times = item.times
-    num_frames = 0 if times is None else times.num_frames
-    if times is None or num_frames < 2:
-        return
-    ends = times.ends
-    span = max(ends) - min(ends)
-    if span <= 0:
+def _add_times(summary: Summary, times: TimeRuns) -> None:
+    if len(times.runs) == 1:  # as those of most items
+        ((_, step, num_frames),) = times.runs
+        span, least, most = abs(step) * (num_frames - 1), step, step
+    else:
+        ends, steps, num_frames = times.ends, times.steps, times.num_frames
+        span, least, most = max(ends) - min(ends), min(steps), max(steps)
+    if num_frames < 2 or span <= 0:
         return
     numerator, denominator = times.time_base
     summary.timed_items += 1
     # The last frame is shown for as long as the others are on average.
     summary.seconds += span * numerator * num_frames / (denominator * (num_frames - 1))
-    steps = times.steps
     # Ticks too coarse for the rate make steps that differ by one.
-    if max(steps) - min(steps) > 1:
+    if most - least > 1:
         summary.frame_rates["variable"] += 1
         return
     said: tuple[int, int] | None = None

@@ -17,7 +17,14 @@ from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
 from gulpio2.storage.index.spans import FrameSpans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, ItemsView, KeysView, Sequence, ValuesView
+    from collections.abc import (
+        Callable,
+        ItemsView,
+        KeysView,
+        Mapping,
+        Sequence,
+        ValuesView,
+    )
 
     from gulpio2.storage.index.columns import Columns
 
@@ -27,6 +34,7 @@ __all__ = [
     "find_entry",
     "is_unchanged",
     "load_entry",
+    "times_in",
 ]
 
 # Places in a map that are tried for an entry: its id may stand in metadata as well.
@@ -196,13 +204,7 @@ class IndexRecord:
         text, flags = self._extras_text, self.columns.flags.item(self.row)
         if not flags & HAS_CRC32:  # of extras without checksums nothing holds
             return runs_of(self.extras(where)) if text or flags & IRREGULAR else None
-        # Of a row that has them, they were looked at when the index was made.
-        extras = json.loads(text)
-        if not (extras.get("time_base") and extras.get("pts")):
-            return None
-        numerator, denominator = extras["time_base"]
-        source = extras.get("source", {})
-        return TimeRuns((numerator, denominator), extras["pts"], source)
+        return times_in(json.loads(text))
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
@@ -252,6 +254,17 @@ class IndexRecord:
             packed = self.columns.frame_crc32[first:last].tobytes()
             extras["crc32"] = base64.b64encode(packed).decode("ascii")
         return extras
+
+
+def times_in(extras: Mapping[str, Any]) -> TimeRuns | None:
+    """Give the times of a row that has checksums, of its extras; None: there are none.
+
+    They were looked at when the index was made.
+    """
+    if not (extras.get("time_base") and extras.get("pts")):
+        return None
+    numerator, denominator = extras["time_base"]
+    return TimeRuns((numerator, denominator), extras["pts"], extras.get("source", {}))
 
 
 def load_entry(text: bytes, id_: str) -> OrderedDict[str, Any]:

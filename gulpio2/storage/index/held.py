@@ -9,6 +9,7 @@ import numpy as np
 
 from gulpio2.format.checksum import crc32_of
 from gulpio2.storage.index.columns import arrays_crc32, ids_crc32
+from gulpio2.storage.index.whole import is_whole
 
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns, IndexContent
@@ -118,6 +119,11 @@ class Held:
         for place, (check, stored, crc32, length, end) in enumerate(rows, row):
             if check == stored and crc32_of(text[end - length : end]) == crc32:
                 self.seen[place >> 3] |= 1 << (place & 7)
+
+    def check_whole(self) -> bool:
+        """Check every byte of the file that it is mapped from, if it is."""
+        source = self.content.source
+        return not self.mapped or (source is not None and is_whole(source))
 
     def check_ids(self) -> bool:
         """Check the column of ids as a whole, once."""

@@ -321,6 +321,20 @@ class Index:
         # Of a map that was replaced since, the row tells what was there before.
         return self._has_changed(loaded, columns.chunk.item(row))
 
+    def is_right_throughout(self, held: Held) -> bool:
+        """Tell of all rows at once whether they are what the maps say.
+
+        A map that was replaced since is left out: its rows tell what there was before.
+        """
+        return not held.mapped or (
+            held.check_whole()
+            and self._texts.are_those_of(held.content, throughout=True)
+        )
+
+    def read_text(self, columns: Columns, row: int) -> bytes:
+        """Read the text of a row's entry from the map; see `MapTexts.read`."""
+        return self._texts.read(columns, row)
+
     def map_state(self, number: int) -> tuple[int, int] | None:
         """Give size and time (ns) of the map that the rows of a chunk were made of."""
         return state_in(self._load().content.chunks, number)

@@ -51,13 +51,14 @@ class MapTexts:
         """Tell whether what is now in an entry's place is what was indexed."""
         return crc32_of(self._in_place(columns, row)) == columns.entry_crc32.item(row)
 
-    def are_those_of(self, content: IndexContent) -> bool:
+    def are_those_of(self, content: IndexContent, *, throughout: bool = False) -> bool:
         """Tell whether an index was made of the maps that are here.
 
         Maps of the same sizes and times may be others, where somebody sets the times
         and has taken an index over from somewhere else. Up to `_MOST_BYTES` of maps are
         read and compared by their CRC-32; of more, an entry of each of `_MOST_CHUNKS`.
         Maps that were replaced since are left out: of these it tells what there was.
+        `throughout` has all of every map read, however much that is.
         """
         chunks = content.chunks
         states = {row[0]: (row[1], row[2]) for row in chunks.tolist()}
@@ -66,7 +67,7 @@ class MapTexts:
             return self.state(number) != states[number]
 
         same = [row for row in chunks.tolist() if not is_replaced(row[0])]
-        if int(chunks[:, 1].sum()) <= _MOST_BYTES:
+        if throughout or int(chunks[:, 1].sum()) <= _MOST_BYTES:
             return all(
                 # It may be replaced while it is read.
                 crc32_of(self._whole(number)) == crc32 or is_replaced(number)
