@@ -7,10 +7,11 @@ import os
 import pickle
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import CorruptFrameError, MetaFileError
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import FrameAdapter, make_frames
 
@@ -85,3 +86,29 @@ def test_those_of_all_maps_are_told_of_once_and_not_in_each_worker(
         assert copy.item("item0").meta == {"number": 77}
     (record,) = caplog.records
     assert "the entry of item 'item0' (and of 5 others) is not" in record.getMessage()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_frames_that_another_program_has_put_into_another_order_are_read_in_it(
+    tmp_path, indexed
+):
+    write_items(tmp_path)
+    with GulpDirectory(tmp_path, indexed=indexed) as directory:
+        wanted = directory.read_clip("one", [1, 0])
+        kept = directory.read_clip("two")
+    path = tmp_path / "meta_0.gmeta"
+    map_ = json.loads(path.read_bytes())
+    map_["one"]["frame_info"].reverse()
+    path.write_text(json.dumps(map_))
+    with GulpDirectory(tmp_path, indexed=indexed) as directory:
+        np.testing.assert_array_equal(directory.read_clip("one"), wanted)
+        np.testing.assert_array_equal(directory.read_clip("two"), kept)
+    # What is damaged is told from that.
+    data = bytearray((tmp_path / "data_0.gulp").read_bytes())
+    data[300] ^= 1
+    (tmp_path / "data_0.gulp").write_bytes(data)
+    with (
+        GulpDirectory(tmp_path, indexed=indexed) as directory,
+        pytest.raises(CorruptFrameError, match="its checksum is"),
+    ):
+        directory.read_clip("one")

@@ -13,7 +13,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras, stored_crc32
 from gulpio2.format.gmeta import dump_text, validate_entry
 from gulpio2.format.times import TimeRuns, runs_of
-from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
+from gulpio2.storage.index.columns import ALTERED, HAS_CRC32, IRREGULAR
 from gulpio2.storage.index.spans import FrameSpans
 
 if TYPE_CHECKING:
@@ -226,9 +226,9 @@ class IndexRecord:
         return None
 
     def is_edited(self, id_: str) -> bool:
-        """Tell whether the entry is not what was stored: it is what the map says."""
+        """Tell whether the entry, of this id, is not what its check says."""
         del id_
-        return False
+        return bool(self.columns.flags.item(self.row) & ALTERED)
 
     def lasting(self) -> IndexRecord:
         """Give a record whose entry stays what it is now, whatever the map says."""
