@@ -9,7 +9,7 @@ import numpy as np
 
 from gulpio2.errors import MapChangedError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import meta_name
+from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.storage.handles import read_once
 from gulpio2.storage.index.entries import find_entry
 
@@ -21,6 +21,8 @@ __all__ = ["MapTexts"]
 # Bytes of maps that are read to tell whether they are those of an index, in some ten
 # milliseconds, and chunks that are looked at where there are more.
 _MOST_BYTES, _MOST_CHUNKS = 16 << 20, 512
+# Bytes of maps that were touched after the index was written, in a tenth of a second.
+_MOST_TOUCHED_BYTES = 256 << 20
 
 
 class MapTexts:
@@ -56,7 +58,9 @@ class MapTexts:
 
         Maps of the same sizes and times may be others, where somebody sets the times
         and has taken an index over from somewhere else. Up to `_MOST_BYTES` of maps are
-        read and compared by their CRC-32; of more, an entry of each of `_MOST_CHUNKS`.
+        read and compared by their CRC-32. Of more, an entry of each of `_MOST_CHUNKS`,
+        and up to `_MOST_TOUCHED_BYTES` those that were touched after the index was
+        written: who sets back the time of a file does not set back that of this.
         Maps that were replaced since are left out: of these it tells what there was.
         `throughout` has all of every map read, however much that is.
         """
@@ -67,12 +71,16 @@ class MapTexts:
             return self.state(number) != states[number]
 
         same = [row for row in chunks.tolist() if not is_replaced(row[0])]
-        if throughout or int(chunks[:, 1].sum()) <= _MOST_BYTES:
-            return all(
-                # It may be replaced while it is read.
-                crc32_of(self._whole(number)) == crc32 or is_replaced(number)
-                for number, _, _, crc32, _ in same
-            )
+        whole = same
+        if not throughout and int(chunks[:, 1].sum()) > _MOST_BYTES:
+            whole = self._touched(same)
+        are_right = all(
+            # It may be replaced while it is read.
+            crc32_of(self._whole(number)) == crc32 or is_replaced(number)
+            for number, _, _, crc32, _ in whole
+        )
+        if not are_right or whole is same:
+            return are_right
         starts = dict(
             zip(
                 chunks[:, 0].tolist(),
@@ -87,6 +95,23 @@ class MapTexts:
             for number, *_, num_items in some
             if num_items
         )
+
+    def _touched(self, chunks: list[list[int]]) -> list[list[int]]:
+        """Give the chunks whose maps were touched since; none of too many bytes.
+
+        Of a directory that was copied as a whole all may have been.
+        """
+        made = self._touched_at(INDEX_NAME)
+        touched = [row for row in chunks if self._touched_at(meta_name(row[0])) >= made]
+        few = sum(row[1] for row in touched) <= _MOST_TOUCHED_BYTES
+        return touched if few else []
+
+    def _touched_at(self, name: str) -> int:
+        """Give when a file or what is known of it was changed, in ns; 0: not known."""
+        try:
+            return os.stat(os.path.join(self._folder, name)).st_ctime_ns  # noqa: PTH116, PTH118  # a tenth of Path's time
+        except OSError:
+            return 0
 
     def read(self, columns: Columns, row: int) -> bytes:
         """Read an entry from its map, also from a later one that still has it.

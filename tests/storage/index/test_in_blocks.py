@@ -72,6 +72,7 @@ def test_a_byte_that_has_changed_is_seen_and_counted_as_the_map_has_it(
     _swap(folder / name, *change)
     monkeypatch.setattr(texts, "_MOST_BYTES", 0)
     monkeypatch.setattr(texts, "_MOST_CHUNKS", 1)
+    monkeypatch.setattr(texts, "_MOST_TOUCHED_BYTES", 0)
     with indexed(folder) as one, plain(folder) as other:
         assert one._index is not None
         assert item_blocks(one._index) is None

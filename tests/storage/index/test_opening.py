@@ -780,6 +780,35 @@ def test_an_index_of_other_maps_of_the_same_sizes_and_times_is_put_aside(
     assert "it was made of other maps than these" in caplog.text
 
 
+@pytest.mark.parametrize("how", ["renamed", "in place", "by a link"])
+def test_an_edit_of_one_of_many_entries_is_seen_although_the_time_was_set_back(
+    tmp_path, monkeypatch, caplog, how
+):
+    folder = tmp_path / "many"
+    make_gulp_directory(folder, num_items=40)
+    path = folder / "meta_1.gmeta"
+    build_index(folder)
+    state, data = path.stat(), path.read_bytes()
+    wanted = next(iter(json.loads(data)))
+    edited = data.replace(b'"number": ', b'"number":-', 1)
+    if how == "renamed":
+        (folder / "new").write_bytes(edited)
+        (folder / "new").replace(path)
+    elif how == "by a link":
+        (tmp_path / "link").hardlink_to(path)
+        (tmp_path / "link").write_bytes(edited)
+    else:
+        path.write_bytes(edited)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    monkeypatch.setattr(texts, "_MOST_BYTES", 0)
+    monkeypatch.setattr(texts, "_MOST_CHUNKS", 1)
+    assert indexed(folder).query("number < 0").ids == [wanted]
+    assert "it was made of other maps than these" in caplog.text
+    # Of too many bytes that were touched, some entries are compared, as of all.
+    monkeypatch.setattr(texts, "_MOST_TOUCHED_BYTES", 0)
+    assert indexed(folder).query("number < 0").ids == []
+
+
 @pytest.mark.parametrize("most_bytes", [1 << 24, 0], ids=["whole maps", "some entries"])
 def test_a_map_that_is_replaced_while_it_is_compared_is_no_other_one(
     folder, monkeypatch, caplog, most_bytes
