@@ -26,6 +26,7 @@ A column of JSON text says so in its field's metadata, ``{"gulp2": "JSON text"}`
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import mmap
 import os
@@ -287,12 +288,9 @@ def map_index(path: str) -> IndexContent:
     try:
         if os.fstat(fd).st_size == 0:
             raise ValueError("empty")
-        mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+        data = _mapped(fd)
     finally:
         os.close(fd)
-    # Else megabytes are read ahead of each number that is looked at, and mapped.
-    mapped.madvise(mmap.MADV_RANDOM)
-    data = memoryview(mapped)
     layout = read_layout(data)
     header = _read_header(layout.metadata.get("gulp2", "null"))
     num_rows = layout.num_rows
@@ -306,6 +304,22 @@ def map_index(path: str) -> IndexContent:
     chunks = np.frombuffer(base64.b64decode(header["chunks"]), "<i8").reshape(-1, 5)
     lookup = Lookup(arrays.pop("hashes"), arrays.pop("rows"))
     return IndexContent(Columns(**arrays), lookup, chunks, header["crc32"], data)
+
+
+def _mapped(fd: int) -> memoryview:
+    """Map a file; read it, where its file system maps none."""
+    try:
+        # Of what is only read, more file systems map a private view than a shared one,
+        # and its pages are shared all the same.
+        mapped = mmap.mmap(fd, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+    except OSError as cause:
+        if cause.errno != errno.ENODEV:
+            raise
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return memoryview(file.read())
+    # Else megabytes are read ahead of each number that is looked at, and mapped.
+    mapped.madvise(mmap.MADV_RANDOM)
+    return memoryview(mapped)
 
 
 def _read_header(text: str) -> dict[str, Any]:

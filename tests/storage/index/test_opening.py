@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import mmap
 import os
 import random
 import re
@@ -865,3 +867,25 @@ def test_an_index_of_the_maps_is_compared_with_them_once(folder, monkeypatch):
         assert len(directory.query("num_frames >= 0")) == len(directory)
     assert len(asked) == 1
     assert mapped(directory)
+
+
+def test_an_index_is_read_where_the_file_system_maps_no_file(
+    folder, monkeypatch, caplog
+):
+    build_index(folder)
+    path = folder / "index.arrow"
+    before, data = path.stat(), path.read_bytes()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with indexed(folder) as directory:
+        assert_same(directory, plain(folder))
+        assert directory.query("num_frames >= 2").ids
+    assert check_index(folder) == []
+    # It was made anew, and written, each time that the directory was opened.
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert caplog.text == ""
+    path.write_bytes(data.replace(b"wav", b"rav"))
+    assert_same(indexed(folder), plain(folder))
