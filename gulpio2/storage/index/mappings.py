@@ -128,7 +128,8 @@ class Entries(_ByItem[Any]):
                 return entry
         if key in self._gone or not self._may_have(key):
             return None
-        return self.index.entries.get(key) or self.index.record(key)
+        handed_out = self.index.entries.get(key)
+        return self.index.record(key) if handed_out is None else handed_out
 
     def _may_have(self, key: str) -> bool:
         """Tell of an item of the index whether it is one of these."""

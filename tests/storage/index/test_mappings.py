@@ -382,3 +382,16 @@ def test_whatever_is_done_a_mapping_stays_like_a_dictionary(tmp_path):
         lambda: LikeADictionary(folder),  # type: ignore[arg-type]  # any maker
         settings=settings(max_examples=20, stateful_step_count=15),
     )
+
+
+@pytest.mark.parametrize("where", ["merged", "chunk"])
+def test_an_entry_that_was_emptied_is_read_as_it_is(folder, where):
+    for indexed in (True, False):
+        directory = GulpDirectory(folder, indexed=indexed)
+        number = directory.chunk_lookup["item 0/1"]
+        mapping = directory.merged_meta_dict
+        if where == "chunk":
+            mapping = directory.chunk_objs_lookup[number].meta_dict
+        mapping["item 0/1"].clear()
+        with pytest.raises(KeyError, match="frame_info"):
+            directory["item 0/1"]
