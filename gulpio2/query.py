@@ -42,7 +42,7 @@ __all__ = ["parse_condition", "select_rows"]
 _QUOTED = re.compile(
     r"""(?P<string>(?P<quotes>'{3}|"{3}|'|")(?:\\.|(?!(?P=quotes))[^\\])*(?P=quotes))"""
     # Accents and vowels that are letters of their own are no \w.
-    r"|`(?P<name>[^`]+)`|(?P<bare>[^\W\d](?:\w|[^\x00-\x7f])*)",
+    r"|`(?P<name>[^`]*)`|(?P<bare>[^\W\d](?:\w|[^\x00-\x7f])*)",
     re.DOTALL,
 )
 # Arrow goes through an expression by recursion, and too deep a one ends the process.

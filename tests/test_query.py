@@ -443,6 +443,14 @@ def test_a_name_is_the_column_that_is_spelt_so(key):
         select_rows(table, f"{key}≥1")
 
 
+def test_a_key_that_is_empty_stands_in_backticks_as_well():
+    table = pa.Table.from_pylist([{"": 1, "a": "``"}, {"": 2, "a": "x"}])
+    assert list(select_rows(table, "`` == 2 or a == '``'")) == [0, 1]
+    assert list(select_rows(table, "not `` in [1]")) == [1]
+    with pytest.raises(ValueError, match="there is no column ''"):
+        select_rows(TABLE, "`` == 2")
+
+
 def test_a_column_that_is_a_word_of_python_is_told_to_stand_in_backticks():
     table = pa.table({"class": ["a", "b"], "is": [1, 2]})
     assert list(select_rows(table, "`class` == 'b' and `is` == 2")) == [1]
