@@ -301,13 +301,16 @@ def is_unchanged(entry: OrderedDict[str, Any], record: IndexRecord) -> bool:
 
 def find_entry(data: bytes, id_: str, length: int, crc32: int) -> bytes:
     """Find the text of an entry in a map, wherever it stands; nothing if it is not."""
-    key = dump_text(id_).encode("ascii")
-    at = data.find(key)
-    for _ in range(_MOST_PLACES):
-        text = data[at : at + length]
-        if at < 0 or crc32_of(text) == crc32:
-            return text if at >= 0 else b""
-        at = data.find(key, at + 1)
+    # Other programs may write ids as they are read.
+    for key in dict.fromkeys((dump_text(id_), json.dumps(id_, ensure_ascii=False))):
+        sought = key.encode("utf-8")
+        at = data.find(sought)
+        for _ in range(_MOST_PLACES):
+            if at < 0:
+                break
+            if crc32_of(text := data[at : at + length]) == crc32:
+                return text
+            at = data.find(sought, at + 1)
     return b""
 
 

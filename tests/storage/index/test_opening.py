@@ -889,3 +889,17 @@ def test_an_index_is_read_where_the_file_system_maps_no_file(
     assert caplog.text == ""
     path.write_bytes(data.replace(b"wav", b"rav"))
     assert_same(indexed(folder), plain(folder))
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_an_unusual_entry_is_found_where_it_has_moved_to_in_its_map(folder, ascii_only):
+    path = folder / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    entries["ünï"] = {**entries.pop("item 0/0"), "unknown": 1}
+    del entries["ünï"]["gulp2"]
+    path.write_text(json.dumps(entries, ensure_ascii=ascii_only), encoding="utf-8")
+    with indexed(folder) as directory:
+        assert "ünï" in list(directory.merged_meta_dict)
+        more = {"new": {"frame_info": [], "meta_data": []}, **entries}
+        path.write_text(json.dumps(more, ensure_ascii=ascii_only), encoding="utf-8")
+        assert directory.merged_meta_dict["ünï"] == entries["ünï"]
