@@ -3,8 +3,8 @@
 Containers are not always sure of their own times: AVI keeps only the order of decoding,
 raw streams keep nothing, and a spliced transport stream starts over in the middle. The
 rules are FFmpeg's (``guess_correct_pts`` in ``libavcodec/decode.c``, then
-``video_frame_process`` in ``fftools/ffmpeg_dec.c``), with one more for times that go
-back: frames are stored in the order in which they are shown.
+``packet_decode`` and ``video_frame_process`` in ``fftools/ffmpeg_dec.c``), with one
+more for times that go back: frames are stored in the order in which they are shown.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Clock:
         Seconds per tick.
     rate : Fraction, optional
         Frames per second as far as the container knows.
+    has_times : bool
+        Whether times are in the file. Those of a raw stream are made up by FFmpeg, and
+        begin as late as the decoder holds frames back: they are not used.
 
     Notes
     -----
@@ -54,7 +57,14 @@ class Clock:
     [3, 4, 5, 6]
     """
 
-    def __init__(self, time_base: Fraction, *, rate: Fraction | None = None) -> None:
+    def __init__(
+        self,
+        time_base: Fraction,
+        *,
+        rate: Fraction | None = None,
+        has_times: bool = True,
+    ) -> None:
+        self._has_times = has_times
         self._by_rate = rescale(1, 1 / rate, time_base) if rate else 0
         self._wrong_pts = self._wrong_dts = 0
         self._last_pts: int | None = None
@@ -73,7 +83,7 @@ class Clock:
         duration : int
             What the decoder says; 0 for nothing.
         """
-        time = self._best_effort(pts, dts)
+        time = self._best_effort(pts, dts) if self._has_times else None
         last = self._last_time
         if last is None:
             time = time or 0

@@ -7,7 +7,6 @@ import functools
 import itertools
 import logging
 import os
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -19,11 +18,12 @@ from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.counting import LostBeginning, promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
-from gulpio2.media.streams import choose_stream
+from gulpio2.media.streams import choose_stream, has_times, start_of
 from gulpio2.media.wholeness import find_damage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from fractions import Fraction
 
     from gulpio2.media.wholeness import Damage
 
@@ -108,9 +108,8 @@ class OpenVideo:
 
     @property
     def start(self) -> int:
-        """Start of the file, all streams together, in ticks of this stream."""
-        microseconds = self._container.start_time or 0
-        return rescale(microseconds, Fraction(1, 1_000_000), self.time_base)
+        """Where the file starts for this stream, in its ticks."""
+        return start_of(self._container, self.stream)
 
     @property
     def frame_rate(self) -> Fraction | None:
@@ -127,11 +126,11 @@ class OpenVideo:
             where two say the same, or where the file cannot be read.
         """
         unknown = rescale(1, 1 / rate, self.time_base) if (rate := self._rate) else 0
-        found = {}
-        number = 0
+        found, number = {}, 0
+        told = has_times(self._container)
         try:
             for packet in self.packets():
-                if packet.pts is None or packet.is_discard:
+                if packet.pts is None or packet.is_discard or not told:
                     return None
                 found[packet.pts] = packet.duration or unknown
                 number += 1
@@ -173,7 +172,8 @@ class OpenVideo:
         VP8, VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored
         as it shows them.
         """
-        clock = Clock(self.time_base, rate=self._rate)
+        told = has_times(self._container)
+        clock = Clock(self.time_base, rate=self._rate, has_times=told)
         tell, frames = clock.tell, self._sound_frames(dropped)
         if self.threads > 1:
             frames = threaded.held_back(frames)

@@ -1,14 +1,19 @@
-"""Which stream of a video file is decoded."""
+"""Which stream of a video file is decoded, and what its container says of times."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+from av.format import Flags
 from av.stream import Disposition
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media.frame_rate import rescale
 
-__all__ = ["choose_stream"]
+__all__ = ["choose_stream", "has_times", "start_of"]
+
+_MICROSECOND = Fraction(1, 1_000_000)
 
 
 def choose_stream(container: Any, name: str, number: int | None) -> Any:
@@ -42,3 +47,31 @@ def choose_stream(container: Any, name: str, number: int | None) -> Any:
             f"Video {name!r} has a codec that this FFmpeg cannot decode. Re-encode it."
         )
     return chosen
+
+
+def has_times(container: Any) -> bool:
+    """Tell whether times are in the file, and not made up by FFmpeg as it reads.
+
+    Raw streams have none: what FFmpeg makes up there is the order of decoding, which
+    puts a first frame as late as its decoder holds frames back.
+    """
+    return not container.format.flags & Flags.no_timestamps.value
+
+
+def start_of(container: Any, stream: Any) -> int:
+    """Give where the file starts for a stream, in its ticks; ``ffmpeg -r`` counts on.
+
+    Notes
+    -----
+    That is where the first of all streams starts. In formats that are joined midway, as
+    MPEG-TS, ``ffmpeg`` counts from the first of the streams that it takes instead
+    (``ts_discontinuity_process`` and its like in ``fftools/ffmpeg_demux.c``).
+    """
+    if not has_times(container):
+        return 0
+    base = stream.time_base
+    microseconds = container.start_time or 0
+    is_of_its_own = container.format.flags & Flags.ts_discont.value
+    if is_of_its_own and stream.start_time is not None:
+        microseconds = rescale(stream.start_time, base, _MICROSECOND)
+    return rescale(microseconds, _MICROSECOND, base)

@@ -275,6 +275,39 @@ def test_an_avi_with_b_frames_shows_what_an_mp4_of_them_shows(
     assert shown["a.avi"] == [[*range(16)], [n // 2 for n in range(32)]]
 
 
+def test_sound_that_begins_before_the_pictures_of_a_transport_stream_is_not_filled(
+    tmp_path, write_video, pictures
+):
+    path = tmp_path / "a.ts"
+    late = [n + 10 for n in range(16)]
+    write_video(path, pictures(16, 48, 64), pts=late, with_audio=True)
+    with av.open(str(path)) as container:
+        pictures_start, sound_start = (s.start_time or 0 for s in container.streams)
+        assert sound_start < pictures_start
+    times = [frame.pts for frame in VideoFrames(path).stored()]
+    frames = VideoFrames(path, frame_rate=50).stored()
+    assert [times.index(frame.pts) for frame in frames] == [n // 2 for n in range(32)]
+
+
+def test_frames_of_a_raw_stream_are_counted_from_the_first(
+    tmp_path, write_video, pictures
+):
+    path = write_video(
+        tmp_path / "a.m2v",
+        pictures(16, 48, 64),
+        codec="mpeg2video",
+        options={"bf": "1", "g": "12"},
+    )
+    video = VideoFrames(path)
+    times = [frame.pts or 0 for frame in video.stored()]
+    assert [time * video.time_base for time in times] == [
+        Fraction(n, 25) for n in range(16)
+    ]
+    frames = VideoFrames(path, frame_rate=50).stored()
+    shown = [times.index(frame.pts or 0) for frame in frames]
+    assert shown == [n // 2 for n in range(32)]
+
+
 @pytest.mark.parametrize("with_audio", [False, True])
 @pytest.mark.parametrize("ending", ["avi", "mp4"])
 @pytest.mark.parametrize("codec", WITH_B_FRAMES)
