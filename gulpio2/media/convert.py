@@ -90,7 +90,7 @@ class _Way:
     conversion: PlaneConversion
     """Of their colours."""
     is_direct: bool
-    """Whether planes need neither taking apart nor resizing nor turning."""
+    """Whether planes are taken as they are: of this grid, this size and upright."""
 
 
 class _Tools(threading.local):
@@ -228,6 +228,7 @@ class FrameConverter:
             ),
             is_direct=layout.kind == "yuv"
             and layout.read_as == picture.pix_fmt
+            and layout.repeats == (1, 1)
             and orientation == UPRIGHT
             and shape == (picture.height, picture.width),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import cv2
 import numpy as np
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Plane = npt.NDArray[np.unsignedinteger[Any]]
 
 __all__ = [
+    "SLACK",
     "SWS_EXACT",
     "Layout",
     "PlaneReader",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 # What can be read without conversion: separate planes in this machine's byte order.
-_PLANAR = re.compile(r"yuv[aj]?(420|422|444)p((9|10|12|14|16)le)?")
+_PLANAR = re.compile(r"yuv[aj]?(410|411|420|422|440|444)p((9|10|12|14|16)le)?")
 _DEPTHS = (8, 9, 10, 12, 14, 16)
 # Made once: this is done for every frame, after a decode, which is when everything that
 # Python does takes twice its time.
@@ -32,15 +33,31 @@ _BYTE, _DEEP = np.dtype(np.uint8), np.dtype(np.uint16)
 # Flags of swscale (libswscale/swscale.h); PyAV names the first two, and takes numbers.
 _SWS_BILINEAR = 0x2
 SWS_EXACT = 0x40000 | 0x80000  # accurate rounding, the same on every processor
-# Chroma samples per 64 luma samples, across and down -> the nearest subsampling that
-# JPEG planes have and that keeps all of it.
-_SUBSAMPLINGS: dict[tuple[int, int], Literal["444", "422", "420"]] = {
-    (64, 64): "444",
-    (64, 32): "444",  # 4:4:0
-    (32, 64): "422",
-    (16, 64): "422",  # 4:1:1
-    (32, 32): "420",
-    (16, 16): "420",  # 4:1:0
+# Columns behind the end of a row, because swscale may read some bytes too many.
+SLACK = 32
+
+
+class _Grid(NamedTuple):
+    """Where chroma is, and how it becomes a grid that JPEG planes have."""
+
+    name: str
+    """As pixel formats have it."""
+    subsampling: Literal["444", "422", "420"]
+    """The nearest that keeps all of it."""
+    down: int = 1
+    """Rows for one of them."""
+    across: int = 1
+    """Columns for one of them."""
+
+
+# By chroma samples per 64 luma samples, across and down.
+_GRIDS = {
+    (64, 64): _Grid("444", "444"),
+    (64, 32): _Grid("440", "444", down=2),
+    (32, 64): _Grid("422", "422"),
+    (16, 64): _Grid("411", "422", across=2),
+    (32, 32): _Grid("420", "420"),
+    (16, 16): _Grid("410", "420", down=2, across=2),
 }
 
 
@@ -58,7 +75,9 @@ class Layout:
     full_range: bool
     """The format itself says full range, as grey and ``yuvj`` formats do."""
     subsampling: Literal["444", "422", "420"] = "420"
-    """Of the planes that are read; without meaning for grey and RGB."""
+    """Of the planes that are given; without meaning for grey and RGB."""
+    repeats: tuple[int, int] = (1, 1)
+    """Rows and columns of chroma to be given for one that is read."""
 
     def chroma_shape(self, height: int, width: int) -> tuple[int, int]:
         """Give the size of chroma planes for a size of luma."""
@@ -98,18 +117,17 @@ def layout_of(format_: Any) -> Layout:
     suffix = f"{depth}le" if depth > 8 else ""
     if len(components) == 1:
         return Layout("grey", depth, f"gray{suffix}", full_range=True)
-    subsampling = _SUBSAMPLINGS.get(
-        (format_.chroma_width(64), format_.chroma_height(64))
-    )
-    if subsampling is None:
+    grid = _GRIDS.get((format_.chroma_width(64), format_.chroma_height(64)))
+    if grid is None:
         raise ValueError(f"the pixel format {name!r} has a chroma grid that is unknown")
-    read_as = name if _PLANAR.fullmatch(name) else f"yuv{subsampling}p{suffix}"
+    read_as = name if _PLANAR.fullmatch(name) else f"yuv{grid.name}p{suffix}"
     return Layout(
         "yuv",
         depth,
         read_as,
         full_range=name.startswith("yuvj"),
-        subsampling=subsampling,
+        subsampling=grid.subsampling,
+        repeats=(grid.down, grid.across),
     )
 
 
@@ -146,6 +164,20 @@ def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
     return views
 
 
+def _widened(plane: Plane, repeats: tuple[int, int], shape: tuple[int, int]) -> Plane:
+    """Bring chroma to a finer grid, linearly between its samples.
+
+    By whole factors, and cut then: swscale would stretch a plane of which a part hangs
+    over the edge of the picture, and move colours by up to two pixels.
+    """
+    rows, columns = (
+        factor * length for factor, length in zip(repeats, plane.shape, strict=True)
+    )
+    large = cv2.resize(plane, (columns, rows), interpolation=cv2.INTER_LINEAR)
+    padded = cv2.copyMakeBorder(large, 0, 0, 0, SLACK, cv2.BORDER_REPLICATE)
+    return np.asarray(padded, plane.dtype)[: shape[0], : shape[1]]
+
+
 class PlaneReader:
     """Reads frames of any pixel format; keeps its converter from frame to frame."""
 
@@ -155,10 +187,16 @@ class PlaneReader:
     def yuv(
         self, frame: Any, layout: Layout, *, full_range: bool
     ) -> tuple[Plane, Plane, Plane]:
-        """Give luma and chroma planes, values as they are in the frame."""
+        """Give luma and chroma planes, values as they are in the frame.
+
+        Chroma of a grid that JPEG has not is linear between its samples.
+        """
         separate = self._converted(frame, layout, full_range=full_range)
         y, u, v = plane_views(separate, deep=layout.depth > 8)
-        return y, u, v
+        if layout.repeats == (1, 1):
+            return y, u, v
+        shape = layout.chroma_shape(*y.shape)
+        return y, *(_widened(plane, layout.repeats, shape) for plane in (u, v))  # type: ignore[return-value]  # two of them
 
     def grey(self, frame: Any, layout: Layout, *, full_range: bool) -> Plane:
         """Give the only plane, values as they are in the frame."""

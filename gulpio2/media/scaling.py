@@ -10,7 +10,7 @@ import numpy as np
 from av import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from gulpio2.media.planes import SWS_EXACT, plane_views
+from gulpio2.media.planes import SLACK, SWS_EXACT, plane_views
 from gulpio2.media.resize import resize_pixels
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ __all__ = ["PlaneScaler", "resize_chroma"]
 
 # A flag of swscale (libswscale/swscale.h); PyAV does not name it.
 _SWS_AREA = 0x20
-# Columns behind the end of a row, because swscale may read some bytes too many.
-_SLACK = 32
 # How often swscale makes an edge smaller in one step. From about 170 times it takes
 # two, by way of another format, and every value is off by up to 15 levels.
 _FURTHEST = 64
@@ -123,7 +121,7 @@ class PlaneScaler:
         key = (*shape, plane.itemsize)
         memory = self._continued.get(key)
         if memory is None:
-            memory = np.empty((shape[0], shape[1] + _SLACK), plane.dtype)
+            memory = np.empty((shape[0], shape[1] + SLACK), plane.dtype)
             self._continued[key] = memory
         larger = memory[:, : shape[1]]
         larger[:height, :width] = plane[:height, :width]

@@ -33,6 +33,13 @@ def views(frame):
     return plane_views(frame, deep=frame.format.components[0].bits > 8)
 
 
+def between(plane, axis, at):
+    """Look up a plane between its samples, along one axis."""
+    lines = plane.T if axis == 0 else plane
+    found = np.array([np.interp(at, np.arange(line.size), line) for line in lines])
+    return found.T if axis == 0 else found
+
+
 @pytest.mark.parametrize("full_range", [False, True], ids=["limited", "full"])
 @pytest.mark.parametrize(
     ("packed", "planar", "subsampling", "depth"),
@@ -101,6 +108,37 @@ def test_unusual_grids_keep_all_of_their_chroma(name, subsampling):
     for read, stored in zip((u, v), chroma, strict=True):
         assert read.shape == layout.chroma_shape(32, 48)
         assert abs(read.mean() - stored.mean()) < 1
+
+
+@pytest.mark.parametrize(("height", "width"), [(65, 66), (63, 61), (3, 5), (1, 1)])
+@pytest.mark.parametrize(
+    ("name", "down", "across"),
+    [("yuv411p", 1, 4), ("yuv410p", 4, 4), ("yuv440p", 2, 1), ("yuv440p10le", 2, 1)],
+)
+def test_chroma_of_unusual_grids_stays_at_its_place(name, down, across, height, width):
+    frame = filled(name, height, width)
+    luma, *chroma = views(frame)
+    deep = name.endswith("le")
+    layout = layout_of(frame.format)
+    # Samples over the edge of the picture count: the middle of each pixel is looked up
+    # between the middles of the samples.
+    y, *read = PlaneReader().yuv(frame, layout, full_range=layout.full_range)
+    assert np.array_equal(y, luma)
+    rows, columns = layout.chroma_shape(height, width)
+    steps = (
+        (2 if layout.subsampling == "420" else 1),
+        (1 if layout.subsampling == "444" else 2),
+    )
+    for got, stored in zip(read, chroma, strict=True):
+        expected = stored.astype(float)
+        for axis, (count, step, size) in enumerate(
+            zip((rows, columns), steps, (down, across), strict=True)
+        ):
+            middles = (np.arange(count) + 0.5) * step / size - 0.5
+            expected = between(expected, axis, middles)
+        assert got.shape == (rows, columns)
+        assert got.dtype == (np.uint16 if deep else np.uint8)
+        assert np.abs(got - expected).max() < 1
 
 
 @pytest.mark.parametrize(
