@@ -9,7 +9,7 @@ done where chroma is small, without going through RGB::
     Cb' = c Cb + d Cr + offset                      at the size of chroma
     Cr' = e Cb + f Cr + offset
 
-Limited range has room above white, and there the conversion is not linear; see
+Limited range has room outside of it, and there the conversion is not linear; see
 `gulpio2.media.overshoot`.
 
 Nothing is done about the transfer curve or the primaries: as with FFmpeg's own

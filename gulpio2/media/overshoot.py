@@ -1,9 +1,10 @@
-"""Luma above white or below black, which is cut off where players cut it: in RGB.
+"""Values outside of the range, which are cut off where players cut them: in RGB.
 
 Limited range has room above white and below black, and cameras use it for highlights,
-sharpening for its rims. A player adds chroma to luma and cuts red, green and blue then.
-A JPEG has no luma above 255: where luma is cut first, the channels that chroma takes
-from are too dark by what was cut. Where that can be seen a frame takes the way through
+sharpening for its rims; it has room for chroma that is too strong, too. A player adds
+chroma to luma and cuts red, green and blue then. A JPEG has no such room: where luma is
+cut first, the channels that chroma takes from are too dark by what was cut, and where
+chroma is cut first, green is off. Where that can be seen a frame takes the way through
 RGB, which costs more than twice its conversion, and most frames do not.
 """
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Levels", "Overshoot", "repeat_chroma"]
 
-# Of luma, which rows are looked at first, how far outside of the range a value has to
-# be (levels of eight bits), and which part of them may be.
+# Of each plane, which rows are looked at first, how far outside of the range a value
+# has to be (levels of eight bits), and which part of them may be.
 _ROWS, _SLACK, _FEW = 16, 2, 1e-3
 # Of chroma, which rows the error is computed of, and how much of it, as a mean square
 # over all channels, is left: a tenth to a thirtieth of that of a JPEG of quality 90.
@@ -43,8 +44,28 @@ class Levels(NamedTuple):
     """From the lowest chroma to the highest."""
 
 
+class _Range:
+    """Counts values that are clearly outside of a range."""
+
+    def __init__(self, lowest: float, length: float, *, depth: int) -> None:
+        slack = _SLACK << (depth - 8)
+        first, room = round(lowest) - slack, round(length) + 2 * slack
+        self._is_deep = depth > 8
+        self._first, self._room = np.uint16(first), np.uint16(room)
+        self._inside = b"" if self._is_deep else bytes(range(first, first + room + 1))
+
+    def is_left(self, values: Plane) -> bool:
+        """Tell whether more of some values than a few are outside."""
+        if self._is_deep:
+            # What is below the lowest becomes one of the highest values.
+            outside = int(np.count_nonzero(values - self._first > self._room))
+        else:  # as for numpy, in a third of the time behind a decode
+            outside = len(values.tobytes().translate(None, self._inside))
+        return outside > _FEW * values.size
+
+
 class Overshoot:
-    """Finds frames for which it matters where luma is cut, and converts them.
+    """Finds frames for which it matters where values are cut, and converts them.
 
     Parameters
     ----------
@@ -65,52 +86,41 @@ class Overshoot:
         *,
         depth: int,
     ) -> None:
-        black, luma, middle, chroma = self._levels = levels
+        black, luma, middle, chroma = levels
         self._deep = depth > 8
-        slack = _SLACK << (depth - 8)
-        lowest, room = round(black) - slack, round(luma) + 2 * slack
-        self._lowest, self._room = np.uint16(lowest), np.uint16(room)
-        self._inside = b"" if self._deep else bytes(range(lowest, lowest + room + 1))
+        self._luma = _Range(black, luma, depth=depth)
+        self._chroma = _Range(middle - chroma / 2, chroma, depth=depth)
         gains = np.array([255 / luma, 255 / chroma, 255 / chroma])
         scaled, zeros = to_rgb * gains, np.array([black, middle, middle])
+        from_rgb, grey = np.linalg.inv(to_jpeg), np.array([0.0, 128.0, 128.0])
         self._to_rgb = np.column_stack([scaled, -scaled @ zeros])
-        self._to_jpeg = np.column_stack([np.linalg.inv(to_jpeg), [0.0, 128.0, 128.0]])
-        self._of_chroma = scaled[:, 1:].astype(np.float32)
+        self._to_jpeg = np.column_stack([from_rgb, grey])
+        at_once = from_rgb @ scaled
+        self._at_once = np.column_stack([at_once, grey - at_once @ zeros])
+        self._of_jpeg = np.column_stack([to_jpeg, -to_jpeg @ grey])
 
     def matters(self, y: Plane, u: Plane, v: Plane) -> bool:
-        """Tell whether cutting luma by itself would be seen.
+        """Tell whether cutting luma and chroma by themselves would be seen.
 
         Parameters
         ----------
         y, u, v : numpy.ndarray
             uint8, or uint16 for a depth above 8; 4:4:4, 4:2:2 or 4:2:0.
         """
-        rows = y[::_ROWS]
-        if self._deep:
-            # What is below the lowest becomes one of the highest values.
-            outside = int(np.count_nonzero(rows - self._lowest > self._room))
-        else:  # as for numpy, in a third of the time behind a decode
-            outside = len(rows.tobytes().translate(None, self._inside))
-        return outside > _FEW * rows.size and self._error(y, u, v) > _MOST_ERROR
+        luma, chroma = self._luma.is_left, self._chroma.is_left
+        is_left = luma(y[::_ROWS]) or chroma(u[::_ROWS]) or chroma(v[::_ROWS])
+        return is_left and self._error(y, u, v) > _MOST_ERROR
 
     def _error(self, y: Plane, u: Plane, v: Plane) -> float:
-        """Give the mean square of what would be missing, of levels of 255."""
-        black, luma, middle, _ = self._levels
+        """Give the mean square of what would be wrong, of levels of 255."""
         down, right = (-(-a // b) for a, b in zip(y.shape, u.shape, strict=True))
-        some = y[:: down * _CHROMA_ROWS, ::right].astype(np.float32)
-        over = np.maximum(some - np.float32(black + luma), 0) * np.float32(255 / luma)
-        under = np.maximum(np.float32(black) - some, 0) * np.float32(255 / luma)
-        first, second = (
-            plane[::_CHROMA_ROWS].astype(np.float32) - np.float32(middle)
-            for plane in (u, v)
-        )
-        total = 0.0
-        for a, b in self._of_chroma:
-            share = a * first + b * second
-            missing = np.minimum(over, np.maximum(-share, 0))
-            missing += np.minimum(under, np.maximum(share, 0))
-            total += float(np.vdot(missing, missing))
-        return total / float(3 * over.size)
+        luma = y[:: down * _CHROMA_ROWS, ::right]
+        some = cv2.merge([luma, u[::_CHROMA_ROWS], v[::_CHROMA_ROWS]])
+        some = some.astype(np.float32)
+        shown = np.clip(cv2.transform(some, self._to_rgb), 0, 255)
+        stored = np.clip(cv2.transform(some, self._at_once), 0, 255)
+        wrong = np.clip(cv2.transform(stored, self._of_jpeg), 0, 255) - shown
+        return float(np.vdot(wrong, wrong)) / wrong.size
 
     def through_rgb(self, y: Plane, u: Plane, v: Plane) -> tuple[Bytes, Bytes, Bytes]:
         """Convert a frame by way of RGB; chroma keeps its size."""

@@ -92,6 +92,44 @@ def test_stored_frames_are_within_a_decibel_of_the_exact_conversion(
     assert np.abs((stored - wanted).mean((0, 1))).max() < 1
 
 
+@pytest.mark.parametrize("subsampling", SUBSAMPLINGS)
+@pytest.mark.parametrize("depth", [8, 10])
+@pytest.mark.parametrize("matrix", MATRICES, ids=lambda matrix: matrix.name)
+def test_chroma_that_is_too_strong_is_cut_where_players_cut_it(
+    matrix, depth, subsampling
+):
+    down, right = SUBSAMPLINGS[subsampling]
+    small = np.linspace(0, 1, 96 // down)[:, None] + np.zeros(128 // right)
+    luma = 120 + 60 * np.linspace(0, 1, 128) + np.zeros((96, 1))
+    unit, dtype = 2 ** (depth - 8), np.uint8 if depth == 8 else np.uint16
+    planes = [
+        np.rint(unit * plane).astype(dtype)
+        for plane in (luma, 110 + 30 * small, 242 + 13 * small)
+    ]
+    wanted = exact(planes, matrix, depth)
+    convert = PlaneConversion(PlaneColour(matrix, depth=depth))
+    stored = decoded(encode_frame(convert(*planes), EncoderSettings(90)))
+    settings = EncoderSettings(90, subsampling)
+    best = decoded(encode_frame(np.rint(wanted).astype(np.uint8), settings))
+    assert psnr(stored, wanted) > psnr(best, wanted) - 1
+
+
+@pytest.mark.parametrize("depth", [8, 10])
+@pytest.mark.parametrize(
+    ("level", "matters"), [(13, True), (14, False), (242, False), (243, True)]
+)
+def test_chroma_two_levels_outside_of_its_range_is_passed_over(depth, level, matters):
+    shift = depth - 8
+    dtype = np.uint16 if shift else np.uint8
+    luma = np.full((64, 96), 120 << shift, dtype)
+    chroma = np.full((32, 48), level << shift, dtype)
+    other = np.full((32, 48), 128 << shift, dtype)
+    overshoot = PlaneConversion(PlaneColour(depth=depth))._overshoot
+    assert overshoot is not None
+    assert overshoot.matters(luma, chroma, other) is matters
+    assert overshoot.matters(luma, other, chroma) is matters
+
+
 def test_it_matters_where_luma_alone_would_be_cut():
     planes = planes_of(scene(0.5, 1.5), MATRICES[0])
     convert = PlaneConversion(PlaneColour(MATRICES[0]))
