@@ -70,7 +70,7 @@ class Dispatcher:
         self._progress.settle(items=report.items, failures=len(report.failures))
 
     def look_at_workers(
-        self, adapter: Adapter, tasks: Sequence[Task]
+        self, adapter: Adapter, tasks: Sequence[Task], folder: str
     ) -> tuple[str, ...]:
         """Refuse workers elsewhere that are not fit for a run, before it begins.
 
@@ -80,6 +80,8 @@ class Dispatcher:
             Where its items come from.
         tasks : sequence of Task
             What it is to store.
+        folder : str
+            Where.
 
         Returns
         -------
@@ -94,7 +96,7 @@ class Dispatcher:
         if self._executor is None or not tasks:
             return ()
         sources = choose_sources(adapter, tasks)
-        refuse_unfit_workers(self._executor, sources)
+        refuse_unfit_workers(self._executor, folder, sources)
         return sources
 
     def work(

@@ -1,4 +1,4 @@
-"""Whether a worker elsewhere is fit for a run: the same package, the same paths.
+"""Whether a worker elsewhere is fit for a run: the same package, folder and paths.
 
 One that is not would fail whatever it is given, in no time, and so be given most of the
 run. So each is looked at before the run begins, and looks at itself when it has its
@@ -7,6 +7,7 @@ first task, since on a cluster others may come later.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import pkgutil
@@ -16,15 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
 from gulpio2.errors import AdapterContractError, IngestError
+from gulpio2.format.layout import partial_name
 from gulpio2.ingest.cluster import ask_workers, client_of
 from gulpio2.ingest.items import source_path
 from gulpio2.ingest.report import TO_RESUME
+from gulpio2.storage.local import new_token, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
     from gulpio2.ingest.jobs import Task
+    from gulpio2.storage.base import Store
     from gulpio2.types import Adapter
 
 __all__ = [
@@ -32,6 +36,8 @@ __all__ = [
     "refuse_other_version",
     "refuse_unfit_workers",
     "refuse_unseen_sources",
+    "sign_of_a_run",
+    "this_worker",
     "unpack",
 ]
 
@@ -66,21 +72,39 @@ def choose_sources(adapter: Adapter, tasks: Sequence[Task]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(_is_seen, paths)))  # each once, in this order
 
 
-def refuse_unfit_workers(executor: Executor, sources: Sequence[str]) -> None:
+@contextlib.contextmanager
+def sign_of_a_run(store: Store) -> Iterator[str]:
+    """Give the name of a file that is there for the time of the block.
+
+    A worker that has another folder under the same path does not find it.
+    """
+    sign = partial_name("ingest.run", new_token())
+    store.create(sign).close()
+    try:
+        yield sign
+    finally:
+        store.remove(sign)
+
+
+def refuse_unfit_workers(
+    executor: Executor, folder: str, sources: Sequence[str]
+) -> None:
     """Refuse a cluster that has a worker which is not fit for the run.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
         Any; those of Dask can say which workers they have.
+    folder : str
+        Where each worker must be able to write.
     sources : sequence of str
         Paths that each worker must see.
 
     Raises
     ------
     IngestError
-        A worker lacks this package, has another version of it, or does not see a
-        source. The message names it.
+        A worker lacks this package, has another version of it, does not see a source,
+        or has another output folder. The message names it.
     """
     client = client_of(executor)
     if client is None:
@@ -89,10 +113,31 @@ def refuse_unfit_workers(executor: Executor, sources: Sequence[str]) -> None:
     for worker, version in ask_workers(client, pkgutil.resolve_name, _VERSION):
         if version != __version__:
             raise IngestError(_other_version(worker, __version__, version))
+    _refuse_other_folders(client, folder)
     for source in sources:
         for worker, is_seen in ask_workers(client, os.access, source, os.R_OK):
             if is_seen is not True:
                 raise IngestError(_unseen(worker, source))
+
+
+def _refuse_other_folders(client: Any, folder: str) -> None:
+    store = open_store(folder)
+    with sign_of_a_run(store) as sign:
+        for worker, is_there in ask_workers(client, os.path.exists, store.path(sign)):
+            if is_there is not True:
+                raise IngestError(
+                    f"the worker {worker} has another folder under the path {folder}, "
+                    "or none: a file that this machine has just made in it is not "
+                    "there. The output folder must be the same one on all machines: "
+                    "mount it there, too"
+                )
+    for worker, is_mine in ask_workers(client, os.access, folder, os.W_OK | os.X_OK):
+        if is_mine is not True:
+            raise IngestError(
+                f"the worker {worker} may not write to {folder}: it is mounted there "
+                "for reading only, or belongs to another user. All workers store what "
+                "they make in it"
+            )
 
 
 def _other_version(worker: str, ours: str, found: object) -> str:
@@ -138,7 +183,7 @@ def refuse_other_version(version: str) -> None:
         This process has another one.
     """
     if version != __version__:
-        message = _other_version(_this_worker(), version, __version__)
+        message = _other_version(this_worker(), version, __version__)
         raise IngestError(f"{message}. {TO_RESUME}")
 
 
@@ -152,7 +197,7 @@ def refuse_unseen_sources(sources: Sequence[str]) -> None:
     """
     for source in sources:
         if not _is_seen(source):
-            raise IngestError(f"{_unseen(_this_worker(), source)}. {TO_RESUME}")
+            raise IngestError(f"{_unseen(this_worker(), source)}. {TO_RESUME}")
 
 
 def unpack(shipped: bytes) -> Any:
@@ -167,14 +212,14 @@ def unpack(shipped: bytes) -> Any:
         return pickle.loads(shipped)  # noqa: S301  # our own parent's
     except Exception as cause:
         raise AdapterContractError(
-            f"the worker {_this_worker()} cannot make the adapter that it was sent: "
+            f"the worker {this_worker()} cannot make the adapter that it was sent: "
             f"{type(cause).__name__}: {cause}. Its module must be there for all "
             "workers to import: install it in their environment, or start them with "
             "its folder in PYTHONPATH"
         ) from cause
 
 
-def _this_worker() -> str:
+def this_worker() -> str:
     """Name this process: by its address on a Dask cluster, where it is part of one."""
     name = f"with process {os.getpid()} on {platform.node()}"
     distributed = sys.modules.get("distributed")  # a worker of Dask has it

@@ -369,7 +369,8 @@ class GulpIngestor:
         if self.on_duplicate == "skip" and plan.ids is not None:
             warn_of_repeats(self.adapter, plan.ids, plan.repeats)
         refuse_other_labels(facts, self.output_folder)
-        sources = dispatcher.look_at_workers(self.adapter, plan.tasks)
+        folder = self._folder_for_workers()
+        sources = dispatcher.look_at_workers(self.adapter, plan.tasks, folder)
         replaces = not resumed and JOURNAL_NAME in store.names()
         if resumed:
             journal.refuse_other_plan(plan.digest())
@@ -388,7 +389,7 @@ class GulpIngestor:
         write_labels(facts, self.output_folder)
         job = Job(
             self.adapter,
-            self._folder_for_workers(),
+            folder,
             self.encoder,
             self.on_duplicate,
             self.chunk_bytes,

@@ -10,17 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
-from gulpio2.errors import AdapterContractError
-from gulpio2.format.layout import partial_name
+from gulpio2.errors import AdapterContractError, LockedError, StorageError
 from gulpio2.ingest.cluster import share_bytes
 from gulpio2.ingest.fitness import (
     refuse_other_version,
     refuse_unseen_sources,
+    sign_of_a_run,
+    this_worker,
     unpack,
 )
 from gulpio2.ingest.task import run_task
 from gulpio2.ingest.workers import Reporter
-from gulpio2.storage.local import new_token, open_store
+from gulpio2.storage.local import open_store
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
@@ -56,9 +57,6 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
         ) from cause
     digest = hashlib.sha256(shipped).hexdigest()
     shared = share_bytes(executor, shipped)
-    store = open_store(job.folder)
-    sign = partial_name("ingest.run", new_token())
-    store.create(sign).close()
     futures: set[Future[TaskResult]] = set()
     report = Reporter(progress)
 
@@ -81,15 +79,14 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
                 )
             report(failures=len(result.failures))
 
-    try:
-        yield submit
-        report.raise_error()
-    except BaseException:
-        for future in list(futures):
-            future.cancel()
-        raise
-    finally:
-        store.remove(sign)
+    with sign_of_a_run(open_store(job.folder)) as sign:
+        try:
+            yield submit
+            report.raise_error()
+        except BaseException:
+            for future in list(futures):
+                future.cancel()
+            raise
 
 
 # --- on the worker --------------------------------------------------------------
@@ -111,4 +108,12 @@ def _run_shipped(version: str, *sent: Any) -> TaskResult:
         refuse_unseen_sources(job.sources)
         _shipped.job, _shipped.digest = job, digest
     job = replace(_shipped.job, sign=sign)
-    return run_task(job, pickle.loads(task), no_progress)  # noqa: S301  # our parent's
+    try:
+        return run_task(job, pickle.loads(task), no_progress)  # noqa: S301  # our parent's
+    except LockedError:
+        raise
+    except StorageError as cause:  # of one machine perhaps, and there are many
+        what = cause.strerror or str(cause)
+        raise StorageError(
+            cause.errno, f"the worker {this_worker()}: {what}"
+        ) from cause

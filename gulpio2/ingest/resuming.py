@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,9 @@ from gulpio2.format.layout import (
     list_chunks,
     meta_name,
 )
+from gulpio2.ingest.fitness import this_worker
 from gulpio2.ingest.items import place_items
-from gulpio2.ingest.report import ItemFailure
+from gulpio2.ingest.report import TO_RESUME, ItemFailure
 from gulpio2.storage.local import open_store
 from gulpio2.unfinished import unfinished_copying
 
@@ -54,10 +54,10 @@ def refuse_ended_run(store: Store, sign: str, task: int) -> None:
         store.size(sign)
     except FileNotFoundError:
         raise IngestError(
-            f"a worker on {platform.node()} does not find {store.path(sign)}, which is "
+            f"the worker {this_worker()} does not find {store.path(sign)}, which is "
             "there until the run ends. If the run goes on, the worker has another "
             "folder under that path: the output folder must be the same one on all "
-            f"machines. Task {task} stops"
+            f"machines. Task {task} stops. {TO_RESUME}"
         ) from None
 
 

@@ -53,28 +53,33 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-def start(folder, program, *words, modules=(), current=None):
+def start(folder, program, *words, modules=(), current=None, after=""):
     quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s"}
     path = os.pathsep.join([*map(str, modules), *sys.path])
     environment = {**os.environ, **quiet, "PYTHONPATH": path}
     module = f"distributed.cli.{program}"
     command = [sys.executable, "-m", module, "--no-dashboard", *words]
+    if after:  # in a view of the file systems that is its own
+        command = ["unshare", "-m", "sh", "-c", f'{after} && exec "$@"', "sh", *command]
     with (folder / f"{program}.log").open("ab") as log:
         return subprocess.Popen(
             command, cwd=current or folder, env=environment, stdout=log, stderr=log
         )
 
 
-def start_worker(folder, modules=(), current=None):
+def start_worker(folder, modules=(), current=None, after=""):
     """Start a worker of the cluster in a folder.
 
     It looks for modules in the folders `modules` first, and its current folder is
-    `current`, or that of the cluster.
+    `current`, or that of the cluster. Where there are commands `after` which it is to
+    be started, what they mount is there for it alone.
     """
     words = ["--nthreads", "1", "--nworkers", "1", "--no-nanny"]
     words += ["--scheduler-file", str(folder / "scheduler.json")]
     words += ["--local-directory", str(folder)]
-    return start(folder, "dask_worker", *words, modules=modules, current=current)
+    return start(
+        folder, "dask_worker", *words, modules=modules, current=current, after=after
+    )
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from gulpio2 import GulpIngestor
 from gulpio2.errors import GulpError, IngestError
-from gulpio2.ingest.cluster import connect
+from gulpio2.ingest.cluster import client_of, connect, count_threads
 from gulpio2.testing import FrameAdapter
 from tests.distributed.clusters import (
     SlowAdapter,
@@ -188,6 +189,68 @@ def test_one_that_comes_later_ends_the_run_and_costs_no_item(
     report = GulpIngestor(adapter, "out", 1, 2, resume=True).run()
     assert (report.items, report.failures) == (60, [])
     assert report.resumed > 0
+
+
+MOUNTED = {
+    "another folder": "mount -t tmpfs none {}",
+    "for reading only": "mount --bind {0} {0} && mount -o remount,ro,bind {0}",
+}
+
+
+@pytest.fixture(params=[*MOUNTED])
+def mounted(request, folders):
+    """Give a word of the message, and what to do before a worker is started."""
+    (folders / "out").mkdir()
+    after = MOUNTED[request.param].format(folders / "out")
+    try:
+        words = ["unshare", "-m", "sh", "-c", after]
+        subprocess.run(words, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as cause:
+        pytest.skip(f"nothing can be mounted here: {cause}")
+    return request.param, after
+
+
+def test_a_worker_with_another_output_folder_is_named_before_anything_is_begun(
+    folders, mounted
+):
+    message, after = mounted
+    adapter = SlowAdapter(folders / "notes", seconds=0)
+    processes: list[Any] = []
+    with cluster(folders / "dask", 1, processes) as address:
+        processes.append(start_worker(folders / "dask", after=after))
+        with connect(address) as (executor, _):
+            wait_for(lambda: count_threads(client_of(executor)) == 2)
+            ingestor = GulpIngestor(adapter, "out", 3, 2, executor=executor)
+            with pytest.raises(IngestError, match=rf"worker tcp://\S+ .*{message}"):
+                ingestor.run()
+            assert not begun(folders / "notes")
+            assert not list((folders / "out").iterdir())
+            processes[-1].kill()
+            wait_for(lambda: count_threads(client_of(executor)) == 1)
+            assert ingestor.run().items == 12
+
+
+def test_one_that_comes_later_with_another_output_folder_ends_the_run(folders, mounted):
+    _, after = mounted
+    adapter = SlowAdapter(folders / "notes", num_items=60, seconds=0.3)
+    processes: list[Any] = []
+
+    def join():
+        wait_for(lambda: len(begun(folders / "notes")) >= 4)
+        processes.append(start_worker(folders / "dask", after=after))
+
+    with (
+        cluster(folders / "dask", 1, processes) as address,
+        connect(address) as (executor, _),
+    ):
+        thread = threading.Thread(target=join)
+        thread.start()
+        with pytest.raises(GulpError, match=r"the worker tcp://\S+"):
+            GulpIngestor(adapter, "out", 1, 1, executor=executor).run()
+        thread.join()
+    adapter.seconds = 0
+    report = GulpIngestor(adapter, "out", 1, 2, resume=True).run()
+    assert (report.items, report.failures) == (60, [])
 
 
 def test_workers_that_end_while_they_are_asked_are_gone(folders):
