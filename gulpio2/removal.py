@@ -218,7 +218,8 @@ def compact_directory(
     dry_run : bool, optional
         Only say what would be done.
     progress : Progress, optional
-        Told of the bytes copied.
+        Told of the bytes copied, and of those of each map that the index is brought up
+        to date with.
 
     Returns
     -------
@@ -281,7 +282,7 @@ def compact_directory(
                 write_removals(store, removals)
         if not dry_run:
             # A deletion that was killed has not come to it.
-            refresh_index(path, forgetting=True)
+            refresh_index(path, forgetting=True, progress=progress)
     return done
 
 

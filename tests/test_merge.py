@@ -25,6 +25,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
+from gulpio2.storage.index import opening
 from gulpio2.testing import FrameAdapter, make_frames
 from tests.faults.killed import is_killed
 from tests.faults.operations import (
@@ -652,3 +653,18 @@ def test_metainfo_that_agrees_or_that_one_has_alone_is_joined(tmp_path):
         with GulpDirectory(tmp_path / "out") as directory:
             assert list(directory.metainfo) == ["mean", "classes", "licence"]
             assert directory.metainfo["classes"] == ["run"]
+
+
+def test_the_index_at_the_end_is_told_of_by_its_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 0)
+    for name in ("one", "two"):
+        GulpIngestor(Named(name, num_items=6), tmp_path / name, 2, 1).run()
+    told: list[dict[str, int]] = []
+    parts = [tmp_path / "one", tmp_path / "two"]
+    merge_directories(parts, tmp_path / "out", progress=lambda **c: told.append(c))
+    files = [*(tmp_path / "out").glob("data_*.gulp")]
+    maps = [*(tmp_path / "out").glob("meta_*.gmeta")]
+    sizes = sum(path.stat().st_size for path in [*files, *maps])
+    assert sum(counts["num_bytes"] for counts in told) == sizes
+    assert sum(counts.get("items", 0) for counts in told) == 12, "each once"
+    assert len(told) == len(files) + len(maps)

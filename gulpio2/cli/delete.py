@@ -63,6 +63,7 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
         total = map_bytes(directory) * (1 if dry_run else 2)
     with ProgressBar(total, counted="num_bytes") as bar:
         deletions = delete_items(directory, ids, dry_run=dry_run, progress=bar)
+        bar.settle()
     if as_json:
         write_json([asdict(deletion) for deletion in deletions])
         return

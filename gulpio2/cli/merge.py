@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -74,12 +75,19 @@ def merge(
     ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
     from gulpio2.cli.progress import ProgressBar, data_bytes
+    from gulpio2.errors import GulpError
     from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.merge import merge_directories
+    from gulpio2.storage.index.keeping import map_bytes
 
-    with ProgressBar(sum(map(data_bytes, parts)), counted="num_bytes") as bar:
+    total = sum(map(data_bytes, parts))
+    with contextlib.suppress(GulpError):  # which the merge tells in its own words
+        # The index is made of these.
+        total += sum(map(map_bytes, (*parts, *([target] if target.is_dir() else ()))))
+    with ProgressBar(total, counted="num_bytes") as bar:
         try:
             report = merge_directories(parts, target, link=not copy, progress=bar)
+            bar.settle()
         except KeyboardInterrupt:
             if os.path.exists(target / JOURNAL_NAME):  # noqa: PTH110  # Path's raises
                 note("gulp2: the parts are as they were; the same command goes on")

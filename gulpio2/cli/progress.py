@@ -96,6 +96,10 @@ class ProgressBar:
                 self._drawn = now
                 self._try_to_draw(now - self._began)
 
+    def settle(self) -> None:
+        """Take what was done for all that there was to do: it has ended."""
+        self.total = getattr(self, self.counted)
+
     def _try_to_draw(self, seconds: float) -> None:
         try:
             self._draw(seconds)

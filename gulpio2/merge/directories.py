@@ -109,7 +109,8 @@ def merge_directories(
         Share data files with the parts by hard links where the file system can. What
         is later appended to one of them, or compacted, is copied first.
     progress : Progress, optional
-        Called for every chunk, with the bytes of its data file.
+        Called for every chunk, with the bytes of its data file, and where an index is
+        made, once more for every chunk of the target with those of its map.
 
     Returns
     -------
@@ -228,7 +229,7 @@ def merge_directories(
         if not report.chunks:
             _begin(out, target, brought, labels)
         report.missing = _write_records(found, out, metainfo)
-        refresh_index(target)
+        refresh_index(target, progress=tell)
         report.left_out = sorted({*brought} - given)
         if report.left_out:
             begin_merge(out, report.left_out)  # it is not finished without them

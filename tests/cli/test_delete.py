@@ -99,6 +99,22 @@ def test_a_deletion_shows_a_bar(gulp2, gulped, monkeypatch):
     gulp2("index", gulped)
     done = gulp2("delete", gulped, "item1").stderr.splitlines()[-1]
     left = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))
-    assert done.startswith(
-        f"{(num_bytes + left) / 1000:.2f}k/{num_bytes / 500:.2f}kB ["
-    )
+    whole = f"{(num_bytes + left) / 1000:.2f}k"
+    assert done.startswith(f"{whole}/{whole}B [")
+
+
+def test_a_compaction_shows_the_index_in_its_bar(gulp2, gulped, monkeypatch):
+    at_once = {"counted": "items", "delay_seconds": 0.0}
+    monkeypatch.setattr(ProgressBar.__init__, "__kwdefaults__", at_once)
+    gulp2("index", gulped)
+    before = (gulped / "index.arrow").read_bytes()
+    gulp2("delete", gulped, "item1")
+    with GulpDirectory(gulped) as directory:
+        chunk = directory.chunk_lookup["item0"]
+        kept = directory.chunk_objs_lookup[chunk].meta_dict.values()
+        copied = sum(info[2] for entry in kept for info in entry["frame_info"])
+    maps = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))
+    whole = f"{(copied + maps) / 1000:.2f}k"
+    (gulped / "index.arrow").write_bytes(before)  # as if that had been killed
+    done = gulp2("compact", gulped).stderr.splitlines()[-1]
+    assert done.startswith(f"{whole}/{whole}B [")

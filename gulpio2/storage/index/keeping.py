@@ -226,14 +226,20 @@ def refresh_index(
     forgetting : bool, optional
         As for `build_index`.
     progress : Progress, optional
-        As for `build_index`.
+        Called for each chunk, with the bytes of its map and nothing else: whoever made
+        the change has told of its items.
     """
+
+    def tell(*, num_bytes: int = 0, **_: int) -> None:
+        if progress is not None:
+            progress(num_bytes=num_bytes)
+
     try:
         summary = build_index(
             path,
             even_if_small=False,
             forgetting=forgetting,
-            progress=progress,
+            progress=tell,
             ahead=ahead,
         )
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
