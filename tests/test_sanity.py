@@ -451,3 +451,29 @@ def test_a_chunk_of_which_nothing_is_left_is_noted_where_no_manifest_tells_of_it
         "or renamed, or not copied? Writers number chunks from 0 without gaps "
         "[number-gap]"
     ]
+
+
+@pytest.mark.parametrize("has_checksums", [True, False])
+def test_data_files_that_were_swapped_are_told_of_as_such(tmp_path, has_checksums):
+    adapter = FrameAdapter(num_items=7)
+    GulpIngestor(adapter, tmp_path, 2, 1).run()
+    if not has_checksums:  # as GulpIO2 0.0.4 has them
+        for path in tmp_path.glob("*.gmeta"):
+            entries = json.loads(path.read_bytes())
+            for entry in entries.values():
+                del entry["gulp2"]
+            path.write_bytes(dump_gmeta(entries))
+        (tmp_path / "gulp.json").unlink()
+    assert check_directory(tmp_path).ok
+    names = [tmp_path / f"data_{n}.gulp" for n in (0, 3)]
+    before = [path.read_bytes() for path in names]
+    for path, data in zip(names, reversed(before), strict=True):
+        path.write_bytes(data)
+    report = check_directory(tmp_path)
+    assert not report.ok
+    notes = [note for note in report.notes if note.code == "changed-places"]
+    assert [note.file for note in notes] == ["data_0.gulp"]
+    assert "meta_3.gmeta speaks of, data_3.gulp that of meta_0" in notes[0].message
+    delete_items(tmp_path, ["item6"])  # then nothing is known of its chunk's length
+    told = {note.code for note in check_directory(tmp_path).notes}
+    assert "changed-places" not in told

@@ -25,7 +25,7 @@ is the specification that these modules implement.
 * `checksum`: the CRC-32 of everything that has one.
 * `problems`: what a check finds, as values. `wording`: numbers with their nouns.
 * `checks`, `map_checks`: everything that the checker knows, of names and records and
-  of maps.
+  of maps. `changed_places`: data files that were swapped.
 """
 
 __all__: list[str] = []

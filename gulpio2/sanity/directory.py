@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.format.changed_places import note_changed_places
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import Problem, check_ids, check_names, note_gaps
 from gulpio2.format.layout import (
@@ -125,6 +126,8 @@ class _DirectoryCheck:
         self.removals = Removals()
         # Of the file that they were read from, before that.
         self.removals_state: _State = None
+        # Bytes of each data file, and of what its map speaks of.
+        self.lengths: dict[int, tuple[int, int]] = {}
 
     def run(self) -> None:
         """Check everything."""
@@ -148,7 +151,7 @@ class _DirectoryCheck:
             ids_by_chunk[number] = self._check_chunk(
                 number, has_data=number in listing.chunks
             )
-        self.findings.add(check_ids(ids_by_chunk))
+        self.findings.add(check_ids(ids_by_chunk), note_changed_places(self.lengths))
         labels, failures = self._read(LABELS_NAME), self._read(FAILURES_NAME)
         files = {LABELS_NAME: labels, FAILURES_NAME: failures}
         data = self._read(MANIFEST_NAME)
@@ -305,6 +308,9 @@ class _DirectoryCheck:
         if not found.ids and found.problems:
             self.findings.progress(num_bytes=size)
             return  # the map is lost, which says nothing about the data
+        is_whole = not {*self.removals.deleted, *self.removals.erased} & {number}
+        if found.records and is_whole:
+            self.lengths[number] = size, max(_span(each)[1] for each in found.records)
         erased = list(self.removals.erased.get(number, []))
         intact: list[Record] = []
         zeroed: list[Record] = []
