@@ -15,7 +15,8 @@ The run
       many tasks at a time.
     * `jobs`: what workers are given and give back. `workers`: processes of this
       machine. `remote`: how tasks reach any other; `cluster`: those of Dask;
-      `fitness`: whether one can do the work.
+      `fitness`: whether one can do the work; `programs`: whether it has the adapter
+      as it is here.
     * `pool`: that workers start, and end.
       `crashes`: items that end a worker.
     * `items`: the items of an adapter, one failing without the rest.

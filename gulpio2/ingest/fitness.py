@@ -20,6 +20,7 @@ from gulpio2.errors import AdapterContractError, IngestError
 from gulpio2.format.layout import partial_name
 from gulpio2.ingest.cluster import ask_workers, client_of
 from gulpio2.ingest.items import source_path
+from gulpio2.ingest.programs import differs, program_of
 from gulpio2.ingest.report import TO_RESUME
 from gulpio2.storage.local import new_token, open_store
 
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
-    from gulpio2.ingest.jobs import Task
+    from gulpio2.ingest.jobs import Job, Task
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter
 
 __all__ = [
     "choose_sources",
+    "refuse_other_program",
     "refuse_other_version",
     "refuse_unfit_workers",
     "refuse_unseen_sources",
@@ -185,6 +187,24 @@ def refuse_other_version(version: str) -> None:
     if version != __version__:
         message = _other_version(this_worker(), version, __version__)
         raise IngestError(f"{message}. {TO_RESUME}")
+
+
+def refuse_other_program(job: Job) -> None:
+    """Refuse the work of a run whose adapter does something else there.
+
+    Raises
+    ------
+    IngestError
+        A function of the adapter's module is another in this process.
+    """
+    name = differs(program_of(job.adapter), job.program)
+    if name is not None:
+        raise IngestError(
+            f"the worker {this_worker()} has another version of {name} than the "
+            "process that began the run, and would store other items or frames. Give "
+            "all of them the same one, and start the worker again: it keeps a module "
+            f"as it was when it was first needed. {TO_RESUME}"
+        )
 
 
 def refuse_unseen_sources(sources: Sequence[str]) -> None:

@@ -37,6 +37,8 @@ class Job:
     """A file that is there while the run goes on, where a worker may outlive it."""
     sources: tuple[str, ...] = ()
     """Some paths that a worker elsewhere must see."""
+    program: dict[str, int] = field(default_factory=dict)
+    """Of the adapter, which a worker elsewhere must have: see `program_of`."""
 
 
 @dataclass(frozen=True, slots=True)

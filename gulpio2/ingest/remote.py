@@ -13,12 +13,14 @@ from gulpio2.__version__ import __version__
 from gulpio2.errors import AdapterContractError, LockedError, StorageError
 from gulpio2.ingest.cluster import share_bytes
 from gulpio2.ingest.fitness import (
+    refuse_other_program,
     refuse_other_version,
     refuse_unseen_sources,
     sign_of_a_run,
     this_worker,
     unpack,
 )
+from gulpio2.ingest.programs import program_of
 from gulpio2.ingest.task import run_task
 from gulpio2.ingest.workers import Reporter
 from gulpio2.storage.local import open_store
@@ -47,7 +49,7 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
     that says that the run is going on.
     """
     try:
-        shipped = pickle.dumps(job)
+        shipped = pickle.dumps(replace(job, program=program_of(job.adapter)))
     except Exception as cause:
         raise AdapterContractError(
             f"the adapter {type(job.adapter).__name__} cannot be sent to the "
@@ -105,6 +107,7 @@ def _run_shipped(version: str, *sent: Any) -> TaskResult:
     # Each thread keeps a copy of the job for itself.
     if getattr(_shipped, "digest", None) != digest:
         job: Job = unpack(shipped)
+        refuse_other_program(job)
         refuse_unseen_sources(job.sources)
         _shipped.job, _shipped.digest = job, digest
     job = replace(_shipped.job, sign=sign)

@@ -57,6 +57,16 @@ NO_MODULE = "raise ModuleNotFoundError('there is no such module')"
             r"cannot make the adapter.*ModuleNotFoundError.*PYTHONPATH",
             id="no adapter",
         ),
+        pytest.param(
+            {
+                "the_adapter.py": "from gulpio2.testing import FrameAdapter\n"
+                "class Own(FrameAdapter):\n"
+                "    def iter_data(self, slice_element=None):\n"
+                "        yield from super().iter_data(slice_element)"
+            },
+            r"tcp://\S+ has another version of the_adapter\.Own\.iter_data than",
+            id="another adapter",
+        ),
     ],
 )
 def test_workers_that_cannot_do_the_work_are_told_of_and_not_waited_for(

@@ -1,0 +1,109 @@
+"""Whether two processes have the same program of an adapter.
+
+A process that runs for days has the program that was there when it was loaded, and a
+machine may have another one altogether; the name of its class is the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.format.checksum import crc32_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Program", "differs", "program_of"]
+
+# Name of a module and a function, to the CRC-32 of what it does.
+Program = dict[str, int]
+
+# What says how functions are compiled: where it differs, nothing can be compared.
+_PYTHON = f"{sys.version} -O{sys.flags.optimize}"
+# In the names of a function that was rewritten to be tested.
+_REWRITTEN = "@pytest_ar"
+# In the place of the check of such a one.
+_ANY = -1
+
+
+def program_of(adapter: object) -> Program:
+    """Give checks of all functions in the modules of an adapter's class.
+
+    Those are its own and those of the classes that it is made of, as far as these are
+    adapters too. Constants and other modules are not looked at.
+    """
+    program = {_PYTHON: 0}
+    classes = [cls for cls in type(adapter).__mro__ if hasattr(cls, "iter_data")]
+    for name in dict.fromkeys(cls.__module__ for cls in classes):
+        module = sys.modules.get(name)
+        # A script's own module has another name in its workers.
+        if module is not None and name not in {"__main__", "__mp_main__"}:
+            for path, function in _functions(vars(module), name, set()):
+                code = function.__code__
+                text = _text(code).encode("utf-8", "replace")
+                is_known = _REWRITTEN not in _names(code)
+                program[path] = crc32_of(text) if is_known else _ANY
+    return program
+
+
+def differs(ours: Program, theirs: Program) -> str | None:
+    """Name a function that is not the same in two processes, or is in one alone.
+
+    Parameters
+    ----------
+    ours, theirs : dict
+        Of the adapter in either, by `program_of`.
+
+    Returns
+    -------
+    str or None
+        None if there is none, or nobody can tell, as with another Python.
+    """
+    if _PYTHON not in theirs:
+        return None
+    for path in {**ours, **theirs}:
+        checks = {ours.get(path), theirs.get(path)}
+        if len(checks) > 1 and _ANY not in checks:
+            return path
+    return None
+
+
+def _functions(
+    members: Mapping[str, Any], module: str, seen: set[int]
+) -> Iterator[tuple[str, FunctionType]]:
+    """Give functions, and those of classes, that were written in a module."""
+    for member in members.values():
+        if isinstance(member, property):
+            member = member.fget  # what it is made of
+        function = inspect.unwrap(getattr(member, "__func__", member))
+        if id(function) in seen or getattr(function, "__module__", "") != module:
+            continue
+        seen.add(id(function))
+        if isinstance(function, FunctionType):
+            yield f"{module}.{function.__qualname__}", function
+        elif isinstance(function, type):
+            yield from _functions(vars(function), module, seen)
+
+
+def _names(code: CodeType) -> set[str]:
+    names = {*code.co_names}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names(constant)
+    return names
+
+
+def _text(constant: object) -> str:
+    """Describe code, or a constant of it, by what it does and not by where it is."""
+    if isinstance(constant, CodeType):
+        parts = (constant.co_names, constant.co_varnames, constant.co_freevars)
+        inside = ",".join(map(_text, constant.co_consts))
+        return f"{constant.co_code.hex()} {parts} [{inside}]"
+    if isinstance(constant, tuple):
+        return f"({','.join(map(_text, constant))})"
+    if isinstance(constant, frozenset):  # in another order in each process
+        return f"{{{','.join(sorted(map(_text, constant)))}}}"
+    return repr(constant)
