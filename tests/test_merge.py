@@ -471,15 +471,84 @@ def test_a_part_that_has_lost_a_chunk_is_refused_until_it_is_repaired(tmp_path, 
     assert merge_directories([tmp_path / "mended"], tmp_path / "out").items >= 3
 
 
-@pytest.mark.parametrize("is_erased", [False, True])
-def test_a_part_with_deleted_items_is_refused(tmp_path, is_erased):
+def test_a_part_with_deleted_items_is_refused(tmp_path):
     ingest(tmp_path / "a", num_items=2)
     delete_items(tmp_path / "a", ["item0"])
-    if is_erased:
-        compact_directory(tmp_path / "a")
-    why = "holes where deleted items were erased" if is_erased else "holds deleted"
-    with pytest.raises(IngestError, match=why):
+    with pytest.raises(IngestError, match=r"holds deleted.* with 'gulp2 compact'"):
         merge_directories([tmp_path / "a"], tmp_path / "c")
+
+
+def compacted_shards(folder):
+    """Give shares of which items were erased: first, between, last, all of a chunk."""
+    parts = ingest_shards(folder, 2)
+    for part, ids in (
+        (parts[0], ["item0", "item4"]),
+        (parts[1], ["item7", "item8", "item9", "item11"]),
+    ):
+        delete_items(part, ids)
+        compact_directory(part)
+    return parts
+
+
+def is_as_compacted(parts, target):
+    """Compare what was merged with the parts, and with what they say of holes."""
+    with GulpDirectory(target, verify=True) as directory:
+        ids = {*directory.chunk_lookup}
+        for part in parts:
+            with GulpDirectory(part) as own:
+                for id_ in own.chunk_lookup:
+                    assert own.read_jpegs(id_) == directory.read_jpegs(id_)
+                ids -= {*own.chunk_lookup}
+    assert not ids
+    assert check_directory(target, deep=True).problems == []
+
+
+@pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+def test_a_part_that_was_compacted_is_merged_with_its_holes(tmp_path, link):
+    parts, target = compacted_shards(tmp_path), tmp_path / "out"
+    report = merge_directories(parts, target, link=link)
+    assert report.linked == (len(report.chunks) if link else 0)
+    is_as_compacted(parts, target)
+    before = content(target)
+    assert merge_directories(parts, target).present == len(report.chunks)
+    assert content(target) == before
+    size = (target / "data_0.gulp").stat().st_size
+    append_to(target, "new")
+    entry = json.loads((target / "meta_0.gmeta").read_bytes())["new"]
+    assert entry["frame_info"][0][0] >= size
+    delete_items(target, ["item1", "item2"])
+    compact_directory(target)
+    assert check_directory(target, deep=True).problems == []
+    repair_directory(target, tmp_path / "mended")
+    assert check_directory(tmp_path / "mended", deep=True).problems == []
+
+
+def test_frames_that_the_target_still_has_are_not_noted_as_erased(tmp_path):
+    part, target = tmp_path / "part", tmp_path / "out"
+    ingest(part, num_items=4)
+    merge_directories([part], target, link=False)
+    for folder in (part, target):
+        delete_items(folder, ["item1"])
+    compact_directory(part)
+    assert merge_directories([part], target).present == 2
+    assert check_directory(target, deep=True).problems == []
+    compact_directory(target)
+    assert check_directory(target, deep=True).problems == []
+
+
+@pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+def test_a_merge_of_compacted_parts_may_be_killed_anywhere(tmp_path, link, kill_step):
+    parts = compacted_shards(tmp_path)
+    merge_directories(parts, tmp_path / "whole", link=link)
+    expected = content(tmp_path / "whole")
+    for number in range(1, 500, kill_step):
+        target = tmp_path / f"killed{number}"
+        if not is_killed(number, merge_directories, parts, target, link=link):
+            break
+        merge_directories(parts, target, link=link)
+        assert content(target) == expected
+    assert number > 20
+    is_as_compacted(parts, target)
 
 
 def test_what_was_deleted_in_the_target_is_not_brought_back(tmp_path):

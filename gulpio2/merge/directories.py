@@ -13,7 +13,7 @@ from gulpio2.errors import (
     IngestError,
     IngestSettingError,
 )
-from gulpio2.format.gmeta import end_of, refuse_cut_data
+from gulpio2.format.gmeta import refuse_cut_data
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -38,6 +38,7 @@ from gulpio2.merge.parts import (
     begin_merge,
     data_path,
     is_mended,
+    length_of,
     merged_labels,
     merged_metainfo,
     open_part,
@@ -54,12 +55,16 @@ from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
 from gulpio2.storage.local import new_token, open_store, real_path
-from gulpio2.storage.removals_file import removed_numbers
+from gulpio2.storage.removals_file import (
+    read_removals,
+    removed_numbers,
+    write_removals,
+)
 from gulpio2.types import no_progress
 from gulpio2.unfinished import unfinished_copying
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
@@ -124,8 +129,8 @@ def merge_directories(
     IngestSettingError
         A part is the target, or is given twice.
     IngestError
-        A part or the target is unfinished; or a part holds deleted items, or holes
-        where they were erased, or an item that was deleted in the target; or it
+        A part or the target is unfinished; or a part holds deleted items that were
+        not erased, or an item that was deleted in the target; or it
         numbers its labels otherwise, or has another value of a key of metainfo, or is
         a share of other items than the others, or of other chunks.
     DuplicateIdError
@@ -200,7 +205,7 @@ def merge_directories(
                 # all that it speaks of.
                 content, entries = read_map(part.store, chunk)
                 refuse_taken({*entries}.difference(ids), part, owners)
-                end = end_of(entries)
+                end = length_of(part, chunk, entries)
                 refuse_cut_data(
                     part.store.path(data_name(chunk)),
                     part.store.size(data_name(chunk)),
@@ -228,6 +233,7 @@ def merge_directories(
                 tell(items=len(entries), frames=frames, num_bytes=size)
         if not report.chunks:
             _begin(out, target, brought, labels)
+        _note_erased(found, out, {*report.chunks}, goes_on=interrupted is not None)
         report.missing = _write_records(found, out, metainfo)
         refresh_index(target, progress=tell)
         report.left_out = sorted({*brought} - given)
@@ -309,6 +315,33 @@ def _bring_data(
         copy_file(source, target, partial, end)
     out.rename(partial, data_name(number))
     out.sync_names()
+
+
+def _note_erased(
+    parts: list[Part], out: Store, brought: Collection[int], *, goes_on: bool
+) -> None:
+    """Note the holes that chunks came with: a check would take them for damage.
+
+    After their maps, as a number is no chunk's before. A merge that was killed between
+    has left its journal, and the next one notes them. Where none was, a chunk that is
+    there already may have been deleted from here, and its frames not be erased.
+    """
+    removals = read_removals(out)
+    noted = {*removals.deleted, *removals.erased}
+    came = {
+        part.numbers[chunk]: spans
+        for part in parts
+        for chunk, spans in part.erased.items()
+        if chunk in part.numbers
+    }
+    new = {
+        number: spans
+        for number, spans in came.items()
+        if number not in noted and (goes_on or number in brought)
+    }
+    if new:
+        removals.erased.update(new)
+        write_removals(out, removals)
 
 
 def _write_failures(parts: list[Part], out: Store) -> None:

@@ -40,6 +40,7 @@ __all__ = [
     "begin_merge",
     "data_path",
     "is_mended",
+    "length_of",
     "merged_labels",
     "merged_metainfo",
     "open_part",
@@ -65,6 +66,8 @@ class Part:
     manifest: Manifest
     chunks: dict[int, tuple[str, ...]]
     """Ids by chunk number."""
+    erased: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Spans of data files whose frames were erased, by chunk number."""
     numbers: dict[int, int] = field(default_factory=dict)
     """Number in the target by number in the part."""
 
@@ -96,14 +99,9 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
         )
     if (removals := read_removals(store)).deleted:
         raise IngestError(
-            f"{path} holds deleted items, which a merge would not know of. 'gulp2 "
-            "repair' copies a directory without them: merge the copy"
-        )
-    if removals.erased:
-        raise IngestError(
-            f"the data files of {path} have holes where deleted items were erased, "
-            "which a check of the target would take for damage. 'gulp2 repair' copies "
-            "a directory without them: merge the copy"
+            f"{path} holds deleted items, which a merge would not know of. Erase "
+            "them with 'gulp2 compact' before merging, or merge a copy without them, "
+            "as 'gulp2 repair' makes one"
         )
     with GulpDirectory(path) as directory:
         by_chunk: dict[int, list[str]] = {number: [] for number in listing.chunks}
@@ -117,7 +115,7 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
             "new directory: merge the copy to do without them"
         )
     chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
-    return Part(path, store, manifest, chunks)
+    return Part(path, store, manifest, chunks, removals.erased)
 
 
 def begin_merge(store: Store, parts: Iterable[str]) -> None:
@@ -283,6 +281,12 @@ def merged_metainfo(parts: list[Part], target: StrPath) -> dict[str, Any]:
                 )
             owners.setdefault(key, path)
     return merged
+
+
+def length_of(part: Part, chunk: int, entries: Mapping[str, Any]) -> int:
+    """Give where a data file ends: with what its map, or a compaction, speaks of."""
+    erased = part.erased.get(chunk, ())
+    return max([end_of(entries), *(stop for _, stop in erased)])
 
 
 def read_map(store: Store, chunk: int) -> tuple[bytes, Mapping[str, Any]]:
