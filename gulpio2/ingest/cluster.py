@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import time
+import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,10 @@ _LOST = {
     "FutureCancelledError",
     "FuturesCancelledError",
 }
+# What tells of errors in Dask's loop, and the function there that brings what was done
+# to who waits for it.
+_LOOP_LOG = "tornado.application"
+_BRINGING = "_cascade_future"
 _ADDRESS = re.compile(r"((?P<protocol>\w+)://)?[^\s/]*:\d+(/.*)?|inproc://.+")
 
 
@@ -90,15 +95,18 @@ def connect(address: str) -> Iterator[Cluster]:
             f"no Dask scheduler answers at {address!r}: {cause}. Start one with 'dask "
             "scheduler' and give the address that it prints"
         ) from cause
-    log = logging.getLogger("distributed.client")
-    log.addFilter(_is_news)
+    # The second has what the loop that the client runs on could not tell anybody.
+    logs = [logging.getLogger(name) for name in ("distributed.client", _LOOP_LOG)]
+    for log in logs:
+        log.addFilter(_is_news)
     try:
         with client:
             num_workers = _count_first_threads(client, address)
             # A chunk whose worker is lost is done again elsewhere by the scheduler.
             yield Cluster(client.get_executor(pure=False), num_workers)
     finally:
-        log.removeFilter(_is_news)
+        for log in logs:
+            log.removeFilter(_is_news)
 
 
 def refuse_other_addresses(address: str) -> None:
@@ -168,9 +176,15 @@ def _is_news(record: logging.LogRecord) -> bool:
     """Tell whether a record of Dask's client says more than that its scheduler is gone.
 
     The error of the run says so in its own words, and what was cancelled by it, or that
-    there was no time to connect again, has a traceback or a wrong number of seconds.
+    there was no time to connect again, has a traceback or a wrong number of seconds. So
+    has what a worker did while its task was being cancelled.
     """
     error = record.exc_info[1] if record.exc_info else None
+    if record.name == _LOOP_LOG:
+        is_late = type(error).__name__ in {*_LOST, "InvalidStateError"}
+        frames = traceback.walk_tb(error.__traceback__ if error else None)
+        names = {frame.f_code.co_name for frame, _ in frames}
+        return not (is_late and _BRINGING in names)
     is_cancelled = type(error).__name__ == "CancelledError"
     return not is_cancelled and not str(record.msg).startswith("Failed to reconnect")
 

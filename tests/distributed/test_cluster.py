@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import IngestError, IngestSettingError
-from gulpio2.ingest.cluster import connect
+from gulpio2.ingest.cluster import client_of, connect
 from gulpio2.testing import FrameAdapter
 from tests.distributed.clusters import (
     SlowAdapter,
@@ -220,6 +222,26 @@ def test_an_interrupt_cancels_the_tasks(tmp_path, address):
     assert not list((tmp_path / "out").glob("data_*.gulp"))
     report = GulpIngestor(adapter, tmp_path / "out", 30, 2, resume=True).run()
     assert report.items == 60
+
+
+def test_what_is_done_while_it_is_cancelled_is_no_news(address, caplog):
+    from distributed.cfexecutor import _cascade_future
+
+    def fail():
+        raise LookupError("something else")
+
+    with connect(address) as (executor, _):
+        client: Any = client_of(executor)
+        future = client.submit(os.getpid, pure=False)
+        future.result()
+        cancelled: Future[int] = Future()
+        cancelled.cancel()
+        cancelled.set_running_or_notify_cancel()
+        client.loop.add_callback(_cascade_future, future, cancelled)
+        client.loop.add_callback(fail)
+        wait_for(lambda: caplog.records)
+    told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+    assert told == ["something else"]
 
 
 def test_an_address_where_nothing_answers_is_named(monkeypatch):
