@@ -83,7 +83,8 @@ def merge(
     total = sum(map(data_bytes, parts))
     with contextlib.suppress(GulpError):  # which the merge tells in its own words
         # The index is made of these.
-        total += sum(map(map_bytes, (*parts, *([target] if target.is_dir() else ()))))
+        there = [target] if os.path.isdir(target) else []  # noqa: PTH112  # Path's raises
+        total += sum(map(map_bytes, (*parts, *there)))
     with ProgressBar(total, counted="num_bytes") as bar:
         try:
             report = merge_directories(parts, target, link=not copy, progress=bar)

@@ -58,6 +58,7 @@ def test_every_rule_that_is_named_exists(repository):
 def test_every_code_of_the_checker_is_in_the_specification_and_none_else(repository):
     text = (repository / "docs/format.md").read_text("utf-8")
     modules = [
+        PACKAGE / "format/changed_places.py",
         PACKAGE / "format/checks.py",
         PACKAGE / "format/map_checks.py",
         *(PACKAGE / "sanity").glob("*.py"),
