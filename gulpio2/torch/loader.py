@@ -28,7 +28,7 @@ from gulpio2.torch.ranks import share_of
 from gulpio2.torch.resuming import Resumable
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.substitutes import OnCorrupt
-from gulpio2.torch.turns import if_free, in_turn
+from gulpio2.torch.turns import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -255,12 +255,11 @@ class GulpLoader(Resumable):
                 if len(given) == self._keep:
                     prefetcher.release(given.popleft())
         except GeneratorExit:
-            self._leave(prefetcher)
+            self._turn.if_free(lambda: self._leave(prefetcher))
             raise
         finally:
             self._end(prefetcher)
 
-    @if_free
     def _leave(self, prefetcher: Prefetcher) -> None:
         """End the epoch, where its iteration is left with the last batch."""
         if self._active is prefetcher:

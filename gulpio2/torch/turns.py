@@ -11,7 +11,7 @@ from gulpio2.forks import renew_in_children
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Turn", "if_free", "in_turn"]
+__all__ = ["Turn", "in_turn"]
 
 Own = TypeVar("Own")
 Arguments = ParamSpec("Arguments")
@@ -32,6 +32,18 @@ class Turn:
 
     def _renew(self) -> None:
         self.lock = threading.RLock()
+
+    def if_free(self, do: Callable[[], object]) -> None:
+        """Do something, unless another thread has the turn.
+
+        For what garbage calls: it is collected in whichever thread, also in one for
+        whose end the thread waits that has the turn.
+        """
+        if self.lock.acquire(blocking=False):
+            try:
+                do()
+            finally:
+                self.lock.release()
 
 
 def in_turn(
@@ -54,32 +66,3 @@ def in_turn(
             return method(self, *arguments, **named)
 
     return waiting
-
-
-def if_free(
-    method: Callable[Concatenate[Own, Arguments], None],
-) -> Callable[Concatenate[Own, Arguments], None]:
-    """Let a method do nothing while another thread is in one that is done in turn.
-
-    For what garbage calls: it is collected in whichever thread, also in one for whose
-    end the thread waits that has the turn.
-
-    Parameters
-    ----------
-    method : callable
-        Of an object that has a `Turn` as ``_turn``.
-    """
-
-    @functools.wraps(method)
-    def trying(
-        self: Own, /, *arguments: Arguments.args, **named: Arguments.kwargs
-    ) -> None:
-        own: Any = self
-        lock = own._turn.lock
-        if lock.acquire(blocking=False):
-            try:
-                method(self, *arguments, **named)
-            finally:
-                lock.release()
-
-    return trying
