@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -41,19 +40,16 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
     data file that has other names by hard links, as after a merge, is left as it is
     under those, and a warning tells of it.
     """
-    from gulpio2.cli.progress import ProgressBar
-    from gulpio2.errors import GulpError
+    from gulpio2.cli.progress import ProgressBar, indexed_bytes
     from gulpio2.format.layout import data_name
     from gulpio2.removal import compact_directory
-    from gulpio2.storage.index.keeping import map_bytes
     from gulpio2.storage.local import open_store
 
     require_gulp_directory(directory)
     store = open_store(directory)
     planned = compact_directory(directory, dry_run=True)
     total = sum(store.size(data_name(item.chunk)) for item in planned)
-    with contextlib.suppress(GulpError):  # which the compaction tells in its own words
-        total += map_bytes(directory)  # the index is made of them
+    total += indexed_bytes(directory)
     with ProgressBar(0 if dry_run else total, counted="num_bytes") as bar:
         done = planned if dry_run else compact_directory(directory, progress=bar)
         bar.settle()

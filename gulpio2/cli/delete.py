@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -50,17 +49,13 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
     are passed over. The frames stay in the data files until `gulp2 compact` erases
     them.
     """
-    from gulpio2.cli.progress import ProgressBar
-    from gulpio2.errors import GulpError
+    from gulpio2.cli.progress import ProgressBar, indexed_bytes
     from gulpio2.format.layout import data_name
     from gulpio2.removal import delete_items
-    from gulpio2.storage.index.keeping import map_bytes
 
     require_gulp_directory(directory)
-    total = 0
-    with contextlib.suppress(GulpError):  # which the deletion tells in its own words
-        # Maps are gone through twice where there is an index.
-        total = map_bytes(directory) * (1 if dry_run else 2)
+    # Maps are gone through twice where there is an index.
+    total = indexed_bytes(directory) * (1 if dry_run else 2)
     with ProgressBar(total, counted="num_bytes") as bar:
         deletions = delete_items(directory, ids, dry_run=dry_run, progress=bar)
         bar.settle()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -74,17 +73,11 @@ def merge(
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
-    from gulpio2.cli.progress import ProgressBar, data_bytes
-    from gulpio2.errors import GulpError
+    from gulpio2.cli.progress import ProgressBar, data_bytes, indexed_bytes
     from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.merge import merge_directories
-    from gulpio2.storage.index.keeping import map_bytes
 
-    total = sum(map(data_bytes, parts))
-    with contextlib.suppress(GulpError):  # which the merge tells in its own words
-        # The index is made of these.
-        there = [target] if os.path.isdir(target) else []  # noqa: PTH112  # Path's raises
-        total += sum(map(map_bytes, (*parts, *there)))
+    total = sum(map(data_bytes, parts)) + indexed_bytes(*parts, target)
     with ProgressBar(total, counted="num_bytes") as bar:
         try:
             report = merge_directories(parts, target, link=not copy, progress=bar)

@@ -10,7 +10,9 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.cli.terminal import is_quiet
+from gulpio2.errors import GulpError
 from gulpio2.format.layout import data_name, list_chunks
+from gulpio2.storage.index.keeping import map_bytes
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["ProgressBar", "data_bytes"]
+__all__ = ["ProgressBar", "data_bytes", "indexed_bytes"]
 
 _COUNTS = "{n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}{postfix}]"
 _FORMAT = "{l_bar}{bar}| " + _COUNTS
@@ -35,6 +37,18 @@ def data_bytes(directory: Path, *, orphans: bool = False) -> int:
     for number in (*listing.chunks, *(listing.data_only if orphans else ())):
         with contextlib.suppress(OSError):  # nobody can tell
             total += store.size(data_name(number))
+    return total
+
+
+def indexed_bytes(*directories: Path) -> int:
+    """Count the bytes of maps that an index is made of; 0 where nobody can tell.
+
+    What is done then says why, in its own words.
+    """
+    total = 0
+    for directory in directories:
+        with contextlib.suppress(GulpError):
+            total += map_bytes(directory)
     return total
 
 
