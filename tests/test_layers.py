@@ -47,6 +47,7 @@ LAYERS = (
         "query",
         "view",
         "directory",
+        "all_items",
         "unfinished",
         "tolerant",
     ),

@@ -13,14 +13,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.all_items import item_blocks
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import GulpError, StorageError
-from gulpio2.storage.index.in_blocks import ItemBlock, item_blocks
-from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.tolerant import is_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gulpio2.directory import GulpDirectory
     from gulpio2.format.times import TimeRuns
@@ -96,7 +95,7 @@ def summarize(
     """
     summary = Summary(items=len(directory), chunks=directory.num_chunks)
     lengths, labels = [], Counter[Any]()
-    for block in _blocks(directory):
+    for block in item_blocks(directory):
         lengths += block.num_frames
         num_bytes = sum(block.num_bytes)
         summary.num_bytes += num_bytes
@@ -131,31 +130,6 @@ def summarize(
         if place in places:
             _add_frame_size(summary, directory.item(id_))
     return summary
-
-
-def _blocks(directory: GulpDirectory) -> Iterator[ItemBlock]:
-    """Go through the items: those of an index together, others one by one."""
-    index = directory._index
-    if index is not None and not index.entries and _is_untouched(directory):
-        blocks = item_blocks(index)
-        if blocks is not None:
-            yield from blocks
-            return
-    for id_ in directory.merged_meta_dict:
-        item = directory.item(id_)
-        yield ItemBlock([item.num_frames], [item.num_bytes], [item.meta], [item.times])
-
-
-def _is_untouched(directory: GulpDirectory) -> bool:
-    """Tell whether nothing can be otherwise in memory than the index has it."""
-    mappings = (
-        directory.merged_meta_dict,
-        directory.chunk_lookup,
-        directory.chunk_objs_lookup,
-    )
-    return not directory._made_chunks() and all(
-        isinstance(mapping, LazyDict) and mapping.untouched for mapping in mappings
-    )
 
 
 def _as_key(label: Any) -> Any:

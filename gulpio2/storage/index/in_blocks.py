@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns
     from gulpio2.storage.index.index import Index
 
-__all__ = ["ItemBlock", "item_blocks"]
+__all__ = ["ItemBlock", "indexed_blocks"]
 
 # Items whose values are Python objects at the same time.
 _BLOCK = 4096
@@ -44,7 +44,7 @@ class ItemBlock(NamedTuple):
     """Times as they are stored, where there are some."""
 
 
-def item_blocks(index: Index) -> Iterator[ItemBlock] | None:
+def indexed_blocks(index: Index) -> Iterator[ItemBlock] | None:
     """Go through all items of an index in order.
 
     Parameters

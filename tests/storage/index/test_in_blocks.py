@@ -11,7 +11,7 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli.summary import summarize
 from gulpio2.errors import MetaFileError
 from gulpio2.storage.index import in_blocks, texts
-from gulpio2.storage.index.in_blocks import item_blocks
+from gulpio2.storage.index.in_blocks import indexed_blocks
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames
 from tests.chunks import Timed
@@ -30,7 +30,7 @@ def one_by_one(directory: GulpDirectory) -> list[Any]:
 def in_order(directory: GulpDirectory) -> list[Any]:
     """Give the items of all blocks."""
     assert directory._index is not None
-    blocks = item_blocks(directory._index)
+    blocks = indexed_blocks(directory._index)
     assert blocks is not None
     return [item for block in blocks for item in zip(*block, strict=True)]
 
@@ -75,7 +75,7 @@ def test_a_byte_that_has_changed_is_seen_and_counted_as_the_map_has_it(
     monkeypatch.setattr(texts, "_MOST_TOUCHED_BYTES", 0)
     with indexed(folder) as one, plain(folder) as other:
         assert one._index is not None
-        assert item_blocks(one._index) is None
+        assert indexed_blocks(one._index) is None
         assert summarize(one) == summarize(other)
 
 
