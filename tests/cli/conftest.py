@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from gulpio2.cli.main import gulp2 as program
+from gulpio2.cli.progress import ProgressBar
 from gulpio2.testing import make_frames, make_gulp_directory
 from tests.written_once import written_once
 
@@ -56,6 +57,13 @@ def gulp2() -> Callable[..., Result]:
         return result
 
     return run
+
+
+@pytest.fixture
+def _drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw bars as if what they are of took a second until its first step."""
+    at_once = {"counted": "items", "delay_seconds": 0.0}
+    monkeypatch.setattr(ProgressBar.__init__, "__kwdefaults__", at_once)
 
 
 @pytest.fixture

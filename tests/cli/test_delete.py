@@ -7,7 +7,6 @@ import json
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.cli.progress import ProgressBar
 from gulpio2.format.journal import Copying
 
 
@@ -90,9 +89,8 @@ def test_an_unfinished_merge_is_told_in_a_line(gulp2, gulped):
     gulp2("delete", gulped, "item0")
 
 
-def test_a_deletion_shows_a_bar(gulp2, gulped, monkeypatch):
-    at_once = {"counted": "items", "delay_seconds": 0.0}
-    monkeypatch.setattr(ProgressBar.__init__, "__kwdefaults__", at_once)
+@pytest.mark.usefixtures("_drawn_at_once")
+def test_a_deletion_shows_a_bar(gulp2, gulped):
     num_bytes = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))
     dry = gulp2("delete", gulped, "item1", "--dry-run").stderr
     assert dry.splitlines()[-1].startswith(f"{num_bytes}/{num_bytes}B [")
@@ -103,9 +101,8 @@ def test_a_deletion_shows_a_bar(gulp2, gulped, monkeypatch):
     assert done.startswith(f"{whole}/{whole}B [")
 
 
-def test_a_compaction_shows_the_index_in_its_bar(gulp2, gulped, monkeypatch):
-    at_once = {"counted": "items", "delay_seconds": 0.0}
-    monkeypatch.setattr(ProgressBar.__init__, "__kwdefaults__", at_once)
+@pytest.mark.usefixtures("_drawn_at_once")
+def test_a_compaction_shows_the_index_in_its_bar(gulp2, gulped):
     gulp2("index", gulped)
     before = (gulped / "index.arrow").read_bytes()
     gulp2("delete", gulped, "item1")

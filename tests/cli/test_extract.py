@@ -482,13 +482,11 @@ def test_bytes_that_have_changed_are_not_written_as_a_frame(gulp2, gulped, form)
     gulp2(*words, "--frames", "0,1,3")
 
 
+@pytest.mark.usefixtures("_drawn_at_once")
 @pytest.mark.parametrize("format_", ["jpg", "png", "mp4"])
 def test_what_takes_longer_shows_how_far_it_is(gulp2, gulped, monkeypatch, format_):
     from gulpio2.cli import progress
 
-    # As if it took a second until the first frame.
-    at_once = {"counted": "items", "delay_seconds": 0.0}
-    monkeypatch.setattr(progress.ProgressBar.__init__, "__kwdefaults__", at_once)
     monkeypatch.setattr(progress, "_FILE_SECONDS", 0.0)
     number = len(GulpDirectory(gulped)["item1"][0])
     said = gulp2("extract", gulped, "item1", "--format", format_).stderr

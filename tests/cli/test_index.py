@@ -8,7 +8,6 @@ import os
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.cli.progress import ProgressBar
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames
 
@@ -88,9 +87,8 @@ def test_the_index_is_removed(gulp2, gulped):
     assert told["removed"] is False
 
 
-def test_a_check_shows_a_bar(gulp2, gulped, monkeypatch):
-    at_once = {"counted": "items", "delay_seconds": 0.0}
-    monkeypatch.setattr(ProgressBar.__init__, "__kwdefaults__", at_once)
+@pytest.mark.usefixtures("_drawn_at_once")
+def test_a_check_shows_a_bar(gulp2, gulped):
     gulp2("index", gulped)
     num_bytes = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))
     said = gulp2("index", gulped, "--check").stderr.splitlines()[-1]

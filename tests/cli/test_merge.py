@@ -10,8 +10,6 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.main import gulp2
 from tests.faults.operations import content
 
-DRAWN_AT_ONCE = {"counted": "items", "delay_seconds": 0.0}
-
 
 def run(*words, status=0):
     result = CliRunner().invoke(gulp2, [str(word) for word in words])
@@ -112,6 +110,7 @@ def test_a_manifest_that_is_a_link_to_nowhere_is_told_in_a_line(
     )
 
 
+@pytest.mark.usefixtures("_drawn_at_once")
 @pytest.mark.parametrize("copy", [True, False])
 def test_a_merge_shows_a_bar_and_says_how_to_go_on(tmp_path, monkeypatch, copy):
     from gulpio2.cli import progress
@@ -138,8 +137,6 @@ def test_a_merge_shows_a_bar_and_says_how_to_go_on(tmp_path, monkeypatch, copy):
             patch.setattr(os, "link", interrupted)
         output = run(*words, tmp_path / "out", status=130)
     assert "the parts are as they were; the same command goes on" in output
-    # As if it took a second until the first.
-    monkeypatch.setattr(progress.ProgressBar.__init__, "__kwdefaults__", DRAWN_AT_ONCE)
     monkeypatch.setattr(progress, "_FILE_SECONDS", 0.0)
     output = run(*words, tmp_path / "out")
     whole = f"{size / 1000:.1f}k"

@@ -61,6 +61,24 @@ class SlowQueue(SimpleQueue):
         super().put(item)
 
 
+def encoded_in_time(encoder, frames):
+    """Encode in another thread, which must end; give the times, and what it raised."""
+    got: list[int | None] = []
+    raised: list[BaseException] = []
+
+    def run():
+        try:
+            got.extend(pts for pts, _ in encoder.encode(frames, lambda: SETTINGS))
+        except BaseException as error:  # noqa: BLE001  # for the test to compare
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    return got, raised
+
+
 @pytest.mark.parametrize("end", [None, SourceReadError("no more"), SystemExit(3)])
 def test_no_frame_is_left_to_a_thread_that_has_ended(end):
     def frames():
@@ -68,22 +86,10 @@ def test_no_frame_is_left_to_a_thread_that_has_ended(end):
         if end is not None:
             raise end
 
-    got: list[tuple[int | None, bytes]] = []
-    raised: list[BaseException] = []
     made = FrameEncoder(lambda: 1)
     made._jobs = SlowQueue()
-
-    def run():
-        try:
-            got.extend(made.encode(frames(), lambda: SETTINGS))
-        except BaseException as error:  # noqa: BLE001  # compared below
-            raised.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(30)
-    assert not thread.is_alive()
-    assert [pts for pts, _ in got] == [0, 1, 2]
+    got, raised = encoded_in_time(made, frames())
+    assert got == [0, 1, 2]
     assert raised == ([] if end is None else [end])
     made.close()
 
@@ -111,19 +117,7 @@ class Ending:
 def test_a_frame_that_ends_the_program_is_raised_in_its_turn(encoder):
     frames = stored(12)
     frames[5] = StoredFrame(Ending(), 5)
-    got: list[int | None] = []
-    raised: list[BaseException] = []
-
-    def run():
-        try:
-            got.extend(pts for pts, _ in encoder.encode(frames, lambda: SETTINGS))
-        except BaseException as error:  # noqa: BLE001  # compared below
-            raised.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(20)
-    assert not thread.is_alive()
+    got, raised = encoded_in_time(encoder, frames)
     assert got == [0, 1, 2, 3, 4]
     assert [type(error) for error in raised] == [SystemExit]
 

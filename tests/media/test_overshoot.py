@@ -114,22 +114,6 @@ def test_chroma_that_is_too_strong_is_cut_where_players_cut_it(
     assert psnr(stored, wanted) > psnr(best, wanted) - 1
 
 
-@pytest.mark.parametrize("depth", [8, 10])
-@pytest.mark.parametrize(
-    ("level", "matters"), [(13, True), (14, False), (242, False), (243, True)]
-)
-def test_chroma_two_levels_outside_of_its_range_is_passed_over(depth, level, matters):
-    shift = depth - 8
-    dtype = np.uint16 if shift else np.uint8
-    luma = np.full((64, 96), 120 << shift, dtype)
-    chroma = np.full((32, 48), level << shift, dtype)
-    other = np.full((32, 48), 128 << shift, dtype)
-    overshoot = PlaneConversion(PlaneColour(depth=depth))._overshoot
-    assert overshoot is not None
-    assert overshoot.matters(luma, chroma, other) is matters
-    assert overshoot.matters(luma, other, chroma) is matters
-
-
 def test_it_matters_where_luma_alone_would_be_cut():
     planes = planes_of(scene(0.5, 1.5), MATRICES[0])
     convert = PlaneConversion(PlaneColour(MATRICES[0]))
@@ -141,17 +125,27 @@ def test_it_matters_where_luma_alone_would_be_cut():
 
 @pytest.mark.parametrize("depth", [8, 10])
 @pytest.mark.parametrize(
-    ("level", "matters"), [(13, True), (14, False), (237, False), (238, True)]
+    ("levels", "matters"),
+    [
+        *(((13, 200, 200), True), ((14, 200, 200), False)),
+        *(((237, 200, 200), False), ((238, 200, 200), True)),
+        *(((120, 13, 128), True), ((120, 14, 128), False)),
+        *(((120, 242, 128), False), ((120, 243, 128), True)),
+        *(((120, 128, 13), True), ((120, 128, 14), False)),
+        *(((120, 128, 242), False), ((120, 128, 243), True)),
+    ],
 )
-def test_two_levels_outside_of_the_range_are_passed_over(depth, level, matters):
+def test_two_levels_outside_of_the_range_are_passed_over(depth, levels, matters):
     shift = depth - 8
     dtype = np.uint16 if shift else np.uint8
     # Rows are padded, as a decoder's are.
-    luma = np.full((64, 128), level << shift, dtype)[:, :96]
-    chroma = np.full((32, 48), 200 << shift, dtype)
+    y, u, v = (
+        np.full((rows, 128), level << shift, dtype)[:, :columns]
+        for level, rows, columns in zip(levels, (64, 32, 32), (96, 48, 48), strict=True)
+    )
     overshoot = PlaneConversion(PlaneColour(depth=depth))._overshoot
     assert overshoot is not None
-    assert overshoot.matters(luma, chroma, chroma) is matters
+    assert overshoot.matters(y, u, v) is matters
 
 
 @pytest.mark.parametrize("matrix", MATRICES, ids=lambda matrix: matrix.name)
