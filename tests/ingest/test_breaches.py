@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import signal
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -153,16 +154,45 @@ def test_a_tab_may_be_written_as_a_shell_gives_it(tmp_path):
     assert len(TableAdapter(str(table), delimiter="\\t")) == 1
 
 
-def test_an_interrupt_is_put_off_until_the_process_is_forked():
+# Each tells one thread. Of a process, the kernel chooses the thread that is told, and
+# where that is not the one at work, it may be so late that the test is over.
+def tell_this_thread():
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+
+@contextlib.contextmanager
+def another_thread():
+    begin, told = threading.Event(), threading.Event()
+
+    def wait_and_tell():
+        begin.wait()
+        tell_this_thread()
+        told.set()
+
+    def tell():
+        begin.set()
+        assert told.wait(30)
+
+    # Started here, since a thread inherits what is put off.
+    threading.Thread(target=wait_and_tell, daemon=True).start()
+    yield tell
+
+
+@pytest.mark.parametrize(
+    "interrupting",
+    [lambda: contextlib.nullcontext(tell_this_thread), another_thread],
+    ids=["this thread", "another thread"],
+)
+def test_an_interrupt_is_put_off_until_the_process_is_forked(interrupting):
     reached = []
 
-    def interrupt():
+    def interrupt(tell):
         with hold_interrupts():
-            os.kill(os.getpid(), signal.SIGINT)
+            tell()
             reached.append(True)
 
-    with pytest.raises(KeyboardInterrupt):
-        interrupt()
+    with interrupting() as tell, pytest.raises(KeyboardInterrupt):
+        interrupt(tell)
     assert reached
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
