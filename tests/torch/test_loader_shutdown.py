@@ -222,16 +222,20 @@ def test_an_interrupt_while_a_thread_is_started_comes_out_as_one(loader, monkeyp
 
     def say_so_later(event):
         if begin.locked() and threading.get_ident() != trainer:
-            os.kill(os.getpid(), signal.SIGINT)  # for this thread it waits
-            with begin:
-                pass
+            signal.pthread_kill(trainer, signal.SIGINT)  # for this thread it waits
+            # Told just before it waits, it would not look before it is told again.
+            while not begin.acquire(timeout=0.1):
+                signal.pthread_kill(trainer, signal.SIGURG)
+            begin.release()
         says_that_it_began(event)
 
+    before = signal.signal(signal.SIGURG, lambda number, frame: None)
     monkeypatch.setattr(threading.Event, "set", say_so_later)
     with begin, pytest.raises(KeyboardInterrupt):
         next(iter(loader))
     assert len(list(loader)) == 6
     assert names() == []
+    signal.signal(signal.SIGURG, before)
 
 
 MEMORY = (
