@@ -51,9 +51,10 @@ def work():
 """,
 }
 BEGIN = """
-import multiprocessing, sys, time
+import multiprocessing, os, sys, time
 if __name__ == "__mp_main__":
-    print("imported", flush=True)
+    # In one piece: with PYTHONUNBUFFERED, print writes a line's end on its own.
+    os.write(1, b"imported\\n")
     time.sleep(float(sys.argv[3]))
 """
 UNGUARDED = "multiprocessing.set_start_method(sys.argv[1], force=True)\nwork()\n"
