@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,12 +27,13 @@ class ToldProgress:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._lock = threading.Lock()
-        self._told: Counter[str] = Counter()
+        self._told: defaultdict[str, int] = defaultdict(int)
 
     def __call__(self, **counts: int) -> None:
         """Pass it on."""
         with self._lock:
-            self._told.update(counts)
+            for name, count in counts.items():  # in half of `Counter.update`'s time
+                self._told[name] += count
         self._progress(**counts)
 
     def settle(self, **counts: int) -> None:
