@@ -87,12 +87,15 @@ class StoredItem:
 
     @property
     def duration(self) -> float | None:
-        """Seconds from the first frame's time to the last one's; None if unknown."""
+        """Seconds from the first frame's time to the last one's end; None if unknown.
+
+        The last frame is taken to be shown for as long as those before it (the median).
+        """
         times = self.times
         if times is None:
             return None
         numerator, denominator = times.time_base
-        return (max(times.ends) - min(times.ends)) * numerator / denominator
+        return times.ticks_shown * numerator / denominator
 
     @property
     def meta(self) -> Meta:

@@ -14,6 +14,7 @@ import pytest
 
 from gulpio2 import GulpChunk
 from gulpio2.errors import CorruptFrameError, FrameTimeError, MetaFileError
+from gulpio2.sampling.timeline import Timeline
 from gulpio2.testing import make_frames
 from tests.chunks import JPEGS, Timed, make_chunk
 
@@ -67,9 +68,13 @@ def test_an_item_knows_its_times_and_facts_of_its_source(chunk):
     assert chunk.item("images").extras.pts == ()
 
 
-def test_the_duration_is_from_the_first_time_to_the_last(chunk):
-    assert chunk.item("variable").duration == 2.0
-    assert chunk.item("unordered").duration == float(200 * TICK)
+def test_the_duration_is_until_the_last_frame_is_over(chunk):
+    """Shown as long as those before it are: as the samplers by seconds have it."""
+    for id_ in ("variable", "unordered"):
+        item = chunk.item(id_)
+        times = sorted(float(tick * TICK) for tick in item.extras.pts)
+        assert item.duration == pytest.approx(Timeline.of(times).seconds)
+    assert chunk.item("unordered").duration == float(300 * TICK)
     assert chunk.item("images").duration is None
     assert chunk.item("empty").duration is None
 

@@ -185,8 +185,7 @@ def _add_times(summary: Summary, times: TimeRuns) -> None:
         return
     numerator, denominator = times.time_base
     summary.timed_items += 1
-    # The last frame is shown for as long as the others are on average.
-    summary.seconds += span * numerator * num_frames / (denominator * (num_frames - 1))
+    summary.seconds += times.ticks_shown * numerator / denominator
     # Ticks too coarse for the rate make steps that differ by one.
     if most - least > 1:
         summary.frame_rates["variable"] += 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
 from numbers import Rational
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsFloat
 
 from gulpio2.arguments import require_choice
 from gulpio2.errors import FrameTimeError
-from gulpio2.format.entry import ticks_to_runs
+from gulpio2.format.entry import expand_runs, ticks_to_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +56,22 @@ class TimeRuns(NamedTuple):
         ends = self.ends
         between = [start - end for end, start in zip(ends[1::2], ends[2::2])]  # noqa: B905  # the last has none behind it
         return between + [step for _, step, count in self.runs if count > 1]
+
+    @property
+    def ticks_shown(self) -> float:
+        """Ticks from the first frame's time to where the last frame is over.
+
+        That one is taken to be shown for as long as the frames before it were (the
+        median), as a sampler by seconds has it; a single one has no length.
+        """
+        if len(self.runs) == 1:  # as those of most items
+            ((_, step, count),) = self.runs
+            return abs(step) * (count if count > 1 else 0)
+        from statistics import median  # here, as it brings decimal and random with it
+
+        ticks = sorted(expand_runs(self.runs, self.num_frames))
+        gaps = [later - tick for tick, later in pairwise(ticks) if later > tick]
+        return ticks[-1] - ticks[0] + (median(gaps) if gaps else 0)
 
 
 def runs_of(extras: EntryExtras) -> TimeRuns | None:

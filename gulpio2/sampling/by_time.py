@@ -50,7 +50,7 @@ def frames_at(
         ``(frames,)`` or ``(clips, frames)`` wanted times, on the same clock.
     mode : {"before", "nearest"}, default "nearest"
         The frame whose time is nearest (the earlier one of two), or the one that is
-        on the screen: the last that began.
+        on the screen: the last that began, until it is over.
     tolerance_seconds : float, optional
         A frame further away than this is not valid, which finds gaps in a recording.
         Default: any frame will do inside of the item.
@@ -159,8 +159,10 @@ def sample_window_by_time(
     """
     line = Timeline.of(times)
     window = _window_seconds(clip_length, period_seconds)
-    slack = _slack(line, window)
-    start = slack / 2 if rng is None else rng.random() * slack
+    if rng is None:
+        start = _slack(line, window) / 2
+    else:
+        start = rng.random() * _slack(line, window, mode)
     wanted = line.first + start + window
     return frames_on(line, wanted, mode, tolerance_seconds, border)
 
@@ -197,7 +199,7 @@ def spaced_windows_by_time(
     window = _window_seconds(clip_length, period_seconds)
     slack = _slack(line, window)
     if rng is not None:
-        starts = rng.random(num_windows) * slack
+        starts = rng.random(num_windows) * _slack(line, window, mode)
     elif num_windows == 1:
         starts = np.array([slack / 2])
     else:
@@ -242,11 +244,11 @@ def dense_windows_by_time(
     if step_seconds is not None:
         step = _positive("step_seconds", step_seconds)
     past_first = line.last - line.first - float(window[-1])
-    steps = (past_first - SAME_TIME_SECONDS) / step
+    # Those that end before the last frame is over.
+    count = max(0, int((past_first + line.after(mode)) // step) + 1)
     if partial:
-        count = 1 + max(0, int(np.ceil(steps)))
-    else:
-        count = max(0, int((past_first + SAME_TIME_SECONDS) // step) + 1)
+        steps = (past_first - SAME_TIME_SECONDS) / step
+        count = max(count, 1 + max(0, int(np.ceil(steps))))
     starts = step * np.arange(count)[:, np.newaxis]
     wanted = line.first + starts + window
     chosen = frames_on(line, wanted, mode, tolerance_seconds, border)
@@ -320,6 +322,14 @@ def _window_seconds(clip_length: int, period_seconds: float) -> Times:
     return period * places
 
 
-def _slack(line: Timeline, window: Times) -> float:
-    """Seconds by which a window can be moved with all its frames in the item."""
-    return max(0.0, line.last - line.first - float(window[-1]))
+def _slack(line: Timeline, window: Times, mode: TimeMode = "nearest") -> float:
+    """Seconds by which a window can be moved with all its frames in the item.
+
+    From the first frame's time to the last one's, and where what counts is the frame
+    that is shown, to where the last one is over: else it would never be drawn.
+    """
+    past_first = line.last - line.first - float(window[-1])
+    if mode == "before":
+        # Short of the end by what a sum of seconds is rounded by.
+        past_first += max(0.0, line.after(mode) - SAME_TIME_SECONDS)
+    return max(0.0, past_first)

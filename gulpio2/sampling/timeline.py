@@ -59,8 +59,15 @@ class Timeline:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the item is shown."""
+        """Seconds that the item is shown, until its last frame is over."""
         return self.last + self.gap - self.first
+
+    def after(self, mode: TimeMode) -> float:
+        """Seconds behind the last frame's time that are still its own."""
+        if mode == "nearest":
+            return self.gap / 2 + SAME_TIME_SECONDS
+        # At the moment when it is over there would be the next one, if there were one.
+        return max(self.gap - SAME_TIME_SECONDS, SAME_TIME_SECONDS)
 
 
 def frames_on(
@@ -74,15 +81,15 @@ def frames_on(
     times = line.times
     require_choice("mode", mode, TimeMode)
     if mode == "nearest":
-        before = after = line.gap / 2
+        before = line.gap / 2
         middles = (times[1:] + times[:-1]) / 2
         found = np.searchsorted(middles, wanted - SAME_TIME_SECONDS, side="left")
     else:  # the last one before
-        before, after = 0.0, line.gap
+        before = 0.0
         found = np.searchsorted(times, wanted + SAME_TIME_SECONDS, side="right") - 1
     found = np.maximum(found, 0)
     too_early = line.first - before - wanted > SAME_TIME_SECONDS
-    too_late = wanted - line.last - after > SAME_TIME_SECONDS
+    too_late = wanted - line.last > line.after(mode)
     valid = ~(too_early | too_late)
     if tolerance is not None:
         if not tolerance >= 0:  # what is not a number, too

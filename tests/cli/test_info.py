@@ -212,7 +212,7 @@ def test_an_index_changes_nothing_of_it(tmp_path):
     assert found.frame_rates == {"25": 3, "30": 1, "variable": 1, "15000": 1}
     assert found.timed_items == 6
     assert found.seconds == pytest.approx(
-        0.16 + 133 * 1.25 / 1000 + 91 * 4 / 3000 + 0.12 + 6 / 30_000 + 0.08
+        0.16 + (133 + 33) / 1000 + (91 + 40) / 1000 + 0.12 + 6 / 30_000 + 0.08
     )
 
 

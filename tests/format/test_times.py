@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,9 @@ def test_runs_tell_of_their_frames_what_the_times_of_each_do(pts):
     steps = [after - before for before, after in pairwise(pts)]
     assert set(runs.steps) == set(steps)
     assert runs.time_base == (1, 15)
+    ticks = sorted(pts)
+    gaps = [after - before for before, after in pairwise(ticks) if after > before]
+    assert runs.ticks_shown == ticks[-1] - ticks[0] + (median(gaps) if gaps else 0)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ UNEVEN = [0.0, 0.1, 0.2, 1.0, 1.1]
         ([1.15], {}, [4], [True]),
         ([1.16], {}, [4], [False]),
         ([1.19], {"mode": "before"}, [4], [True]),
+        ([1.2], {"mode": "before"}, [4], [False]),
         ([1.21], {"mode": "before"}, [4], [False]),
         ([-0.05], {}, [0], [True]),
         ([-0.06], {}, [0], [False]),
@@ -128,9 +129,10 @@ def test_segments_by_time_are_segments_by_index(num_frames, segments, rate, star
     start=STARTS,
     partial=st.booleans(),
     step=st.integers(1, 6),
+    mode=st.sampled_from(["before", "nearest"]),
 )
 def test_dense_windows_by_time_are_those_by_index(
-    num_frames, length, stride, rate, start, partial, step
+    num_frames, length, stride, rate, start, partial, step, mode
 ):
     by_time = dense_windows_by_time(
         clock(num_frames, rate, start),
@@ -138,6 +140,7 @@ def test_dense_windows_by_time_are_those_by_index(
         period_seconds=stride / rate,
         step_seconds=step / rate,
         partial=partial,
+        mode=mode,
     )
     by_index = dense_windows(
         num_frames, length, stride=stride, step=step, partial=partial
@@ -154,9 +157,10 @@ def test_dense_windows_by_time_are_those_by_index(
     stride=STRIDES,
     rate=RATES,
     border=st.sampled_from(["clamp", "loop", "mask", "repeat"]),
+    mode=st.sampled_from(["before", "nearest"]),
 )
 def test_a_window_around_a_time_is_one_around_an_index(
-    num_frames, data, history, future, stride, rate, border
+    num_frames, data, history, future, stride, rate, border, mode
 ):
     index = data.draw(st.integers(0, num_frames - 1))
     times = clock(num_frames, rate, 5.0)
@@ -166,6 +170,7 @@ def test_a_window_around_a_time_is_one_around_an_index(
         period_seconds=stride / rate,
         history=history,
         future=future,
+        mode=mode,
         border=border,
     )
     by_index = window_around(
@@ -179,6 +184,32 @@ def test_spaced_windows_by_time_touch_both_ends():
     clips = spaced_windows_by_time(clock(11, 10.0, 0.0), 3, 3, period_seconds=0.1)
     assert clips.indices.tolist() == [[0, 1, 2], [4, 5, 6], [8, 9, 10]]
     assert clips.indices.tolist() == spaced_windows(11, 3, 3).indices.tolist()
+
+
+# ---------------------------------------------------------------- where an item ends
+@pytest.mark.parametrize(("mode", "last"), [("before", 9.5), ("nearest", 9.0)])
+def test_dense_windows_end_where_the_last_frame_does(mode, last):
+    """Shown until 10 s; where the nearest counts, it is that to 9.5 s."""
+    times = clock(10, 1.0, 0.0)
+    call = partial(dense_windows_by_time, times, 2, period_seconds=0.25, mode=mode)
+    whole = call(step_seconds=0.5, partial=False)
+    assert whole.valid.all()
+    assert len(whole.indices) == 1 + last / 0.5
+    assert call(step_seconds=0.5).indices.tolist() == whole.indices.tolist()
+
+
+@pytest.mark.parametrize("start", [0.0, 1.6e9])
+def test_a_random_window_may_be_where_the_last_frame_is_shown(start):
+    rng = np.random.default_rng(1)
+    times = clock(4, 1.0, start)
+    call = partial(sample_window_by_time, times, 1, period_seconds=1, mode="before")
+    drawn = [int(call(rng=rng).indices[0]) for _ in range(800)]
+    clips = spaced_windows_by_time(
+        times, 2, 800, period_seconds=0.5, mode="before", rng=rng
+    )
+    for found in (drawn, clips.indices[:, 1].tolist()):
+        assert 160 < found.count(3) < 280
+    assert clips.valid.all()
 
 
 # ---------------------------------------------------------------- random choices
