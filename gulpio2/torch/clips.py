@@ -348,9 +348,9 @@ class GulpImageDataset(_FrameDataset):
     ) -> None:
         if isinstance(frame, str) and frame != "random":
             raise ValueError(f"frame is {frame!r}, expected an int or 'random'")
-        if not isinstance(frame, (str, int, np.integer)):
+        if isinstance(frame, bool) or not isinstance(frame, (str, int, np.integer)):
             raise TypeError(f"frame is {frame!r}, expected an int or 'random'")
-        self.frame = frame
+        self.frame: int | str = frame if isinstance(frame, str) else int(frame)
         super().__init__(source, transform=transform, target=target, **options)
 
     def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:

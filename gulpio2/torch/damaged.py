@@ -17,6 +17,7 @@ from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex
+from gulpio2.torch.selection import sample_position
 from gulpio2.torch.substitutes import OnCorrupt, stand_in
 from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
 
@@ -98,7 +99,7 @@ class TolerantDataset(DatasetWrapper):
         return len(self.dataset)
 
     def _locate(self, idx: int) -> tuple[int, int]:
-        return 0, idx
+        return 0, sample_position(idx, self._count())
 
     def __getitem__(self, idx: int) -> Any:
         """Make a sample, or do about its damage what the rule says.

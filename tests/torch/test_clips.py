@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -443,7 +444,15 @@ def test_a_frame_that_an_item_does_not_have_is_named(frame, make_directory):
         GulpImageDataset("other", frame="last")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("frame", [1.5, None, [0]])
+def test_the_number_of_a_frame_is_a_plain_one(make_directory):
+    frame: Any = np.int8(-1)
+    dataset = GulpImageDataset(make_directory(counts=[130]), frame=frame)
+    assert type(dataset.frame) is int
+    _, chosen = dataset.choose(0)
+    assert chosen.indices.tolist() == [129]  # more than 8 bits count
+
+
+@pytest.mark.parametrize("frame", [1.5, None, [0], True])
 def test_a_frame_that_is_no_number_is_refused_where_it_is_given(frame, make_directory):
     folder = make_directory(counts=[5])
     with pytest.raises(TypeError, match=r"frame is .*, expected an int or 'random'"):

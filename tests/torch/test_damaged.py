@@ -9,10 +9,11 @@ import pickle
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.errors import CorruptFrameError, StorageError
+from gulpio2.errors import CorruptFrameError, SampleIndexError, StorageError
 from gulpio2.sampling import sample_window
 from gulpio2.torch import (
     ConcatDataset,
@@ -356,6 +357,10 @@ def test_it_is_a_wrapper_as_others(damaged):
     assert dataset.get_data_info(3)["id"] == "clip3"
     assert dataset.metainfo == damaged.metainfo
     assert repr(dataset[0]) == "<sample 0 of a TolerantDataset, undamaged>"
+    inside, place = dataset.locate(np.int64(-1))
+    assert (inside, place, type(place)) == (dataset.dataset, NUM_ITEMS - 1, int)
+    with pytest.raises(SampleIndexError, match=f"sample {NUM_ITEMS} of a dataset of"):
+        dataset.locate(NUM_ITEMS)
 
 
 def test_batches_are_pinned_as_others_are(damaged):
