@@ -70,10 +70,13 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def as_number(value: Any) -> float:
-    """Give a number of whatever kind as a float, and what is none as NaN."""
+    """Give a number of whatever kind as a float, and what is none as NaN.
+
+    So, too, a whole number that is larger than any float.
+    """
     try:
         return math.nan if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return math.nan
 
 

@@ -36,7 +36,7 @@ def repeat_factors(
     TypeError
         An item has a text for its categories, which would be one for each letter.
     ValueError
-        The threshold is no number, or less than 0.
+        The threshold is no number, less than 0 or infinite.
 
     Notes
     -----
@@ -47,8 +47,9 @@ def repeat_factors(
     >>> repeat_factors([[0], [0], [0], [1]], 1.0)
     [1.1547005383792515, 1.1547005383792515, 1.1547005383792515, 2.0]
     """
-    if not as_number(threshold) >= 0:
-        raise ValueError(f"threshold is {threshold!r}, expected at least 0")
+    # Infinitely often nothing can be repeated.
+    if not 0 <= as_number(threshold) < math.inf:
+        raise ValueError(f"threshold is {threshold!r}, expected at least 0 and finite")
     items = [_categories_of(item) for item in categories]
     counted = Counter(category for item in items for category in item)
     factors = {

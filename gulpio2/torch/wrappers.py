@@ -328,7 +328,7 @@ class ClassBalancedDataset(DatasetWrapper):
         It says the categories of a sample by ``get_cat_ids``.
     oversample_thr : float
         Samples of a category that less than this share of the samples has are
-        repeated, see `gulpio2.order.repeat_factors`.
+        repeated, see `gulpio2.order.repeat_factors`. At least 0, and finite.
     lazy_init : bool, default False
         True: initialise nothing yet.
 

@@ -39,10 +39,11 @@ def test_no_items_have_no_factors():
     assert repeat_factors([], 0.5) == []
 
 
-@pytest.mark.parametrize("threshold", [-1.0, float("nan")])
-def test_a_threshold_below_zero_is_refused(threshold):
-    with pytest.raises(ValueError, match="threshold is"):
-        repeat_factors([[0]], threshold)
+@pytest.mark.parametrize("threshold", [-1.0, float("nan"), float("inf"), 10**400, "1"])
+@pytest.mark.parametrize("function", [repeat_factors, repeat_counts])
+def test_a_threshold_below_zero_or_without_end_is_refused(function, threshold):
+    with pytest.raises(ValueError, match=r"threshold is .*, expected at least 0 and f"):
+        function([[0]], threshold)
 
 
 def test_a_threshold_of_zero_repeats_nothing():

@@ -156,6 +156,7 @@ def test_any_positions_of_a_mixture_can_be_asked_for_alone(positions, epoch):
         ([1, 1], [1, 0], {}, "expected all above 0"),
         ([1, 1], [1, float("inf")], {}, "expected all above 0"),
         ([1, 1], [1, float("nan")], {}, "expected all above 0"),
+        ([1, 1], [1, 10**400], {}, "expected all above 0"),
         ([1, 0], [1, 1], {}, r"orders \[1\] have no items"),
         ([1], [1], {"epoch_length": 0}, "epoch_length is 0"),
     ],
