@@ -19,7 +19,7 @@
         DuplicateIdError (AssertionError)  two items have one id
         SourceReadError                a source file cannot be read
           SourceNotFoundError (FileNotFoundError)  it is not there
-            ImageNotFoundError         an image file is missing or is no image
+            ImageNotFoundError         an image file is missing, no image, or damaged
           SourceFormatError (ValueError)  a list or annotation file is none
             SourceFieldError (KeyError, IndexError)  an entry of it lacks a field
           NotOneVideoError (AssertionError)  a folder holds no video, or several
@@ -193,7 +193,7 @@ class SourceNotFoundError(SourceReadError, FileNotFoundError):
 
 
 class ImageNotFoundError(SourceNotFoundError):
-    """An image file is missing, or is no image."""
+    """An image file is missing, is no image, or is damaged, as one that is cut off."""
 
 
 class SourceFormatError(SourceReadError, ValueError):

@@ -126,15 +126,18 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
 
     Raises
     ------
+    ImageNotFoundError
+        A JPEG that is cut off or damaged.
     SourceReadError
-        A JPEG that is cut off, or an image above `MAX_PIXELS`.
+        An image above `MAX_PIXELS`.
     """
     outline = None
     if data[:2] == SOI:
         try:
             outline = outline_jpeg(data)
         except ValueError as cause:
-            raise SourceReadError(
+            # As what decodes an image of another kind has it.
+            raise ImageNotFoundError(
                 f"Image {os.fspath(path)!r} is a damaged JPEG: {cause}. Get a whole "
                 "copy of it, or leave it out."
             ) from cause
@@ -296,9 +299,10 @@ def read_image(path: StrPath) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ImageNotFoundError
-        A ``FileNotFoundError``: there is no such file, or it is no image.
+        A ``FileNotFoundError``: there is no such file, or it is no image, or a damaged
+        one, such as one that is cut off.
     SourceReadError
-        It cannot be read, is cut off, or is too large.
+        It cannot be read, or is too large.
     """
     data = read_file(path)
     return decode_image(data, path, read_outline(data, path))
@@ -320,9 +324,9 @@ def read_open_image(file: IO[bytes]) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ImageNotFoundError
-        It is no image, or a damaged one.
+        It is no image, or a damaged one, such as one that is cut off.
     SourceReadError
-        It is cut off, or too large.
+        It is too large.
     AdapterContractError
         A ``ValueError``: it gives text.
     """

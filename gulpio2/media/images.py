@@ -77,9 +77,9 @@ class ImageFrames(FramesByIndex):
         Raises
         ------
         ImageNotFoundError
-            A file is missing or is no image.
+            A file is missing, is no image, or a damaged one, such as one cut off.
         SourceReadError
-            A file is cut off, too large, or cannot be read.
+            A file is too large, or cannot be read.
         """
         for path in self._names:
             data = read_file(path)
@@ -100,9 +100,9 @@ class ImageFrames(FramesByIndex):
         Raises
         ------
         ImageNotFoundError
-            A file is missing or is no image.
+            A file is missing, is no image, or a damaged one, such as one cut off.
         SourceReadError
-            A file is cut off, too large, or cannot be read.
+            A file is too large, or cannot be read.
 
         Notes
         -----

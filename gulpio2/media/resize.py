@@ -124,7 +124,8 @@ def resize_by_short_edge(img: Any, size: int) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ImageNotFoundError
-        A ``FileNotFoundError``: there is no such file, or it is no image.
+        A ``FileNotFoundError``: there is no such file, or it is no image, or a damaged
+        one.
     AdapterContractError
         A ``ValueError``: neither a path nor an image.
     TypeError
@@ -192,7 +193,8 @@ def resize_images(
     Raises
     ------
     ImageNotFoundError
-        A ``FileNotFoundError``: there is no such file, or it is no image.
+        A ``FileNotFoundError``: there is no such file, or it is no image, or a damaged
+        one.
     """
     for img in imgs:
         yield resize_by_short_edge(img, img_size)
