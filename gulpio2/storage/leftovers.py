@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 from gulpio2.storage.locks import WriterLock
+from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from gulpio2.storage.base import Store
@@ -46,7 +49,22 @@ def remove_partials(store: Store) -> None:
                 in_use[number] = any(_is_locked(store.path(each)) for each in files)
             if in_use[number]:
                 continue
+            if _is_folder(store.path(name)):
+                _remove_folder(store.path(name))
+                continue
         store.remove(name)
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114  # Path's raise
+
+
+def _remove_folder(path: str) -> None:
+    """Remove the folder in which a client's serializer was writing a map."""
+    try:
+        shutil.rmtree(path)
+    except OSError as cause:
+        raise refused(cause, "remove", path, writing=True) from cause
 
 
 def _is_locked(path: str) -> bool:

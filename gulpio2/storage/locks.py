@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ _held: set[int] = set()
 # Seconds. What a worker whose parent was killed needs at most to end, or to close what
 # it has inherited, if its disk answers.
 _PATIENCE = 1.0
+# What comes behind a name and a dot while the file is written.
+_PARTIAL_END = re.compile(r"[0-9a-z]+\.partial")
 # What is said of a file that may not be written to; it can be locked all the same.
 _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY)
 # What a file system says that knows no locks.
@@ -192,9 +195,9 @@ class WriterLock:
         self.take(partial)
         prefix = f"{path.name}."
         begun = [name for name in names if name.startswith(prefix)]
-        for other in (
-            path.parent / name for name in begun if name.endswith(".partial")
-        ):
+        # Not what a map is written by whose name begins like it.
+        others = [name for name in begun if _PARTIAL_END.fullmatch(name, len(prefix))]
+        for other in (path.parent / name for name in others):
             if not self._has(other):
                 with WriterLock() as lock:  # one that is left over can be locked
                     lock.take(other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import LocalStore, follow_link, new_token
+from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,9 +147,17 @@ class MapFile:
 
     @contextmanager
     def _beside(self) -> Iterator[Path]:
-        """Give a file for a while that no reader looks at."""
-        name = partial_name(self.path.name, new_token())
+        """Give a file for a while that no reader looks at.
+
+        In a folder of its own it has the name of the map, by which serializers tell
+        how they are to write it.
+        """
+        folder = self.path.parent / partial_name(self.path.name, new_token())
         try:
-            yield self.path.parent / name
+            folder.mkdir(0o700)  # the map may be one that not everybody may read
+        except OSError as cause:
+            raise refused(cause, "create the folder", folder, writing=True) from cause
+        try:
+            yield folder / self.path.name
         finally:
-            self._store.remove(name)
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,61 @@
+"""Maps that a serializer of a client writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gulpio2 import GulpChunk
+from gulpio2.removal import delete_items
+from gulpio2.serializers import AbstractSerializer, JSONSerializer
+from tests.chunks import JPEGS, content, new_chunk, problems, write
+
+LEFT = "meta_0.gmeta.0123456789ab.partial"
+
+
+class ByName(AbstractSerializer):
+    """A serializer of a client that looks at the name, and at what is beside it."""
+
+    def load(self, file_name: Any) -> Any:
+        assert Path(file_name).name == "meta_0.gmeta"
+        return JSONSerializer().load(file_name)
+
+    def dump(self, thing: Any, file_name: Any) -> None:
+        path = Path(file_name)
+        assert path.name == "meta_0.gmeta"
+        assert not list(path.parent.iterdir())
+        path.with_suffix(".tmp").write_text(json.dumps(thing))
+        path.with_suffix(".tmp").rename(path)
+        path.with_suffix(".log").touch()
+
+
+def test_a_serializer_of_ones_own_is_given_the_name_of_the_map(tmp_path):
+    for flag, id_ in (("wb", "a"), ("ab", "b")):
+        chunk = new_chunk(tmp_path, serializer=ByName())
+        with chunk.open(flag):
+            chunk.append(id_, {}, JPEGS[:1])
+            chunk.flush()
+    write(tmp_path, ("c", {}, JPEGS[:1]), flag="ab")  # the map is another one now
+    with chunk.open("ab"):
+        chunk.append("d", {}, [])
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b", "c", "d"]
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
+
+
+def test_a_map_that_a_killed_serializer_was_writing_is_a_leftover(tmp_path):
+    write(tmp_path, ("a", {}, JPEGS[:1]), ("b", {}, JPEGS[:1]))
+    (tmp_path / LEFT).mkdir()
+    (tmp_path / LEFT / "meta_0.gmeta").write_text("half")
+    assert problems(tmp_path) == ["partial-file"]
+    write(tmp_path, ("c", {}, JPEGS[:1]), flag="ab")
+    delete_items(tmp_path, ["b"])
+    assert sorted(content(tmp_path)) == ["data_0.gulp", "deleted.json", "meta_0.gmeta"]
+
+
+def test_a_map_may_have_the_name_of_its_data_file_and_more(tmp_path):
+    (tmp_path / "a.map.0123456789ab.partial").mkdir()
+    chunk = GulpChunk(tmp_path / "a", tmp_path / "a.map")
+    with chunk.open("wb"):
+        chunk.append("x", {}, JPEGS[:1])
+    assert chunk.read_jpegs("x") == JPEGS[:1]
