@@ -325,14 +325,15 @@ class GulpChunk(ReadingVerbs):
     def flush(self) -> None:
         """Make what was appended and edited so far durable and visible to readers."""
         session, map_ = self._writing_session(), self._map_file
-        session.commit(self._put_map, map_.drop, map_.may_be, self._refuse_changes)
+        put = partial(self._put_map, map_)
+        session.commit(put, map_.drop, map_.may_be, self._refuse_changes)
         session.appender.origins = None  # the disk has another map now
 
-    def _put_map(self, content: bytes) -> None:
+    def _put_map(self, map_: MapFile, content: bytes) -> None:
         try:
-            self._map_file.put(content)
+            map_.put(content)
         except BaseException:
-            if self._map_file.may_be(content):  # only its name may not be durable
+            if map_.may_be(content):  # only its name may not be durable
                 self._base = content
             raise
         self._base = content

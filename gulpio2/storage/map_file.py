@@ -6,7 +6,7 @@ import logging
 import shutil
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MetaFileError, StorageError
@@ -16,9 +16,11 @@ from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import LocalStore, follow_link, new_token
+from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -37,7 +39,7 @@ class _Serializer(Protocol):
     def dump(self, thing: Any, file_name: StrPath) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class MapFile:
     """A map on the disk, there or not."""
 
@@ -45,6 +47,8 @@ class MapFile:
     serializer: _Serializer
     reads_json: bool
     """Whether the serializer reads what `load_ordered_json` does."""
+    _dropped: os.stat_result | None = field(default=None, init=False, repr=False)
+    """What was seen of the file that was dropped."""
 
     def read(self) -> bytes:
         """Give its bytes; none where it is missing."""
@@ -115,12 +119,17 @@ class MapFile:
     def put(self, data: bytes) -> None:
         """Replace it, durably and in one step."""
         path = follow_link(self.path)
-        LocalStore(path.parent).write_atomically(path.name, data)
+        with LocalStore(path.parent).replacing(path.name) as writer:
+            if self._dropped is not None:
+                settle_permissions(writer.path, self._dropped)
+            writer.write(data)
 
     def drop(self) -> None:
-        """Remove it for good."""
+        """Remove it for good; what is put in its place gets its permissions."""
         path = follow_link(self.path)
         if path.exists():
+            with suppress(OSError):
+                self._dropped = path.stat()
             store = LocalStore(path.parent)
             store.remove(path.name)
             store.sync_names()

@@ -15,7 +15,7 @@ __all__ = ["settle_permissions"]
 
 
 def settle_permissions(
-    path: Path, replaced: Path, made_of: Iterable[Path] = ()
+    path: Path, replaced: Path | os.stat_result, made_of: Iterable[Path] = ()
 ) -> None:
     """Give a file the permissions of the one that it replaces, and no more readers.
 
@@ -27,8 +27,9 @@ def settle_permissions(
     ----------
     path : Path
         The file, under the name that it is written by.
-    replaced : Path
-        Its name to be, which another file may have.
+    replaced : Path or os.stat_result
+        Its name to be, which another file may have; or what was seen of one that had
+        it, and is gone.
     made_of : iterable of Path, optional
         Files whose content is in it: nobody may read it who may not read each of them.
         Where they have one owner or group, it gets that, too.
@@ -40,7 +41,9 @@ def settle_permissions(
     # Where there is no such file, or there are no permissions, it stays as made.
     with contextlib.suppress(OSError):
         own = path.lstat()
-        model = _regular_state(replaced.lstat) or own
+        if not isinstance(replaced, os.stat_result):
+            replaced = _regular_state(replaced.lstat) or own
+        model = replaced
         mode, owner, group = model.st_mode & 0o777, model.st_uid, model.st_gid
         # A map may be a link; what it leads to is read.
         found = [state for each in made_of if (state := _regular_state(each.stat))]

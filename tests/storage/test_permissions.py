@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.index.keeping import build_index
@@ -116,6 +116,25 @@ def test_only_the_maps_of_deleted_items_count(folder):
     assert mode_of(folder / "deleted.json") == 0o600
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o444])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_chunk_that_is_written_anew_keeps_its_permissions(
+    folder, tmp_path, mode, is_link
+):
+    if is_link:
+        shutil.move(folder / "meta_0.gmeta", tmp_path / "map")
+        (folder / "meta_0.gmeta").symlink_to(tmp_path / "map")
+    paths = [folder / "data_0.gulp", folder / "meta_0.gmeta"]
+    for path in paths:
+        path.chmod(mode)
+    for flag in ("wb", "wb", "ab"):
+        chunk = GulpChunk(*paths)
+        with chunk.open(flag):
+            chunk.append(flag, {}, make_frames(1))
+            chunk.flush()
+        assert [mode_of(path) for path in paths] == [mode] * 2
+
+
 @pytest.fixture
 def synced_modes(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Note the permissions that each file has when it is brought to the disk."""
@@ -214,6 +233,17 @@ def test_root_gives_them_to_the_owner_of_the_maps(folder):
     for name in MADE:
         assert owner_of(folder / name) == (ALICE, TEAM)
         assert mode_of(folder / name) == 0o640
+
+
+@as_root
+def test_and_a_chunk_that_it_writes_anew_stays_that_of_its_owner(folder):
+    paths = [folder / "data_0.gulp", folder / "meta_0.gmeta"]
+    give(paths, ALICE, TEAM, 0o640)
+    with GulpChunk(*paths).open("wb"):
+        pass
+    assert [(owner_of(path), mode_of(path)) for path in paths] == [
+        ((ALICE, TEAM), 0o640)
+    ] * 2
 
 
 @as_root
