@@ -148,9 +148,13 @@ class GulpDirectory(ReadingVerbs):
     chunk_lookup : dict
         Id to chunk number.
     all_meta_dicts : list
-        Each chunk's map.
+        Each chunk's ``meta_dict``, as it is when the list is first asked for. What
+        ``open("ab")`` appends to a chunk shows in it at once; with an index not, as
+        the chunk has a ``meta_dict`` of its own then, nor does what "wb" stores.
     merged_meta_dict : dict
         Id to entry, over all chunks. Changes to the metadata in it show in later reads.
+        Items that are stored after the directory was opened are neither here nor in
+        `chunk_lookup`: to read them by it, open it again.
     num_chunks : int
         Chunks.
 
@@ -332,7 +336,7 @@ class GulpDirectory(ReadingVerbs):
 
     @property
     def all_meta_dicts(self) -> list[OrderedDict[str, Any]]:
-        """Each chunk's map."""
+        """Each chunk's map, as it was when the list was first asked for."""
         # No cached_property: before Python 3.12 it has a lock, which a fork may leave
         # held in the child.
         if self._all_meta_dicts is None:

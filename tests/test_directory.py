@@ -178,6 +178,28 @@ def test_the_maps_are_shared_and_changes_in_them_are_read(folder):
     assert directory["item2"][1] == {"new": "x"}
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_appended_items_show_in_the_mappings_that_the_docstring_says(folder, indexed):
+    directory = GulpDirectory(folder, indexed=indexed)
+    before = [*directory.all_meta_dicts]
+    chunk = directory.chunk_objs_lookup[0]
+    with chunk.open("ab"):
+        chunk.append("new", {}, JPEGS[:1])
+        assert ("new" in directory.all_meta_dicts[0]) is not indexed
+    assert all(a is b for a, b in zip(directory.all_meta_dicts, before, strict=True))
+    assert ("new" in before[0]) is not indexed
+    assert (chunk.meta_dict is before[0]) is not indexed
+    assert before[0]["item0"] is chunk.meta_dict["item0"]
+    assert "new" not in directory.merged_meta_dict
+    assert "new" not in directory
+    with directory.chunk_objs_lookup[1].open("wb"):
+        pass
+    assert list(before[1]) == ["item2", "item3"]
+    again = GulpDirectory(folder, indexed=indexed)
+    assert list(again.all_meta_dicts[0]) == ["item0", "item1", "new"]
+    assert "new" in again.merged_meta_dict
+
+
 def test_chunks_are_in_the_order_of_their_numbers(tmp_path):
     for number in (10, 2, 0, 11, 1):
         write_chunk(tmp_path, number, f"i{number}")
