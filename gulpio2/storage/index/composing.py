@@ -29,6 +29,7 @@ from gulpio2.storage.index.columns import (
 )
 from gulpio2.storage.index.file import NewerIndexError, map_index
 from gulpio2.storage.index.table import make_table
+from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -247,6 +248,9 @@ def _is_whole(old: IndexContent, made: IndexContent) -> bool:
         and np.array_equal(old.lookup.hashes, made.lookup.hashes)
         and np.array_equal(old.lookup.rows, made.lookup.rows)
         and make_table(old) is not None
+        # Of bytes that readers need not, as the names of columns, nothing else tells.
+        and old.source is not None
+        and is_whole(old.source)
     )
 
 

@@ -290,3 +290,14 @@ def test_a_key_that_is_written_like_the_checksum_of_the_file_is_no_damage(folder
     data[-1000] ^= 1
     path.write_bytes(data)
     assert check_index(folder) != []
+
+
+def test_an_index_of_which_a_byte_has_changed_is_replaced(folder):
+    build_index(folder)
+    path = folder / "index.arrow"
+    whole = path.read_bytes()
+    for at in (6, len(whole) // 2, len(whole) - 300):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        assert check_index(folder) != []
+        build_index(folder, thorough=True)
+        assert path.read_bytes() == whole
