@@ -78,7 +78,7 @@ def info(
     from gulpio2.storage.local import open_store
     from gulpio2.unfinished import lost_chunks
 
-    index = index_state(directory)  # before opening, which may write one
+    index = index_state(directory, thorough=True)  # before opening, which may write one
     with open_gulp_directory(directory) as opened:
         with ProgressBar(len(opened)) as bar:
             summary = summarize(

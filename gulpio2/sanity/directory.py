@@ -232,7 +232,7 @@ class _DirectoryCheck:
             self.findings.add([], [Problem("stale-index", text, INDEX_NAME)])
 
         try:
-            stale = index_state(self.store.folder).stale
+            stale = index_state(self.store.folder, thorough=True).stale
             there = set(self.store.names())
             if gone := [name for name in stale if name not in there]:
                 note(

@@ -76,7 +76,7 @@ class IndexState:
     fault: str | None
     """Why it cannot be used; None if it can, or if there is none."""
     stale: tuple[str, ...]
-    """Maps that it was not made of, or not as they are, by size and time."""
+    """Maps that it was not made of, or not as they are."""
 
     @property
     def is_fresh(self) -> bool:
@@ -84,8 +84,17 @@ class IndexState:
         return self.num_bytes > 0 and self.fault is None and not self.stale
 
 
-def index_state(path: StrPath) -> IndexState:
-    """Say whether there is an index, and whether it is fresh. Reads no map."""
+def index_state(path: StrPath, *, thorough: bool = False) -> IndexState:
+    """Say whether there is an index, and whether it is fresh, by sizes and times.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    thorough : bool, optional
+        Read the maps of which the time alone is another, as after copying, and compare
+        their CRC-32. Without it no map is read.
+    """
     folder = os.fspath(path)
     target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
     listing = list_chunks(LocalStore(path).names())
@@ -105,7 +114,22 @@ def index_state(path: StrPath) -> IndexState:
     differ = sorted(
         number for number in now.keys() | then if now.get(number) != then.get(number)
     )
+    if thorough:
+        sums = dict(content.chunks[:, [0, 3]].tolist())
+        differ = [
+            number
+            for number in differ
+            if now.get(number, [-1])[0] != then.get(number, [-2])[0]
+            or _crc32_of_map(folder, number) != sums[number]
+        ]
     return IndexState(target, num_bytes, None, tuple(map(meta_name, differ)))
+
+
+def _crc32_of_map(folder: str, number: int) -> int | None:
+    """Give the CRC-32 of a map; None where it cannot be read."""
+    with suppress(OSError):
+        return read_map(folder, number)[1][3]
+    return None
 
 
 def map_bytes(path: StrPath) -> int:
@@ -291,7 +315,7 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
     UnusualMapError
         A map can be read, but not be put into columns.
     """
-    state = index_state(path)
+    state = index_state(path, thorough=True)
     folder = os.fspath(path)
     if state.fault is not None:
         return [f"it cannot be used: {state.fault}"]

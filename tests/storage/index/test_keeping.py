@@ -252,8 +252,9 @@ def test_a_pipe_in_the_place_of_the_index_is_not_waited_for(folder, caplog):
 
 def test_the_check_tells_maps_that_are_gone_from_those_that_changed(folder):
     build_index(folder)
-    with GulpDirectory(folder).chunk_objs_lookup[0].open("ab"):
-        pass
+    chunk = GulpDirectory(folder).chunk_objs_lookup[0]
+    with chunk.open("ab"):
+        chunk.append("new", {}, make_frames(1))
     for number in (1, 2):
         (folder / f"data_{number}.gulp").unlink()
         (folder / f"meta_{number}.gmeta").unlink()
@@ -301,3 +302,19 @@ def test_an_index_of_which_a_byte_has_changed_is_replaced(folder):
         assert check_index(folder) != []
         build_index(folder, thorough=True)
         assert path.read_bytes() == whole
+
+
+def test_a_map_of_which_the_time_alone_is_another_is_as_it_was_indexed(folder):
+    build_index(folder)
+    for number in (0, 1, 2):
+        os.utime(folder / f"meta_{number}.gmeta", (1, 1))  # as after copying
+    assert len(index_state(folder).stale) == 3
+    assert index_state(folder, thorough=True).is_fresh
+    assert check_index(folder) == []
+    report = check_directory(folder, deep=True)
+    assert report.ok
+    assert "stale-index" not in {note.code for note in report.notes}
+    path = folder / "meta_1.gmeta"
+    path.write_bytes(path.read_bytes().replace(b"item", b"ITEM"))
+    assert index_state(folder, thorough=True).stale == ("meta_1.gmeta",)
+    assert check_index(folder) == ["meta_1.gmeta is not as it was indexed"]
