@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import ChunkMismatchError
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.errors import ChunkMismatchError, DuplicateIdError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import RepairReport, repair_directory
 from gulpio2.sanity import check_directory
-from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.faults.operations import content
 
@@ -159,13 +159,44 @@ def test_what_the_index_alone_knows_is_not_overwritten_before_a_repair(
     assert {id_: found[id_] for id_ in expected} == expected
 
 
-def test_the_index_is_made_anew_where_deleted_items_would_stay_in_it(
+def test_a_deletion_keeps_the_rows_of_a_lost_map_and_none_of_deleted_items(
     tmp_path: Path,
 ) -> None:
     source = indexed(tmp_path / "in")
+    expected = items_of(source)
     lose(source / "meta_1.gmeta")
+    for number, change in enumerate(
+        [
+            lambda: delete_items(source, ["item0"]),
+            lambda: compact_directory(source),
+            lambda: delete_items(source, ["item1", "item4", "item5"]),
+        ]
+    ):
+        change()
+        assert b"item0" not in (source / "index.arrow").read_bytes()
+        repaired(source, tmp_path / f"out{number}")
+        found = items_of(tmp_path / f"out{number}")
+        assert found.keys() >= {"item2", "item3"}
+        assert found == {id_: expected[id_] for id_ in found}
+
+
+def test_a_map_that_was_put_back_is_compared_with_the_rows_that_were_kept(
+    tmp_path: Path,
+) -> None:
+    source = indexed(tmp_path / "in")
+    lost = source / "meta_1.gmeta"
+    lost.rename(tmp_path / "lost")
     delete_items(source, ["item0"])
-    assert b"item0" not in (source / "index.arrow").read_bytes()
+    chunk = GulpChunk(source / "data_7.gulp", source / "meta_7.gmeta")
+    with chunk.open("wb"):
+        chunk.append("item2", {}, make_frames(1))
+    delete_items(source, ["item4"])
+    (tmp_path / "lost").rename(lost)
+    with pytest.raises(DuplicateIdError, match="item2"):
+        GulpDirectory(source, indexed=True)
+    delete_items(source, ["item2"])
+    assert check_index(source) == []
+    assert list(items_of(source)) == ["item1", "item3", "item5"]
 
 
 def test_what_was_appended_since_the_index_was_made_gets_a_placeholder(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "compose",
     "is_settled",
+    "keep_lost",
     "load_index",
     "lost_maps",
     "map_states",
@@ -238,6 +239,49 @@ def compose(
     if old is not None and fresh and not parsed and _is_whole(old, made):
         return old, 0
     return made, parsed
+
+
+def keep_lost(
+    content: IndexContent, old: IndexContent | None, lost: Sequence[int]
+) -> IndexContent:
+    """Add what an old index has of chunks whose maps are lost.
+
+    Parameters
+    ----------
+    content : IndexContent
+        What the maps say.
+    old : IndexContent or None
+        What there was.
+    lost : sequence of int
+        The chunks; see `lost_maps`.
+
+    Returns
+    -------
+    IndexContent
+        One by which nobody opens the directory, as other maps are there. An id may be
+        in it twice, where the item has been stored again.
+    """
+    parts: dict[int, tuple[Columns, list[int]]] = {}
+    start = 0
+    for known in content.chunks.tolist():
+        parts[known[0]] = content.columns.rows(start, start + known[4]), known
+        start += known[4]
+    earlier = _Earlier(old)
+    for number in lost:
+        part, known = earlier.chunk(number)
+        if part is not None:
+            # Without its time: a map that is put back is compared by its CRC-32, and
+            # then ids are looked at.
+            parts[number] = part, [*known[:2], 0, *known[3:]]
+    growing = GrowingColumns()
+    chunks = []
+    for _, (part, known) in sorted(parts.items()):
+        growing.add(part)
+        chunks.append(known)
+    columns = growing.finish()
+    return IndexContent(
+        columns, make_lookup(columns), np.array(chunks, np.int64).reshape(-1, 5)
+    )
 
 
 def _is_whole(old: IndexContent, made: IndexContent) -> bool:

@@ -6,7 +6,7 @@ import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import (
     compose,
+    keep_lost,
     load_index,
     lost_maps,
     map_states,
@@ -160,7 +161,8 @@ def build_index(
         Read every map and compare it with its CRC-32 in the index, in place of its
         size and time; parse those that differ.
     forgetting : bool, optional
-        Replace an index also where nothing else tells what is in a data file.
+        Replace an index also where nothing else tells what is in a data file: its rows
+        of that are kept.
     progress : Progress, optional
         Called for each chunk, with the bytes of its map.
     ahead : mutable mapping, optional
@@ -198,8 +200,10 @@ def build_index(
     content, parsed = compose(
         folder, states, old, progress, thorough=thorough, ahead=ahead
     )
-    if not forgetting:
-        _refuse_to_forget(folder, lost_maps(folder, content.chunks, old))
+    if lost := lost_maps(folder, content.chunks, old):
+        if not forgetting:
+            _refuse_to_forget(folder, lost[0])
+        content = keep_lost(content, old, lost)
     if altered := content.columns.describe_altered():
         _logger.warning("%s: %s", folder, altered)
     if not len(content.columns):
@@ -218,15 +222,13 @@ def build_index(
     )
 
 
-def _refuse_to_forget(folder: str, lost: list[int]) -> None:
-    if lost:
-        number = lost[0]
-        raise ChunkMismatchError(
-            f"{os.path.join(folder, data_name(number))} has no map, and nothing but "  # noqa: PTH118  # as everywhere here
-            f"{INDEX_NAME} tells what is in it. Put {meta_name(number)} back, or run "
-            "`gulp2 repair`, which takes the items from the index; to go on without "
-            "them, run `gulp2 index --remove` first"
-        )
+def _refuse_to_forget(folder: str, number: int) -> NoReturn:
+    raise ChunkMismatchError(
+        f"{os.path.join(folder, data_name(number))} has no map, and nothing but "  # noqa: PTH118  # as everywhere here
+        f"{INDEX_NAME} tells what is in it. Put {meta_name(number)} back, or run "
+        "`gulp2 repair`, which takes the items from the index; to go on without "
+        "them, run `gulp2 index --remove` first"
+    )
 
 
 def refresh_index(
