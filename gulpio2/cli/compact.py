@@ -55,9 +55,8 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
         bar.settle()
     if as_json:
         write_json([asdict(item) for item in done])
-    if is_quiet():
-        return
-    if linked := [data_name(item.chunk) for item in done if item.other_names]:
+    linked = [data_name(item.chunk) for item in done if item.other_names]
+    if linked and not is_quiet():
         more = f" and {len(linked) - 1} more" if len(linked) > 1 else ""
         have = "have" if more else "has"
         stay = "would stay" if dry_run else "are still"
@@ -66,7 +65,7 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
             f"those of merged directories and of backups: the frames {stay} there. "
             "Remove those as well, or delete and compact in their directories"
         )
-    if as_json:
+    if as_json or (is_quiet() and not dry_run):  # of a dry run this is the result
         return
     verb = "would erase" if dry_run else "erased"
     write_lines(

@@ -62,7 +62,7 @@ def delete(directory: Path, ids: tuple[str, ...], dry_run: bool, as_json: bool) 
     if as_json:
         write_json([asdict(deletion) for deletion in deletions])
         return
-    if is_quiet():
+    if is_quiet() and not dry_run:  # of a dry run this is the result
         return
     done = "would delete" if dry_run else "deleted"
     write_lines(

@@ -62,7 +62,7 @@ def repair(
     else:
         write_lines(f"lost: {escape(loss)}" for loss in report.lost)
         write_lines(f"salvaged: {escape(part)}" for part in report.salvaged)
-        if not is_quiet():
+        if dry_run or not is_quiet():  # of a dry run this is the result
             write_lines(f"note: {escape(remark)}" for remark in report.notes)
             click.echo(f"{escape(target)}: {report}")
     if not report.ok:

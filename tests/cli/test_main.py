@@ -194,6 +194,18 @@ def test_quiet_works_before_and_after_the_command(gulp2, adapter_file, place):
     assert gulp2(*words[:place], "-q", *words[place:]).output == ""
 
 
+def test_a_quiet_dry_run_says_what_would_be_done(gulp2, gulped, tmp_path):
+    words = ["delete", gulped, "item1"]
+    assert "would delete item1" in gulp2(*words, "--dry-run", "-q").stdout
+    assert gulp2(*words, "-q").output == ""
+    assert "would erase" in gulp2("compact", gulped, "--dry-run", "-q").stdout
+    assert gulp2("compact", gulped, "-q").output == ""
+    assert "nothing to erase" in gulp2("compact", gulped, "--dry-run", "-q").stdout
+    words = ["repair", gulped, tmp_path / "out"]
+    assert "can be moved" in gulp2(*words, "--dry-run", "-q").stdout
+    assert gulp2(*words, "-q").output == ""
+
+
 def test_verbose_shows_what_the_library_says(gulp2, adapter_file):
     words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
     gulp2(*words)
