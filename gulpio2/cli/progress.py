@@ -104,6 +104,7 @@ class ProgressBar:
             now = time.monotonic()
             if (
                 not self._quiet
+                and self.total > 0  # of nothing there is no share
                 and now - self._began >= self._delay
                 and now - self._drawn >= self._pause
             ):

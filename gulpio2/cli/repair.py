@@ -57,6 +57,7 @@ def repair(
     total = data_bytes(source, orphans=True)
     with ProgressBar(total, counted="num_bytes") as bar:
         report = repair_directory(source, target, dry_run=dry_run, progress=bar)
+        bar.settle()  # padding, and what is nobody's, is not told of
     if as_json:
         write_json(report.to_json())
     else:

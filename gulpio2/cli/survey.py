@@ -33,15 +33,15 @@ def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
     if not survey.frames:
         yield "  none of them can be stored"
     else:
-        error = f" (standard error {survey.error:.0%})" if survey.error else ""
+        error = f" (standard error {_share(survey.error)})" if survey.error else ""
         yield f"  frames           about {survey.frames:,}"
         yield f"  size             about {size(survey.num_bytes)}{error}"
         seconds = survey.seconds / num_workers
         yield f"  time             about {_duration(seconds)}, workers: {num_workers}"
         if survey.unmet:
             yield (
-                f"  not met          perhaps {survey.unmet:.0%} of the items, which "
-                "may be far larger: the adapter tells no files of theirs"
+                f"  not met          perhaps {_share(survey.unmet)} of the items, "
+                "which may be far larger: the adapter tells no files of theirs"
             )
         yield "  quality  short edge  size        frames/s read by one thread"
         for variant in survey.variants:
@@ -60,6 +60,12 @@ def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
         )
         for example in oddity.examples:
             yield f"    {escape(example)}"
+
+
+def _share(value: float) -> str:
+    if value > 1:
+        return "above 100%"  # the estimate is hardly one, whatever the figure
+    return "below 1%" if value < 0.01 else f"{value:.0%}"
 
 
 def _duration(seconds: float) -> str:

@@ -49,6 +49,23 @@ def test_frames_that_may_not_be_read_are_not_called_damaged(
     assert reasons.pop().startswith(f"cannot be read: {why}")
 
 
+@pytest.mark.usefixtures("_drawn_at_once")
+def test_the_bar_ends_with_all_that_there_was_to_do(gulp2, gulped, tmp_path):
+    gulp2("delete", gulped, "item1")
+    for options in (["--dry-run"], []):
+        told = gulp2("repair", gulped, tmp_path / "out", *options).stderr.splitlines()
+        done, total = told[-1].partition("B [")[0].split("/")
+        assert done == total
+
+
+@pytest.mark.usefixtures("_drawn_at_once")
+def test_there_is_no_bar_where_no_data_file_is_left(gulp2, gulped, tmp_path):
+    for path in gulped.glob("data_*.gulp"):
+        path.unlink()
+    said = gulp2("repair", gulped, tmp_path / "out", "--dry-run", status=1).stderr
+    assert "/0" not in said
+
+
 def test_a_target_with_something_in_it_is_refused(gulp2, gulped):
     result = gulp2("repair", gulped, gulped, status=1)
     assert "gulp2: error: " in result.stderr

@@ -15,6 +15,7 @@ from gulpio2.cli.survey import survey_lines
 from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
 from gulpio2.ingest.sampled import plan_of_sizes, sample_positions
 from gulpio2.ingest.survey import survey
+from gulpio2.ingest.surveyed import Survey
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import FrameAdapter
@@ -82,6 +83,17 @@ def test_the_size_is_within_a_tenth_of_the_run(tmp_path):
     assert abs(found.num_bytes / actual - 1) < 0.1
     assert abs(found.num_bytes / actual - 1) < 4 * found.error
     assert found.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [(0.001, "below 1%"), (0.014, "1%"), (0.5, "50%"), (1, "100%"), (3, "above 100%")],
+)
+def test_a_share_is_told_as_a_percentage_that_says_something(share, told):
+    found = Survey(500, 20, 1000, 10**6, share, 1.0, (), unmet=share)
+    lines = "\n".join(survey_lines(found, 1))
+    assert f"(standard error {told})" in lines
+    assert f"perhaps {told} of the items" in lines
 
 
 def test_it_tells_how_many_items_it_may_not_have_met_where_no_files_tell(tmp_path):
