@@ -342,9 +342,9 @@ def test_a_merge_is_not_finished_without_a_part_of_it(stopped, tmp_path, caplog,
 def test_what_failed_in_a_part_is_listed_once_however_often_it_is_merged(tmp_path):
     parts = ingest_shards(tmp_path, 2, num_items=8)
     GulpIngestor(Named("other", num_items=4, bad=[1, 2]), tmp_path / "o", 2, 1).run()
-    merge_directories(parts, tmp_path / "all")
-    merge_directories([*parts, tmp_path / "o"], tmp_path / "all")
-    merge_directories([tmp_path / "o", *parts], tmp_path / "all")
+    assert merge_directories(parts, tmp_path / "all").failed == 1
+    assert merge_directories([*parts, tmp_path / "o"], tmp_path / "all").failed == 3
+    assert merge_directories([tmp_path / "o", *parts], tmp_path / "all").failed == 3
     lines = (tmp_path / "all" / "failures.jsonl").read_text().splitlines()
     assert [json.loads(line)["position"] for line in lines] == [5, 1, 2]
 
@@ -374,6 +374,7 @@ def test_what_a_part_has_stored_since_it_was_merged_has_not_failed(tmp_path):
     run(2, bad=[])
     assert merge_directories(parts, target).items == 2
     assert failed(target) == []
+    assert merge_directories(parts, target).failed == 0
     assert check_directory(target, deep=True).notes == []
 
 

@@ -70,11 +70,14 @@ def merge(
     two directories give a label two numbers, or two labels one, nothing is merged. Nor
     is it where they have another value each under the same key of metainfo.
 
+    Items that failed in the ingests of the parts are counted; TARGET/failures.jsonl
+    lists them.
+
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
     from gulpio2.cli.progress import ProgressBar, data_bytes, indexed_bytes
-    from gulpio2.format.layout import JOURNAL_NAME
+    from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.merge import merge_directories
 
     total = sum(map(data_bytes, parts)) + indexed_bytes(*parts, target)
@@ -94,6 +97,13 @@ def merge(
             f"{escape(target)}: {count(report.items, 'item')} in "
             f"{count(len(report.chunks), 'chunk')} ({report.linked} linked, "
             f"{report.copied} copied{before})"
+        )
+    if report.failed and not is_quiet():
+        failed = count(report.failed, "item")
+        them = "it" if report.failed == 1 else "them"
+        note(
+            f"gulp2: {failed} failed in the ingests of the parts; "
+            f"{escape(target / FAILURES_NAME)} lists {them}"
         )
     if report.left_out or (report.missing and not partial):
         ctx.exit(1)

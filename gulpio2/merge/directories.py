@@ -93,6 +93,8 @@ class MergeReport:
     not."""
     left_out: list[str] = field(default_factory=list)
     """Parts of an interrupted merge that this one was not given: it is unfinished."""
+    failed: int = 0
+    """Items that the ingests of the parts could not store, told in failures.jsonl."""
 
 
 def merge_directories(
@@ -234,7 +236,8 @@ def merge_directories(
         if not report.chunks:
             _begin(out, target, brought, labels)
         _note_erased(found, out, {*report.chunks}, goes_on=interrupted is not None)
-        report.missing = _write_records(found, out, metainfo)
+        report.failed = _write_failures(found, out)
+        report.missing = _write_manifest(found, out, metainfo)
         refresh_index(target, progress=tell)
         report.left_out = sorted({*brought} - given)
         if report.left_out:
@@ -344,8 +347,11 @@ def _note_erased(
         write_removals(out, removals)
 
 
-def _write_failures(parts: list[Part], out: Store) -> None:
-    """Add what failed in the parts, and leave out what they have stored since."""
+def _write_failures(parts: list[Part], out: Store) -> int:
+    """Add what failed in the parts, and leave out what they have stored since.
+
+    Gives how many failed in the parts.
+    """
     before = _lines_of_failures(out)
     own = [line for part in parts for line in _lines_of_failures(part.store)]
     stored = {id_ for part in parts for ids in part.chunks.values() for id_ in ids}
@@ -355,12 +361,11 @@ def _write_failures(parts: list[Part], out: Store) -> None:
         line for line in before if line in told or not is_mended(line, stored)
     )
     lines.update(dict.fromkeys(own))
-    if list(lines) == before:
-        return
-    if lines:
+    if lines and list(lines) != before:
         out.write_atomically(FAILURES_NAME, b"".join(lines))
-    else:
+    elif not lines and before:
         out.remove(FAILURES_NAME)
+    return len(told)
 
 
 def _lines_of_failures(store: Store) -> list[bytes]:
@@ -371,11 +376,10 @@ def _lines_of_failures(store: Store) -> list[bytes]:
     return content.splitlines(keepends=True)
 
 
-def _write_records(
+def _write_manifest(
     parts: list[Part], out: Store, metainfo: dict[str, Any]
 ) -> list[str]:
-    """Write the list of failures and the manifest; name the shares that it lacks."""
-    _write_failures(parts, out)
+    """Write the manifest; name the shares that it lacks."""
     manifest = read_manifest(out)
     runs = list(manifest.runs)
     for part in parts:

@@ -39,6 +39,20 @@ def test_the_report_as_json(tmp_path, images):
     assert (report["linked"], report["copied"]) == (0, 1)
 
 
+def test_items_that_failed_in_the_parts_are_counted(gulp2, tmp_path, adapter_file):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "a", "-q"]
+    gulp2(*words, "--bad", "1", "--num-items", "4", status=1)
+    done = gulp2("merge", "a", "b")
+    assert done.stdout == "b: 3 items in 1 chunk (1 linked, 0 copied)\n"
+    assert done.stderr == (
+        "gulp2: 1 item failed in the ingests of the parts; b/failures.jsonl lists it\n"
+    )
+    assert gulp2("merge", "a", "c", "-q").output == ""
+    assert json.loads(gulp2("merge", "a", "d", "--json").stdout)["failed"] == 1
+    gulp2("ingest", f"{adapter_file}:MyAdapter", "s", "e", "-q")
+    assert gulp2("merge", "e", "f").stderr == ""
+
+
 def test_shards_of_a_shuffled_source_share_one_order(tmp_path, make_image):
     for number in range(12):
         make_image(tmp_path / "images" / "a" / f"{number}.jpg", seed=number)
