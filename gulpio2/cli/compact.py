@@ -55,6 +55,15 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
         bar.settle()
     if as_json:
         write_json([asdict(item) for item in done])
+    elif dry_run or not is_quiet():  # of a dry run this is the result
+        verb = "would erase" if dry_run else "erased"
+        write_lines(
+            f"{verb} {size(item.num_bytes)} of "
+            f"{count(item.items, 'deleted item')} in {data_name(item.chunk)}"
+            for item in done
+        )
+        if not done:
+            click.echo("nothing to erase: no item was deleted since the last time")
     linked = [data_name(item.chunk) for item in done if item.other_names]
     if linked and not is_quiet():
         more = f" and {len(linked) - 1} more" if len(linked) > 1 else ""
@@ -65,13 +74,3 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
             f"those of merged directories and of backups: the frames {stay} there. "
             "Remove those as well, or delete and compact in their directories"
         )
-    if as_json or (is_quiet() and not dry_run):  # of a dry run this is the result
-        return
-    verb = "would erase" if dry_run else "erased"
-    write_lines(
-        f"{verb} {size(item.num_bytes)} of "
-        f"{count(item.items, 'deleted item')} in {data_name(item.chunk)}"
-        for item in done
-    )
-    if not done:
-        click.echo("nothing to erase: no item was deleted since the last time")

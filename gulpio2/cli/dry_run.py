@@ -224,8 +224,6 @@ def _lines(
     elif plan["fits"] is False:
         free = size(plan["free_bytes"])
         yield f"  it would run out of space: {escape(settings.output)} has {free} free"
-    if warning is not None:
-        yield f"  {escape(warning)}"
     if plan["first_ids"] is None:
         yield "  ids are known only while ingesting: the adapter lists none"
     else:
@@ -244,3 +242,5 @@ def _lines(
         )
     if plan["items"]:
         yield from survey_lines(found, settings.num_workers)
+    if warning is not None:
+        yield f"  {escape(warning)}"

@@ -94,12 +94,12 @@ def _build(directory: Path, *, as_json: bool) -> None:
                 "GulpChunk.open('ab') rewrites it"
             ) from cause
     if summary is None:
-        with open_gulp_directory(directory):
-            note(f"gulp2: nothing to index: there are no items in {escape(directory)}")
+        open_gulp_directory(directory).close()  # or it says what is wrong
         if as_json:
             names = ("items", "frames", "chunks", "parsed", "num_bytes")
             nothing = {"directory": str(directory), "path": None}
             write_json({**nothing, **dict.fromkeys(names, 0)})
+        note(f"gulp2: nothing to index: there are no items in {escape(directory)}")
         return
     if as_json:
         write_json({"directory": str(directory), **asdict(summary)})

@@ -85,10 +85,11 @@ def info(
                 opened, label_key=label_key, sample=sample, progress=bar
             )
         summary.refused |= _broken_links(directory)
+        warning = ""
         try:
             manifest = opened.manifest
         except MetaFileError as error:
-            note(f"gulp2: warning: {escape(error)}")
+            warning = f"gulp2: warning: {escape(error)}"
             unknown = "gulp.json cannot be read"
             runs: tuple[Run, ...] = ()
             metainfo: dict[str, Any] = {}
@@ -109,6 +110,8 @@ def info(
             )
         lines = _to_lines(directory, summary, metainfo, label_key, index)
         write_lines((*lines, *_made_by(runs, lost, unknown)))
+    if warning:
+        note(warning)
     if summary.refused:
         ctx.exit(1)
 

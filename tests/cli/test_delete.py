@@ -71,6 +71,7 @@ def test_other_names_under_which_erased_frames_stay_are_told(gulp2, gulped):
     planned = gulp2("compact", "both", "--dry-run")
     assert "data_0.gulp and 1 more have other names" in planned.stderr
     assert "the frames would stay there" in planned.stderr
+    assert planned.output == planned.stdout + planned.stderr  # and not before it
     result = gulp2("compact", "both", "--json")
     assert [item["other_names"] for item in json.loads(result.stdout)] == [1, 1]
     assert "the frames are still there. Remove those as well" in result.stderr

@@ -121,6 +121,8 @@ def test_a_folder_without_chunks_has_nothing_to_index(gulp2, tmp_path):
     with chunk.open("wb"):
         pass
     assert "there are no items" in gulp2("index", tmp_path).stderr
+    told = gulp2("index", tmp_path, "--json")
+    assert told.output == told.stdout + told.stderr  # the remark comes after it
 
 
 def test_it_waits_for_no_other_writer(gulp2, gulped):
