@@ -150,8 +150,10 @@ def extract(
         _refuse_folders(present)
         if present and not overwrite:
             more = f", and {len(present) - 1} more" if len(present) > 1 else ""
+            them = "them" if more else "it"
             raise StorageError(
-                None, f"{present[0]} is there already{more}; --overwrite replaces them"
+                None,
+                f"{present[0]} is there already{more}; --overwrite replaces {them}",
             )
         target = paths[0] if format_ == "mp4" else paths[0].parent
         _make_folder(paths[0].parent, dry_run=dry_run)

@@ -148,7 +148,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
         ["output"],
         metavar="OUTPUT",
         type=OutputFolder(),
-        help="The gulp directory.",
+        help="The gulp directory: made if it is missing, else added to. What is "
+        "stored in it is not replaced.",
     )
     positionals = [p for p in own if isinstance(p, click.Argument)]
     common.params = [

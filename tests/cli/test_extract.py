@@ -97,10 +97,14 @@ def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
     Path("item0").mkdir()
     Path("item0/000003.jpg").write_text("mine")
     result = gulp2("extract", gulped, "item0", status=1)
-    assert "item0/000003.jpg is there already; --overwrite" in result.stderr
+    told = "item0/000003.jpg is there already; --overwrite replaces it\n"
+    assert result.stderr.endswith(told)
     assert files_below(Path("item0")) == ["000003.jpg"]
     gulp2("extract", gulped, "item0", "--overwrite")
     assert Path("item0/000003.jpg").read_bytes()[:2] == b"\xff\xd8"
+    result = gulp2("extract", gulped, "item0", status=1)
+    told = "item0/000000.jpg is there already, and 5 more; --overwrite replaces them\n"
+    assert result.stderr.endswith(told)
 
 
 @pytest.mark.parametrize("name", ["clip.mp4", "a/frame.JPG"])
