@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.cells import parse_column
 from gulpio2.adapters.labels import label_key, number_labels, read_label_file
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import (
@@ -22,7 +23,7 @@ from gulpio2.adapters.sources import (
     image_frames,
     video_frames,
 )
-from gulpio2.adapters.tables import Table, parse_column, read_table
+from gulpio2.adapters.tables import Table, read_table
 from gulpio2.errors import SourceNotFoundError, SourceReadError, with_article
 from gulpio2.media.folders import find_files
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import math
 import os
-import re
 import zlib
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, overload
 
+from gulpio2.adapters.cells import as_float, parse_column
 from gulpio2.errors import (
     IngestSettingError,
     SourceFieldError,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Table",
-    "parse_column",
     "read_delimited",
     "read_json_file",
     "read_table",
@@ -43,14 +41,6 @@ __all__ = [
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
-# No leading zeros: 007 is a name. No plus sign: +49 is a telephone number. No more
-# digits than Python makes a number of.
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,3999})")
-_FLOAT = re.compile(
-    r"-?((0|[1-9][0-9]{0,299})(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|nan|-?inf",
-    re.IGNORECASE,
-)
-_BOOLEANS = {"true": True, "false": False}
 
 
 class _Cell(Enum):
@@ -226,7 +216,7 @@ def read_json_file(path: StrPath) -> Any:
 
 def _parse_json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=as_float)
     except (ValueError, RecursionError) as cause:  # a number may be too long
         raise SourceFormatError(f"{where} is no JSON: {cause}.") from cause
 
@@ -291,44 +281,6 @@ def read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[st
             raise SourceFormatError(
                 f"{os.fspath(path)!r}, line {reader.line_num}: {cause}."
             ) from cause
-
-
-def parse_column(values: list[str]) -> list[Any]:
-    """Give the texts of a column the type that all of them have.
-
-    Parameters
-    ----------
-    values : list of str
-        Cells; blank ones fit every type.
-
-    Returns
-    -------
-    list
-        Where every cell that is not blank is ``true`` or ``false``: bool. An integer
-        without leading zeros or plus sign: int. A decimal number, ``nan`` or ``inf``,
-        and at least one of them finite: float. A blank cell is None in these. In any
-        other case the texts as they are, the blank ones too.
-
-    Examples
-    --------
-    >>> parse_column(["1", "", "20"]), parse_column(["1", "2.5"])
-    ([1, None, 20], [1.0, 2.5])
-    >>> parse_column(["007", "12"]), parse_column(["True", "false"])
-    (['007', '12'], [True, False])
-    """
-    texts = [value.strip() for value in values]
-    filled = [text for text in texts if text]
-    if not filled:
-        return values
-    if all(text.lower() in _BOOLEANS for text in filled):
-        return [_BOOLEANS.get(text.lower()) for text in texts]
-    if all(_INTEGER.fullmatch(text) for text in filled):
-        return [int(text) if text else None for text in texts]
-    if all(_FLOAT.fullmatch(text) for text in filled):
-        numbers = [float(text) if text else None for text in texts]
-        if any(number is not None and math.isfinite(number) for number in numbers):
-            return numbers
-    return values
 
 
 @contextmanager

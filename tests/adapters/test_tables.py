@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gulpio2.adapters.cells import parse_column
 from gulpio2.adapters.tables import (
     Table,
-    parse_column,
     read_delimited,
     read_json_file,
     read_table,
@@ -27,6 +27,8 @@ from gulpio2.errors import SourceFormatError, SourceReadError
         (["1", "", "3"], [1, None, 3]),
         (["1", "2.5", "1e3", ".5"], [1.0, 2.5, 1000.0, 0.5]),
         (["1.0", "inf", "-inf", ""], [1.0, math.inf, -math.inf, None]),
+        (["1e400", "2"], ["1e400", "2"]),
+        (["-1e400", "inf", "2"], ["-1e400", "inf", "2"]),
         (["True", "false", ""], [True, False, None]),
         (["007", "12"], ["007", "12"]),
         (["+49", "12"], ["+49", "12"]),
@@ -204,6 +206,20 @@ def test_json_that_python_does_not_take_is_refused_by_name(tmp_path, name, conte
     (tmp_path / name).write_text(content)
     with pytest.raises(SourceFormatError, match=f"{name}.* is no JSON"):
         read_table(tmp_path / name)
+
+
+def test_a_number_of_json_that_no_float_can_be_is_a_text(tmp_path):
+    row = '{"id": "a", "n": 1e400, "list": [-2.5E+999, 2.5], "no": Infinity}'
+    (tmp_path / "a.json").write_text(f"[{row}]")
+    (tmp_path / "a.jsonl").write_text(f"{row}\n")
+    for name in ("a.json", "a.jsonl"):
+        (read,) = read_table(tmp_path / name)
+        assert read == {
+            "id": "a",
+            "n": "1e400",
+            "list": ["-2.5E+999", 2.5],
+            "no": math.inf,
+        }
 
 
 def test_a_number_of_thousands_of_digits_is_a_text():
