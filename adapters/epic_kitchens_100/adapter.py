@@ -7,7 +7,13 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.adapters import AbstractDatasetAdapter, ImageFrames, read_table
+from gulpio2.adapters import (
+    AbstractDatasetAdapter,
+    ImageFrames,
+    parse_column,
+    read_table,
+)
+from gulpio2.errors import SourceFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +36,14 @@ class _EpicKitchensAdapter(AbstractDatasetAdapter):
         self.frame_size = frame_size
         self.first_frame = first_frame
         self.segments = read_table(annotations)
-        for name in ("participant_id", "video_id", "start_frame", "stop_frame"):
+        for name in ("participant_id", "video_id"):
             self.segments.column(name)
+        for name in ("start_frame", "stop_frame"):
+            if any(type(value) is not int for value in self.segments.column(name)):
+                # One such cell makes all of the column what it is: as they are written.
+                cells = read_table(annotations, parse_values=False).column(name)
+                row = next(n for n, cell in enumerate(cells) if not _is_integer(cell))
+                raise self._bad_cell(row, name, cells[row], "a whole number")
         self.ids = self.segments.column("narration_id")
 
     @abstractmethod
@@ -54,7 +66,7 @@ class _EpicKitchensAdapter(AbstractDatasetAdapter):
             segment = self.segments[row]
             paths = self.frame_paths(segment)
             meta = segment | {
-                name: ast.literal_eval(segment[name])  # literals only: nothing is run
+                name: self._list(row, name)
                 for name in _LISTS
                 if isinstance(segment.get(name), str)
             }
@@ -72,6 +84,21 @@ class _EpicKitchensAdapter(AbstractDatasetAdapter):
         """Give the path of the segment's first frame."""
         paths = self.frame_paths(self.segments[position])
         return str(paths[0]) if paths else f"row {position + 1}, which has no frames"
+
+    def _list(self, row: int, name: str) -> Any:
+        text = self.segments[row][name]
+        try:
+            return ast.literal_eval(text)  # literals only: nothing is run
+        except (ValueError, SyntaxError, TypeError, RecursionError) as cause:
+            raise self._bad_cell(row, name, text, "a list") from cause
+
+    def _bad_cell(
+        self, row: int, name: str, cell: Any, needed: str
+    ) -> SourceFormatError:
+        return SourceFormatError(
+            f"{self.segments.name}: row {row + 1} has {cell!r:.80} as {name!r}; "
+            f"{needed} is needed there."
+        )
 
     def _video_folder(self, segment: Meta, kind: str) -> Path:
         return Path(self.root, segment["participant_id"], kind, segment["video_id"])
@@ -170,6 +197,11 @@ class EpicKitchensFlowAdapter(_EpicKitchensAdapter):
             for number in range(start, stop)
             for axis in ("u", "v")
         ]
+
+
+def _is_integer(cell: Any) -> bool:
+    value = parse_column([cell])[0] if isinstance(cell, str) else cell
+    return type(value) is int
 
 
 def _frame_name(number: int) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.errors import SourceReadError
+from gulpio2.errors import SourceFormatError, SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
 CSV = (
@@ -135,6 +135,30 @@ def test_a_table_without_the_columns_is_named(rgb, files):
     annotations.write_text("narration_id,video_id\na,b\n")
     with pytest.raises(SourceReadError, match="has no column 'participant_id'"):
         rgb(annotations, root)
+
+
+@pytest.mark.parametrize("cell", ["twelve", "12.5", "", "012", "1e400"])
+@pytest.mark.parametrize("kind", ["rgb", "flow"])
+def test_a_cell_that_is_no_number_of_a_frame_is_named(request, files, kind, cell):
+    annotations, root = files
+    annotations.write_text(CSV.replace(",1,4,", f",1,{cell},"))
+    with pytest.raises(SourceFormatError) as caught:
+        request.getfixturevalue(kind)(annotations, root)
+    assert str(caught.value) == (
+        f"{annotations}: row 2 has {cell!r} as 'stop_frame'; a whole number is needed "
+        "there."
+    )
+
+
+@pytest.mark.parametrize("cell", ["door", "[door", "[f(3)]"])
+def test_a_cell_that_is_no_list_is_named(rgb, files, cell):
+    annotations, root = files
+    annotations.write_text(CSV.replace("['door']", cell))
+    with pytest.raises(SourceFormatError) as caught:
+        list(rgb(annotations, root).iter_data())
+    assert str(caught.value) == (
+        f"{annotations}: row 1 has {cell!r} as 'all_nouns'; a list is needed there."
+    )
 
 
 def test_rgb_is_gulped_from_the_command_line_byte_for_byte(gulp, files, tmp_path):
