@@ -12,7 +12,7 @@ from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
-from gulpio2.errors import IngestSettingError, unreadable
+from gulpio2.errors import IngestSettingError, SourceFieldError, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,8 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
     folder : str or path object
         Holds the videos, named by their id up to the first dot. Names that end in
         ``part``, and videos of other phases or of no record, are left out; a warning
-        tells of the last, and of records of the phase that have no video.
+        tells of the last, and of records of the phase that have no video. One whose
+        record has no phase is refused.
     shuffle : bool
         Whether to permute the items, with the global `random` state.
     frame_size : int
@@ -114,14 +115,19 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         ------
         IngestSettingError
             The database has other phases, but not this one.
+        SourceFieldError
+            The record of a video has no phase, or no record has one.
         SourceNotFoundError
             The folder is missing.
         """
-        phases = {record.get("subset") for record in self.json_storage.values()}
+        told = (record.get("subset") for record in self.json_storage.values())
+        phases = {each for each in told if isinstance(each, str)}
+        if self.json_storage and not phases:
+            raise self._without_phase(next(iter(self.json_storage)))
         if phases and phase not in phases:
             raise IngestSettingError(
                 f"phase is {phase!r}, but {os.fspath(self.json_file)!r} has only "
-                f"{sorted(map(str, phases))}. Choose one of them."
+                f"{sorted(phases)}. Choose one of them."
             )
         try:
             entries = os.scandir(self.folder)
@@ -136,12 +142,25 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
                 f"The folder of videos {os.fspath(self.folder)!r} cannot be listed "
                 f"({cause.strerror}). Give the path of an existing folder.",
             ) from cause
+        for name in names:
+            record = self.json_storage.get(_id_of(name))
+            if record is not None and not isinstance(record.get("subset"), str):
+                raise self._without_phase(_id_of(name))
         self.vid_storage = [
             name
             for name in names
             if self.json_storage.get(_id_of(name), {}).get("subset") == phase
         ]
         self._tell_of_others(names, phase)
+
+    def _without_phase(self, id_: str) -> SourceFieldError:
+        found = self.json_storage[id_]
+        has = f"{found['subset']!r:.80} as" if "subset" in found else "no"
+        return SourceFieldError(
+            f"{os.fspath(self.json_file)!r}: the record of {id_!r} has {has} 'subset', "
+            "which is its phase: training, validation or testing. Add it, or take the "
+            "record out."
+        )
 
     def _tell_of_others(self, names: Sequence[str], phase: str) -> None:
         """Tell of files without a record, and of records of the phase without one."""

@@ -61,6 +61,34 @@ def test_a_phase_that_the_database_lacks_is_answered_with_those_it_has(
         ActivitynetAdapter(json_file, tmp_path / "videos", phase="test")
 
 
+@pytest.mark.parametrize(
+    ("record", "has"),
+    [
+        ({"annotations": []}, "no"),
+        ({"subset": None}, "None as"),
+        ({"subset": ["training"]}, "['training'] as"),
+    ],
+)
+def test_a_video_whose_record_has_no_phase_is_named(json_file, tmp_path, record, has):
+    database = {**DATABASE, "v2": record}
+    json_file.write_text(json.dumps({"database": database}))
+    with pytest.raises(KeyError) as caught:  # as in 0.0.4
+        ActivitynetAdapter(json_file, tmp_path / "videos")
+    assert str(caught.value) == (
+        f"'{json_file}': the record of 'v2' has {has} 'subset', which is its phase: "
+        "training, validation or testing. Add it, or take the record out."
+    )
+    (tmp_path / "videos" / "v2.a.mp4").unlink()  # of nobody who is asked for
+    adapter = ActivitynetAdapter(json_file, tmp_path / "videos")
+    assert adapter.item_ids() == ["abc"]
+
+
+def test_records_of_which_none_has_a_phase_are_refused(json_file, tmp_path):
+    json_file.write_text(json.dumps({"database": {"a": {}, "b": {"subset": None}}}))
+    with pytest.raises(SourceReadError, match="the record of 'a' has no 'subset'"):
+        ActivitynetAdapter(json_file, tmp_path / "videos")
+
+
 def test_size_and_rate_can_be_changed(json_file, tmp_path):
     adapter = ActivitynetAdapter(
         json_file, tmp_path / "videos", frame_size=24, frame_rate=12
