@@ -13,6 +13,7 @@ from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import IngestSettingError, SourceFieldError, unreadable
+from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -129,8 +130,9 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
                 f"phase is {phase!r}, but {os.fspath(self.json_file)!r} has only "
                 f"{sorted(phases)}. Choose one of them."
             )
+        folder = local_path(self.folder, "read")
         try:
-            entries = os.scandir(self.folder)
+            entries = os.scandir(folder)
             names = sorted(
                 entry.name
                 for entry in entries

@@ -12,6 +12,7 @@ from gulpio2.adapters.settings import check_choice
 from gulpio2.adapters.sources import IMAGE_FORMATS, image_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.errors import SourceFormatError, unreadable
+from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,6 +61,7 @@ class ImageListAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         check_choice("id_rule", id_rule, NameRule)
         self.input_file = input_file
         self.output_folder = output_folder
+        local_path(root_folder, "read")
         self.root_folder = root_folder
         self.folder = root_folder
         self.id_rule = id_rule

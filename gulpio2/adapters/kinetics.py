@@ -14,6 +14,7 @@ from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import SourceReadError
 from gulpio2.media.folders import find_files
+from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +110,7 @@ class KineticsAdapter(AbstractDatasetAdapter):
         SourceReadError
             There are videos of which the JSON has no record.
         """
-        folder = str(Path(self.folder))
+        folder = str(local_path(self.folder, "read"))
         paths = [
             str(Path(parent, name))
             for parent, name in find_files(folder, [".mp4"], max_depth=1)

@@ -26,6 +26,7 @@ from gulpio2.adapters.sources import (
 from gulpio2.adapters.tables import Table, read_table
 from gulpio2.errors import SourceNotFoundError, SourceReadError, with_article
 from gulpio2.media.folders import find_files
+from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,6 +117,7 @@ class TableAdapter(AbstractDatasetAdapter):
         self.table = table
         self.output_folder = output_folder
         self.root_folder = Path(table).parent if root_folder is None else root_folder
+        local_path(self.root_folder, "read")
         self.media = media
         self.frame_size = int(frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)

@@ -13,6 +13,7 @@ from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin
 from gulpio2.adapters.settings import check_choice
 from gulpio2.media.folders import find_files, join_path
+from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,7 +108,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         SourceReadError
             It cannot be listed.
         """
-        inside = len(str(Path(folder)).rstrip("/")) + 1
+        inside = len(str(local_path(folder, "read")).rstrip("/")) + 1
         by_path = self.id_rule == "path"
         labels: dict[str, str] = {}
         rows = []

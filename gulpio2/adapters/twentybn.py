@@ -24,6 +24,7 @@ from gulpio2.errors import (
 # Known when the program runs: the command line looks what a rate may be, or it would
 # take what the default is, a whole number.
 from gulpio2.format.rates import FrameRate  # noqa: TC001
+from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,7 @@ class _LabelledRows(Custom20BNAdapterMixin, AbstractDatasetAdapter):
 
     def _set_rows(self, table: StrPath, rows: list[Meta]) -> None:
         """Take the rows of a table and number their labels."""
+        local_path(self.folder, "read")
         self.data = rows
         for position, row in enumerate(rows):
             for key in ("id", self._label_key):

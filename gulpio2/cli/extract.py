@@ -222,8 +222,9 @@ def _times(
 
 def _make_folder(folder: Path, *, dry_run: bool) -> None:
     """Make it; or only refuse what cannot be one, as a file or what is below a file."""
-    from gulpio2.storage.refusals import cannot
+    from gulpio2.storage.refusals import cannot, local_path
 
+    local_path(folder, "write to")
     try:
         if dry_run:
             while not folder.exists():

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from gulpio2.errors import StorageError
+
 ParamType = click.ParamType[Any]
 
 __all__ = [
@@ -189,7 +191,7 @@ class OutputFolder(click.Path):
     """A folder to write to.
 
     An empty word is none: it is a shell's variable that was not set, and would mean the
-    current folder.
+    current folder. Nor is a URL, which would mean a folder called ``s3:`` in there.
     """
 
     def __init__(self) -> None:
@@ -198,7 +200,9 @@ class OutputFolder(click.Path):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
-        """Refuse an empty word."""
+        """Refuse an empty word, and a URL."""
+        from gulpio2.storage.refusals import local_path
+
         if value == "":
             self.fail(
                 "It is empty: perhaps a variable of the shell is not set. The current "
@@ -206,4 +210,8 @@ class OutputFolder(click.Path):
                 param,
                 ctx,
             )
+        try:
+            local_path(value, "write to")
+        except StorageError as cause:
+            self.fail(str(cause.strerror), param, ctx)
         return super().convert(value, param, ctx)

@@ -21,7 +21,7 @@ from gulpio2.storage.handles import (
 )
 from gulpio2.storage.locks import lock_file, lock_folder
 from gulpio2.storage.permissions import settle_permissions
-from gulpio2.storage.refusals import cannot, refused
+from gulpio2.storage.refusals import cannot, local_path, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -302,12 +302,11 @@ class LocalStore:
 
     def make(self) -> None:
         """Create the folder, with its parents, if it is missing."""
+        folder = local_path(self.folder, "write to")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as cause:
-            raise refused(
-                cause, "create the folder", self.folder, writing=True
-            ) from cause
+            raise refused(cause, "create the folder", folder, writing=True) from cause
 
     def create(self, name: str, *, alone: bool = False) -> LocalWriter:
         """Begin a new file under a name that no reader looks at; it must not exist."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from gulpio2.errors import StorageError
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["broken_link", "cannot", "refused", "seen_from"]
+__all__ = ["broken_link", "cannot", "local_path", "refused", "seen_from"]
 
 # Error number -> what to do; the first where nothing is written.
 _READING = {
@@ -34,6 +35,8 @@ _WRITING = {
     errno.EFBIG: "No file may be so large there: give another folder",
     errno.EEXIST: "A file has this name, or a link that leads nowhere: give another",
 }
+# A path object has one slash of the two. One letter would be a drive of Windows.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/")
 # In place of that, for what is in chunks.
 _OF_CHUNKS = {errno.EFBIG: "No file may be so large there: write smaller chunks"}
 _EXTENDING = {
@@ -86,6 +89,45 @@ def cannot(
 ) -> StorageError:
     """As `refused`, where nothing is committed: for files beside a directory."""
     return _told(cause, what, path, _WRITING if writing else _READING)
+
+
+def local_path(path: StrPath, what: str) -> Path:
+    """Give the path of a folder of this machine, and refuse a URL.
+
+    As a path it would be a folder called ``s3:`` below the current one.
+
+    Parameters
+    ----------
+    path : str or path
+        Where something is to be, or is looked for.
+    what : str
+        What is to be done there, a verb: ``write to``.
+
+    Returns
+    -------
+    Path
+        It.
+
+    Raises
+    ------
+    StorageError
+        It is a URL, also one that a path object was made of, unless there is a folder
+        that has this name.
+
+    Examples
+    --------
+    >>> local_path("videos/a:b", "read")
+    PosixPath('videos/a:b')
+    """
+    text = os.fspath(path)
+    found = _URL.match(text)
+    if found and (text[found.end() :].startswith("/") or not os.path.lexists(found[1])):
+        raise StorageError(
+            errno.EINVAL,
+            f"cannot {what} {text}: it is a URL, and a folder of this machine is "
+            "wanted. Give the path of one, such as where the storage is mounted",
+        )
+    return Path(text)
 
 
 def _told(

@@ -6,7 +6,6 @@ import logging
 import os
 import reprlib
 from collections.abc import Container, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +21,7 @@ from gulpio2.errors import (
 from gulpio2.format.entry import load_extras
 from gulpio2.format.metadata import first_metadata
 from gulpio2.sampling.clips import require_chosen
+from gulpio2.storage.refusals import local_path
 from gulpio2.torch.listing import Listing
 from gulpio2.unfinished import warn_of_what_is_missing
 from gulpio2.view import GulpView
@@ -362,7 +362,7 @@ def _reader(part: Any, data_root: str) -> FrameReader:
     if isinstance(part, (str, os.PathLike)):
         path = os.path.join(data_root, part)  # noqa: PTH118  text, as data_root is
         # A missing directory reads as an empty one, which nobody means to train on.
-        if "://" not in path and not Path(path).is_dir():
+        if not local_path(path, "read").is_dir():
             raise FileNotFoundError(f"there is no gulp directory at {path}")
         directory = GulpDirectory(path)
         if directory._is_of_others:

@@ -370,6 +370,13 @@ def test_what_is_no_rate_is_wrong_usage(gulp2, gulped, rate):
     assert "is not a frame rate" in gulp2(*words, status=2).stderr
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_url_is_no_folder_to_write_to(gulp2, gulped, tmp_path, more):
+    result = gulp2("extract", gulped, "item0", "-o", "s3://bucket/x", *more, status=1)
+    assert "it is a URL" in result.stderr
+    assert not (tmp_path / "s3:").exists()
+
+
 def test_a_folder_that_cannot_be_made_is_a_message(gulp2, gulped):
     Path("file").write_text("")
     result = gulp2("extract", gulped, "item0", "--out", "file/out", status=1)

@@ -92,6 +92,8 @@ def test_an_output_folder_has_a_name():
     assert OutputFolder().convert(".", None, None) == Path()
     with pytest.raises(click.BadParameter, match="It is empty"):
         OutputFolder().convert("", None, None)
+    with pytest.raises(click.BadParameter, match="cannot write to s3://b/a: it is a U"):
+        OutputFolder().convert("s3://b/a", None, None)
 
 
 @pytest.mark.parametrize("text", ["9" * 400 + "GB", "1." + "0" * 5000 + "GB"])

@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import FrameTimeError, ItemNotFoundError, SampleIndexError
+from gulpio2.errors import (
+    FrameTimeError,
+    ItemNotFoundError,
+    SampleIndexError,
+    StorageError,
+)
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sampling import ClipIndices
 from gulpio2.testing import FrameAdapter
@@ -291,6 +296,12 @@ def test_what_cannot_be_read_from_is_refused(source):
 def test_a_directory_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no gulp directory at .*typo"):
         GulpDataset("typo", data_root=tmp_path)
+
+
+def test_a_url_is_refused():
+    """It was a dataset of no items."""
+    with pytest.raises(StorageError, match=r"cannot read s3://bucket/train: it is a U"):
+        GulpDataset("train", data_root="s3://bucket")
 
 
 def test_no_source_at_all_is_refused():
