@@ -167,6 +167,8 @@ class GulpDirectory(ReadingVerbs):
     MetaFileError
         A map is damaged, or ``gulp.json`` says a version of the format that is not
         known.
+    ValueError
+        The path is empty.
 
     Examples
     --------
@@ -193,6 +195,11 @@ class GulpDirectory(ReadingVerbs):
         verify: Verify = "frames",
         indexed: bool | None = None,
     ) -> None:
+        if not os.fspath(output_dir):  # a setting that was forgotten
+            raise ValueError(
+                f"output_dir is {output_dir!r}, which is empty; give a folder ('.' is "
+                "the current one)"
+            )
         self.output_dir = output_dir
         self.jpeg_decoder = jpeg_decoder
         self.threads = optional_number("threads", threads, 1)

@@ -155,6 +155,13 @@ def test_opening_reads_maps_and_opens_no_data_file(folder, tmp_path):
     assert open_files(tmp_path) == []
 
 
+def test_an_empty_path_is_refused_and_a_dot_is_the_current_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(ValueError, match=r"output_dir is '', which is empty; .*'\.'"):
+        GulpDirectory("")
+    assert len(GulpDirectory(".")) == 4
+
+
 def test_the_attributes_are_those_of_the_original(folder):
     directory = GulpDirectory(folder)
     assert directory.jpeg_decoder is jpeg_bytes_to_img
