@@ -428,6 +428,8 @@ class GulpDirectory(ReadingVerbs):
         ------
         MetaFileError
             ``gulp.json`` is damaged, or of a newer format.
+        StorageError
+            It cannot be read, or is a link that leads nowhere.
         """
         return read_manifest(self._store)
 

@@ -114,7 +114,7 @@ def delete_items(
     again is all it takes.
     """
     store = open_store(path)
-    require_known_version(store)
+    require_known_version(store, to_write=True)
     wanted = {str(id_) for id_ in ids}
     with store.lock():
         refuse_unfinished_merge(store, "deleting")
@@ -247,7 +247,7 @@ def compact_directory(
     still knows a deleted item finds zeros in its place, and no other item's frames.
     """
     store = open_store(path)
-    require_known_version(store)
+    require_known_version(store, to_write=True)
     done: list[Compaction] = []
     with store.lock():
         refuse_unfinished_merge(store, "compacting")

@@ -18,6 +18,7 @@ from gulpio2.errors import (
     ItemNotFoundError,
     LockedError,
     MetaFileError,
+    StorageError,
 )
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.merge import merge_directories
@@ -709,3 +710,41 @@ def test_a_damaged_map_is_in_the_way_only_where_it_may_have_the_item(folder):
     (deletion,) = delete_items(folder, ["item3"])
     assert deletion.id == "item3"
     assert b"item3" not in (folder / "meta_1.gmeta").read_bytes()
+
+
+def states(folder):
+    """Give what every change of a file would change."""
+    found = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: (state.st_ino, state.st_mtime_ns) for name, state in found.items()}
+
+
+def ingest_more(folder):
+    adapter = FrameAdapter(num_items=9)
+    GulpIngestor(adapter, folder, 2, 1, on_duplicate="skip").run()
+
+
+@pytest.mark.parametrize("name", ["deleted.json", "gulp.json"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder, _: delete_items(folder, ["item2"]),
+        lambda folder, _: compact_directory(folder),
+        lambda folder, part: merge_directories([part], folder),
+        lambda folder, part: merge_directories([folder], part.parent / "new"),
+        lambda folder, _: ingest_more(folder),
+        lambda folder, _: list(GulpDirectory(folder).new_chunks(1)),
+    ],
+    ids=["delete", "compact", "merge into", "merge", "ingest", "new chunk"],
+)
+def test_a_link_that_leads_nowhere_is_not_taken_for_no_file(tmp_path, name, change):
+    folder = tmp_path / "gulped"
+    GulpIngestor(FrameAdapter(), folder, 2, 1).run()
+    make_gulp_directory(tmp_path / "part", num_items=1)
+    delete_items(folder, ["item0"])
+    compact_directory(folder)
+    (folder / name).rename(tmp_path / "away")
+    (folder / name).symlink_to("gone")
+    before = states(folder)
+    with pytest.raises(StorageError, match=f"{name}: it is a link to gone, which is"):
+        change(folder, tmp_path / "part")
+    assert states(folder) == before

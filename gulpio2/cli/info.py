@@ -72,7 +72,7 @@ def info(
     """
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.summary import summarize
-    from gulpio2.errors import MetaFileError
+    from gulpio2.errors import MetaFileError, StorageNotFoundError
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME
     from gulpio2.storage.index.keeping import index_state
     from gulpio2.storage.local import open_store
@@ -88,16 +88,17 @@ def info(
         warning = ""
         try:
             manifest = opened.manifest
-        except MetaFileError as error:
-            warning = f"gulp2: warning: {escape(error)}"
+        except (MetaFileError, StorageNotFoundError) as error:
             unknown = "gulp.json cannot be read"
+            if MANIFEST_NAME in summary.refused:
+                unknown = "gulp.json is a link to what is not there"
+            else:
+                warning = f"gulp2: warning: {escape(error)}"
             runs: tuple[Run, ...] = ()
             metainfo: dict[str, Any] = {}
         else:
             unknown = "there is no gulp.json; GulpIO2 0.0.4 writes none"
-            if MANIFEST_NAME in summary.refused:
-                unknown = "gulp.json is a link to what is not there"
-            elif (directory / MANIFEST_NAME).exists():
+            if (directory / MANIFEST_NAME).exists():
                 unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
         lost = lost_chunks(open_store(directory), runs)

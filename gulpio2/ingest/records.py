@@ -31,7 +31,11 @@ from gulpio2.format.manifest import (
     without_lost_chunks,
 )
 from gulpio2.ingest.report import ItemFailure, dump_failures
-from gulpio2.storage.base import read_if_there, read_manifest
+from gulpio2.storage.base import (
+    read_if_there,
+    read_manifest,
+    read_unless_missing,
+)
 
 if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
@@ -138,7 +142,7 @@ def write_records(
     has_something_to_tell = bool(
         report.chunks or report.failures or run.shares is not None
     )
-    before = read_if_there(store, MANIFEST_NAME)
+    before = read_unless_missing(store, MANIFEST_NAME)
     if before is None and not has_something_to_tell:
         return
     manifest = Manifest() if before is None else load_manifest(before, where=where)

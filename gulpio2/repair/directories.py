@@ -260,7 +260,8 @@ def _removals(store: Store, report: RepairReport) -> Removals | None:
     try:
         return read_removals(store)
     except (MetaFileError, OSError) as cause:
-        reason = f"what was deleted can no longer be told: {cause}"
+        why = getattr(cause, "strerror", None) or cause
+        reason = f"what was deleted can no longer be told: {why}"
         report.lost.append(Loss(REMOVALS_NAME, reason))
         return None
 

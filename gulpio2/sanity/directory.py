@@ -138,9 +138,11 @@ class _DirectoryCheck:
         self.findings.add(problems)
         try:
             self._read_removals()
-        except (MetaFileError, OSError) as cause:
+        except MetaFileError as cause:
             problem = Problem("bad-removals", str(cause), REMOVALS_NAME)
             self.findings.add([problem])
+        except OSError as cause:
+            self.findings.add([unreadable(REMOVALS_NAME, cause)])
         else:
             data = self._read(REMOVALS_NAME)
             if data is not None and not has_own_form(data):

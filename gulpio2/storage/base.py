@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gulpio2.format.layout import MANIFEST_NAME
 from gulpio2.format.manifest import Manifest, load_manifest, refuse_other_version
+from gulpio2.storage.refusals import broken_link
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,6 +19,7 @@ __all__ = [
     "StoreWriter",
     "read_if_there",
     "read_manifest",
+    "read_unless_missing",
     "require_known_version",
 ]
 
@@ -148,15 +150,45 @@ def read_if_there(store: Store, name: str) -> bytes | None:
         return None
 
 
-def require_known_version(store: Store) -> None:
+def read_unless_missing(store: Store, name: str) -> bytes | None:
+    """Read a whole file; None where nothing has its name.
+
+    For files that are replaced by what is made of them: what a link leads to may be
+    away for a while, and what it says would be lost.
+
+    Raises
+    ------
+    StorageNotFoundError
+        It is a link that leads nowhere.
+    """
+    try:
+        return store.read(name)
+    except FileNotFoundError:
+        if broken_link(store.path(name)):
+            raise
+        return None
+
+
+def require_known_version(store: Store, *, to_write: bool = False) -> None:
     """Refuse a directory of another version of the format.
+
+    Parameters
+    ----------
+    store : Store
+        The directory.
+    to_write : bool, keyword-only
+        Refuse one whose manifest is a link that leads nowhere, too: frames can be read
+        without it, but nobody knows of what version it is.
 
     Raises
     ------
     UnknownVersionError
         Its manifest says so.
+    StorageError
+        Its manifest cannot be read.
     """
-    manifest = read_if_there(store, MANIFEST_NAME)
+    read = read_unless_missing if to_write else read_if_there
+    manifest = read(store, MANIFEST_NAME)
     if manifest is not None:
         refuse_other_version(manifest, where=store.path(MANIFEST_NAME))
 
@@ -168,8 +200,10 @@ def read_manifest(store: Store) -> Manifest:
     ------
     MetaFileError
         It is damaged, or of a newer format.
+    StorageError
+        It cannot be read, or is a link that leads nowhere.
     """
-    data = read_if_there(store, MANIFEST_NAME)
+    data = read_unless_missing(store, MANIFEST_NAME)
     if data is None:
         return Manifest()
     return load_manifest(data, where=store.path(MANIFEST_NAME))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gulpio2.errors import MetaFileError
 from gulpio2.format.layout import REMOVALS_NAME, data_number, meta_name
 from gulpio2.format.removals import Removals, dump_removals, load_removals
-from gulpio2.storage.base import read_if_there
+from gulpio2.storage.base import read_unless_missing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -30,8 +30,11 @@ def read_removals(store: Store) -> Removals:
     ------
     MetaFileError
         It is damaged.
+    StorageError
+        It cannot be read, or is a link that leads nowhere: to go on without it would
+        forget what was deleted.
     """
-    data = read_if_there(store, REMOVALS_NAME)
+    data = read_unless_missing(store, REMOVALS_NAME)
     if data is None:
         return Removals()
     return load_removals(data, where=store.path(REMOVALS_NAME))

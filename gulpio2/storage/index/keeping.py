@@ -187,7 +187,7 @@ def build_index(
         A map can be read, but not be put into columns.
     """
     store = LocalStore(path)
-    require_known_version(store)
+    require_known_version(store, to_write=True)
     folder = str(store.folder)
     names = store.names()
     listing = list_chunks(names)
