@@ -16,7 +16,9 @@ from gulpio2.errors import StorageError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.ingest.shard import Shard
+from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory, original_tests
 from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.storage.local import LocalStore
@@ -203,6 +205,31 @@ def test_a_share_that_has_no_chunk_is_none(tmp_path):
         (tmp_path / name).write_bytes(b"")
         assert "no-chunks" in {p.code for p in check_directory(tmp_path).problems}
         (tmp_path / name).unlink()
+
+
+@pytest.mark.parametrize("copy", ["merge", "repair"])
+def test_a_copy_of_a_directory_whose_items_were_all_deleted_has_no_chunk(
+    tmp_path, copy
+):
+    source, target = tmp_path / "in", tmp_path / "out"
+    GulpIngestor(FrameAdapter(num_items=2), source, 2, 1).run()
+    delete_items(source, ["item0", "item1"])
+    compact_directory(source)
+    assert check_directory(source, deep=True).ok
+    if copy == "merge":
+        merge_directories([source], target)
+    else:
+        repair_directory(source, target)
+    report = check_directory(target, deep=True)
+    assert (report.problems, report.chunks) == ([], 0)
+
+
+def test_a_copy_of_which_all_was_lost_is_a_finding(tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    GulpIngestor(FrameAdapter(num_items=2), source, 2, 1).run()
+    (source / "data_0.gulp").write_bytes(b"")
+    repair_directory(source, target)
+    assert [p.code for p in check_directory(target).problems] == ["no-chunks"]
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(folder, monkeypatch):

@@ -18,7 +18,12 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     data_name,
 )
-from gulpio2.format.manifest import file_check, load_manifest, missing_shares
+from gulpio2.format.manifest import (
+    LOST_PLAN,
+    file_check,
+    load_manifest,
+    missing_shares,
+)
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ __all__ = [
     "check_labels",
     "check_manifest",
     "check_map",
-    "is_share_without_chunks",
+    "has_no_items",
 ]
 
 _MAP_BACK = "Put the map back, or salvage its frames with `gulp2 repair`"
@@ -318,16 +323,19 @@ def note_other_labels(
     return [Problem("other-labels", text, LABELS_NAME)]
 
 
-def is_share_without_chunks(data: bytes) -> bool:
-    """Tell whether ``gulp.json`` is of a share of an ingest that has no chunk.
+def has_no_items(data: bytes) -> bool:
+    """Tell whether, by ``gulp.json``, it is as it should be that there is no chunk.
 
-    There are such where there are fewer chunks than shares, and nothing is amiss.
+    There are fewer chunks than shares of an ingest; or all items were deleted, and what
+    is left was merged or repaired, which brings no chunk without items.
     """
     try:
         runs = load_manifest(data, where=MANIFEST_NAME).runs
     except MetaFileError:
         return False
-    return bool(runs) and all(run.shares and not run.chunks for run in runs)
+    return bool(runs) and all(
+        not run.chunks and (run.shares or run.plan != LOST_PLAN) for run in runs
+    )
 
 
 def check_labels(data: bytes) -> list[Problem]:

@@ -28,7 +28,7 @@ from gulpio2.format.map_checks import (
     check_labels,
     check_manifest,
     check_map,
-    is_share_without_chunks,
+    has_no_items,
     note_missing_shares,
     note_other_labels,
 )
@@ -133,7 +133,7 @@ class _DirectoryCheck:
         """Check everything."""
         names = self.store.names()
         listing, problems = check_names(names)
-        if self._is_share_without_chunks(names):
+        if self._may_have_no_chunk(names):
             problems = [each for each in problems if each.code != "no-chunks"]
         self.findings.add(problems)
         try:
@@ -265,12 +265,12 @@ class _DirectoryCheck:
                 ]
             )
 
-    def _is_share_without_chunks(self, names: list[str]) -> bool:
+    def _may_have_no_chunk(self, names: list[str]) -> bool:
         """Tell whether it is as it should be that there is no chunk."""
         if {JOURNAL_NAME, FAILURES_NAME}.intersection(names):
             return False
         with contextlib.suppress(OSError):  # said where it is read to be checked
-            return is_share_without_chunks(self.store.read(MANIFEST_NAME))
+            return has_no_items(self.store.read(MANIFEST_NAME))
         return False
 
     def _read(self, name: str) -> bytes | None:
