@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
+from gulpio2.errors import ItemNotFoundError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.removals import Removals, entry_spans, merge_spans
-from gulpio2.format.salvage import gaps_between
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import (
     refuse_writers,
@@ -20,7 +19,13 @@ from gulpio2.storage.beside_writers import (
 )
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
-from gulpio2.storage.local import open_store, real_path
+from gulpio2.storage.local import open_store
+from gulpio2.storage.removable import (
+    refuse_broken_link,
+    refuse_frames_of_nobody,
+    refuse_items_without_data,
+    refuse_what_cannot_be_rewritten,
+)
 from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.types import no_progress
 from gulpio2.unfinished import refuse_unfinished_merge
@@ -100,7 +105,8 @@ def delete_items(
     ItemNotFoundError
         One of them is not there, or all are hidden; nothing was changed then.
     ChunkMismatchError
-        The data file of one of them is missing; nothing was changed then.
+        The data file of one of them is missing, or a link that leads nowhere; nothing
+        was changed then.
     IngestError
         A merge into the directory was interrupted; nothing was changed then.
     LockedError
@@ -132,6 +138,8 @@ def delete_items(
             may_have = may_have_an_entry(content, wanted)
             entries = load_gmeta(content, where=store.path(name)) if may_have else {}
             found = [id_ for id_ in entries if id_ in wanted]
+            if found:
+                refuse_broken_link(store, number, found[0])
             if found and not dry_run:
                 refuse_writers(store, number)
             else:
@@ -149,7 +157,7 @@ def delete_items(
                 deletions.append(Deletion(id_, number, frames, size))
                 changed.setdefault(number, []).append(id_)
         if missing := wanted.difference(deletion.id for deletion in deletions):
-            _refuse_items_without_data(store, missing)
+            refuse_items_without_data(store, missing)
             before = {id_ for pairs in removals.deleted.values() for id_, _ in pairs}
             unknown = missing - before
             if unknown or not deletions:
@@ -190,20 +198,6 @@ def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) 
     with replacing_unless_changed(store, name, number, content) as writer:
         writer.write(dump_gmeta(entries))
     return len(content)
-
-
-def _refuse_items_without_data(store: Store, ids: Collection[str]) -> None:
-    """Refuse items of chunks whose data file is missing: they are not unknown."""
-    for number in list_chunks(store.names()).meta_only:
-        where = store.path(meta_name(number))
-        there = load_gmeta(store.read(meta_name(number)), where=where)
-        if found := sorted(there.keys() & ids):
-            raise ChunkMismatchError(
-                f"item {found[0]!r} is in {where}, whose data file "
-                f"{data_name(number)} is missing: the directory is damaged. Nothing "
-                "was deleted. Put the file back and delete again, or run `gulp2 "
-                "repair`, which copies what is left into a new directory"
-            )
 
 
 def compact_directory(
@@ -256,10 +250,10 @@ def compact_directory(
         removals = read_removals(store)
         names = set(store.names())
         for number in sorted(removals.deleted):
-            _refuse_what_cannot_be_rewritten(store, number, names)
+            refuse_what_cannot_be_rewritten(store, number, names)
             if not dry_run:
                 refuse_writers(store, number)
-            _refuse_frames_of_nobody(store, number, removals)
+            refuse_frames_of_nobody(store, number, removals)
         chunks = sorted(removals.deleted)
         together = -(-len(chunks) // _NOTES)
         not_noted = 0
@@ -323,50 +317,6 @@ def _is_there(meta_dict: Mapping[str, Any], id_: str, entry: Mapping[str, Any]) 
     spans = entry["frame_info"]
     there = meta_dict.get(id_)
     return there is not None and there["frame_info"][: len(spans)] == spans
-
-
-def _refuse_what_cannot_be_rewritten(
-    store: Store, number: int, names: Collection[str]
-) -> None:
-    for name in (data_name(number), meta_name(number)):
-        if name not in names:
-            raise FormatError(
-                f"{store.path(name)} is missing, and items of this chunk were deleted. "
-                "Put it back. If the chunk is not to be had again, 'gulp2 repair' "
-                "copies what is left"
-            )
-    path = Path(store.path(data_name(number)))
-    if path.is_symlink():
-        raise FormatError(
-            f"{path} is a link, and the deleted frames would stay in the file that it "
-            f"leads to ({real_path(path)}). Put that file in the place of the link "
-            "before compacting"
-        )
-
-
-def _refuse_frames_of_nobody(store: Store, number: int, removals: Removals) -> None:
-    """Refuse to erase bytes that were not deleted, but may be lost from the map."""
-    name = data_name(number)
-    entries = load_gmeta(store.read(meta_name(number)), where=meta_name(number))
-    gone = (entry for _, entry in removals.deleted[number])
-    spans = [span for each in (*entries.values(), *gone) for span in entry_spans(each)]
-    spans += removals.erased.get(number, ())
-    size, end = store.size(name), max((stop for _, stop in spans), default=0)
-    for start, stop in gaps_between(spans, size):
-        for first in range(start, stop, _BLOCK):
-            block = store.read_at(name, first, min(_BLOCK, stop - first))
-            if block.count(0) < len(block):
-                # Not told apart: an older map that was put back ends there as well.
-                killed = "or what an append left that was killed, " * (start >= end)
-                raise FormatError(
-                    f"{store.path(name)} holds bytes from {first} on that neither its "
-                    "map nor the list of deleted items speaks of: they may be frames "
-                    f"of items that {meta_name(number)} has lost, {killed}and would be "
-                    "erased. Nothing was changed. Put the whole map back, if it has "
-                    "lost any; or have 'gulp2 repair' copy what is left to a new "
-                    "directory, without them and without the deleted items; 'gulp2 "
-                    "check' tells more"
-                )
 
 
 def _rewrite(

@@ -42,6 +42,12 @@ def folder(tmp_path):
     return path
 
 
+def states(folder):
+    """Give what every change of a file would change."""
+    found = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: (state.st_ino, state.st_mtime_ns) for name, state in found.items()}
+
+
 def jpegs(folder):
     with GulpDirectory(folder) as directory:
         return {id_: directory.read_jpegs(id_) for id_ in directory.chunk_lookup}
@@ -170,6 +176,17 @@ def test_an_item_whose_data_file_is_missing_is_not_called_unknown(folder, dry_ru
     with pytest.raises(ItemNotFoundError, match="no item 'nobody' in"):
         delete_items(folder, ["nobody"], dry_run=dry_run)
     assert content(folder) == before
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_item_whose_data_file_is_a_link_to_nothing_is_not_deleted(folder, dry_run):
+    (folder / "data_1.gulp").unlink()
+    (folder / "data_1.gulp").symlink_to("gone")
+    before = states(folder)
+    message = r"'item2' is in .*/meta_1.gmeta, .* is a link to gone, .*Bring what it"
+    with pytest.raises(ChunkMismatchError, match=message):
+        delete_items(folder, ["item0", "item2"], dry_run=dry_run)
+    assert states(folder) == before
 
 
 def test_a_dry_run_changes_nothing(folder):
@@ -710,12 +727,6 @@ def test_a_damaged_map_is_in_the_way_only_where_it_may_have_the_item(folder):
     (deletion,) = delete_items(folder, ["item3"])
     assert deletion.id == "item3"
     assert b"item3" not in (folder / "meta_1.gmeta").read_bytes()
-
-
-def states(folder):
-    """Give what every change of a file would change."""
-    found = {path.name: path.lstat() for path in folder.iterdir()}
-    return {name: (state.st_ino, state.st_mtime_ns) for name, state in found.items()}
 
 
 def ingest_more(folder):

@@ -10,6 +10,7 @@
 * `locks`: one writer per folder, and one who appends per data file.
 * `permissions`: who may read a file that replaces another, or is made of others.
 * `refusals`: what the system refused, and what a person can do about it.
+* `removable`: what is refused before items are hidden or erased.
 * `removals_file`: ``deleted.json``.
 """
 
