@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.errors import FormatError
+from gulpio2.errors import FormatError, MetaFileError
 from gulpio2.order import RepeatedOrder
 from gulpio2.sampling import sample_window
 from gulpio2.torch.clips import GulpClipDataset
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gulpio2.directory import GulpDirectory
     from gulpio2.torch.batch import Batch
     from gulpio2.torch.profile import LoaderProfile
+    from gulpio2.view import GulpView
 
 __all__ = [
     "LoaderMeasurement",
@@ -102,10 +103,8 @@ def loader_to_measure(
         Make a ``DataLoader`` of torch with so many worker processes instead, which has
         neither `threads` nor `size`, and makes `prefetch` batches ahead in each.
     """
-    with_frames = directory.query("num_frames > 0")
-    whole = len(with_frames) == len(directory.merged_meta_dict)
     dataset = GulpClipDataset(
-        directory if whole else with_frames,
+        _with_frames(directory),
         partial(sample_window, clip_length=clip_length, stride=stride),
     )
     repeats = -(-_EPOCH_SAMPLES // max(1, len(dataset)))
@@ -128,6 +127,19 @@ def loader_to_measure(
         prefetch=prefetch,
         output="numpy",
     )
+
+
+def _with_frames(directory: GulpDirectory) -> GulpDirectory | GulpView:
+    """Give the items with frames, or all where none is without."""
+    ids = directory.merged_meta_dict
+    try:
+        with_frames = directory.query("num_frames > 0")
+    except MetaFileError:
+        # No table, and no view, holds the id of a file whose name is no UTF-8.
+        if all(directory.item(id_).num_frames for id_ in ids):
+            return directory
+        raise
+    return directory if len(with_frames) == len(ids) else with_frames
 
 
 def measure_loader(

@@ -107,6 +107,19 @@ def test_items_of_several_sizes_need_a_size_and_empty_ones_are_left_out(
     assert "frames/s" in result.stdout
 
 
+def test_ids_of_files_whose_names_are_no_utf8_are_measured_too(start, tmp_path):
+    folder = tmp_path / "of\udcff"
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("clip\udcff.mp4", {}, make_frames(4))
+    for words, shown in (([], "frames/s"), (["--json"], r'"of\udcff"')):
+        program = start("bench", "of\udcff", "--seconds", 0.1, *words)
+        out, err = program.communicate(timeout=60)
+        assert (program.returncode, err) == (0, "")
+        assert shown in out
+
+
 @pytest.mark.torch
 def test_a_worker_tells_of_several_sizes_in_a_line(gulp2, of_several_sizes):
     arguments = ("--workers", 1, "--seconds", 0.1)
