@@ -19,6 +19,7 @@ from gulpio2.sampling.clips import (
     ClipIndices,
     all_valid,
     apply_border,
+    given_numbers,
     in_steps,
 )
 
@@ -249,8 +250,10 @@ def window_around(
 
     Raises
     ------
+    TypeError
+        The index is no whole number: booleans and texts are none.
     ValueError
-        The index is outside of the item.
+        It is outside of the item.
 
     Examples
     --------
@@ -263,11 +266,10 @@ def window_around(
     stride = require_number("stride", stride, 1)
     num_frames = require_number("num_frames", num_frames, 1)
     _require_near("stride", stride, max(1, history, future))
-    centre = np.asarray(index)
-    if centre.size == 0:
-        centre = centre.astype(np.int64)
-    if centre.dtype.kind not in "iu" or centre.ndim > 1:
-        raise TypeError(f"index is {index!r}, expected an int or a sequence of ints")
+    expected = "an int or a sequence of ints"
+    centre = given_numbers("index", index, expected, whole=True)
+    if centre.ndim > 1:
+        raise TypeError(f"index is {index!r}, expected {expected}")
     outside = centre[(centre < 0) | (centre >= num_frames)]
     if outside.size:
         raise ValueError(

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import require_number
-from gulpio2.sampling.clips import Border, ClipIndices
+from gulpio2.arguments import as_number, require_number
+from gulpio2.sampling.clips import Border, ClipIndices, given_numbers
 from gulpio2.sampling.timeline import (
     SAME_TIME_SECONDS,
     Timeline,
@@ -67,6 +67,8 @@ def frames_at(
 
     Raises
     ------
+    TypeError
+        Times are no numbers: texts, booleans and dates are none.
     ValueError
         Times are not finite, not ascending or none, the tolerance is below 0 or no
         number, or there is no such mode.
@@ -76,10 +78,10 @@ def frames_at(
     >>> frames_at([0.0, 0.5, 1.0], [0.2, 0.3, 9.0]).indices.tolist()
     [0, 1, 2]
     """
-    wanted = np.asarray(seconds, np.float64)
+    expected = "finite times, (frames,) or (clips, frames)"
+    wanted = given_numbers("seconds", seconds, expected).astype(np.float64)
     if wanted.ndim not in (1, 2) or not np.isfinite(wanted).all():
-        shapes = "(frames,) or (clips, frames)"
-        raise ValueError(f"seconds is {seconds!r}, expected finite times, {shapes}")
+        raise ValueError(f"seconds is {seconds!r}, expected {expected}")
     return frames_on(Timeline.of(times), wanted, mode, tolerance_seconds, border)
 
 
@@ -111,7 +113,7 @@ def sample_segments_by_time(
     [3, 3]
     """
     line = Timeline.of(times)
-    require_number("num_segments", num_segments, 1)
+    num_segments = require_number("num_segments", num_segments, 1)
     inside = np.full(num_segments, 0.5) if rng is None else rng.random(num_segments)
     moments = (np.arange(num_segments) + inside) * (line.seconds / num_segments)
     return frames_on(line, line.first + moments, "before", None, "clamp")
@@ -195,7 +197,7 @@ def spaced_windows_by_time(
         Shape ``(num_windows, clip_length)``.
     """
     line = Timeline.of(times)
-    require_number("num_windows", num_windows, 1)
+    num_windows = require_number("num_windows", num_windows, 1)
     window = _window_seconds(clip_length, period_seconds)
     slack = _slack(line, window)
     if rng is not None:
@@ -303,15 +305,16 @@ def window_around_time(
     future = require_number("future", future, 0)
     line = Timeline.of(times)
     period = _positive("period_seconds", period_seconds)
-    centre = np.asarray(seconds, dtype=np.float64)
+    expected = "finite times, one or a row"
+    centre = given_numbers("seconds", seconds, expected).astype(np.float64)
     if centre.ndim > 1 or not np.isfinite(centre).all():
-        raise ValueError(f"seconds is {seconds!r}, expected finite times, one or a row")
+        raise ValueError(f"seconds is {seconds!r}, expected {expected}")
     wanted = centre[..., np.newaxis] + period * np.arange(-history, future + 1)
     return frames_on(line, wanted, mode, tolerance_seconds, border)
 
 
 def _positive(name: str, seconds: float) -> float:
-    if not 0 < seconds < np.inf:
+    if not 0 < as_number(seconds) < np.inf:
         raise ValueError(f"{name} is {seconds!r}, expected more than 0 and finite")
     return float(seconds)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
+from decimal import Decimal
+from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -22,6 +25,7 @@ __all__ = [
     "ClipIndices",
     "all_valid",
     "apply_border",
+    "given_numbers",
     "in_steps",
     "require_chosen",
 ]
@@ -130,6 +134,60 @@ def in_steps(steps: range) -> ClipIndices:
     clip = ClipIndices.__new__(ClipIndices)
     clip._steps = steps
     return clip
+
+
+def given_numbers(
+    name: str, value: Any, expected: str, *, whole: bool = False
+) -> npt.NDArray[Any]:
+    """Make an array of numbers that a caller gives.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : array_like
+        What was given.
+    expected : str
+        What is wanted, for the message.
+    whole : bool, keyword-only
+        Whole numbers only.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of integers or, unless they are to be whole, of floats.
+
+    Raises
+    ------
+    TypeError
+        It holds something else, as texts or booleans, or some of it is masked out.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows that are not equally long
+        array = np.empty(1, np.void)
+    if not array.size:  # whatever numpy makes an empty list of
+        array = array.astype(np.int64 if whole else np.float64)
+    elif array.dtype.kind == "O" and all(map(_is_number, array.flat)) and not whole:
+        array = array.astype(np.float64)  # fractions and decimals
+    if (
+        array.dtype.kind not in ("iu" if whole else "iuf")
+        or _holds_booleans(value)
+        or np.ma.is_masked(value)
+    ):
+        raise TypeError(f"{name} is {reprlib.repr(value)}, expected {expected}")
+    return array
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+
+
+def _holds_booleans(value: object) -> bool:
+    """Look for those among numbers, of which numpy makes numbers as well."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_booleans, value))
+    return isinstance(value, (bool, np.bool_))
 
 
 def require_chosen(indices: Iterable[int]) -> None:

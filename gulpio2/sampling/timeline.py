@@ -8,8 +8,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import require_choice
-from gulpio2.sampling.clips import FURTHEST, Border, ClipIndices, apply_border
+from gulpio2.arguments import as_number, require_choice
+from gulpio2.sampling.clips import (
+    FURTHEST,
+    Border,
+    ClipIndices,
+    apply_border,
+    given_numbers,
+)
 
 __all__ = ["SAME_TIME_SECONDS", "TimeMode", "Timeline", "Times", "frames_on"]
 
@@ -31,7 +37,7 @@ class Timeline:
     @classmethod
     def of(cls, times: npt.ArrayLike) -> Timeline:
         """Check times: ascending and finite seconds, at least one."""
-        seconds = np.asarray(times, dtype=np.float64)
+        seconds = given_numbers("times", times, "seconds").astype(np.float64)
         if seconds.ndim == 0:
             raise ValueError(
                 f"times are {times!r}: expected the time of each frame, in seconds; "
@@ -92,10 +98,10 @@ def frames_on(
     too_late = wanted - line.last > line.after(mode)
     valid = ~(too_early | too_late)
     if tolerance is not None:
-        if not tolerance >= 0:  # what is not a number, too
+        if not as_number(tolerance) >= 0:  # what is not a number, too
             raise ValueError(f"tolerance_seconds is {tolerance!r}, expected 0 or more")
         distance = np.abs(times[found] - wanted)
-        valid &= distance <= tolerance + SAME_TIME_SECONDS
+        valid &= distance <= float(tolerance) + SAME_TIME_SECONDS
     # Past the ends, count on at the median distance, for the border to work with.
     gap = line.gap or np.inf
     early = np.minimum(-1, _steps(wanted - line.first, gap))

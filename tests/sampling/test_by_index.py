@@ -189,7 +189,7 @@ def test_an_index_outside_of_the_item_is_refused(index):
         window_around(10, index, history=1)
 
 
-@pytest.mark.parametrize("index", [1.0, "1", None, [[1]]])
+@pytest.mark.parametrize("index", [1.0, "1", None, [[1]], [1, True], [1, [2]]])
 def test_an_index_that_is_no_whole_number_is_refused(index):
     with pytest.raises(TypeError, match="expected an int or a sequence of ints"):
         window_around(10, index)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -320,6 +322,44 @@ def test_several_times_give_a_clip_each():
 def test_times_that_make_no_sense_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+NO_NUMBERS = [
+    *(True, np.True_, "0.1", b"1", None, 1j, {0.1}, np.datetime64("2020")),
+    *([True, False], [0.1, True], [[0.1, True]], ["0.1"], [None], [0.1, [0.2]]),
+    np.ma.array([0.1, 0.2], mask=[False, True]),
+]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+def test_what_is_no_number_is_no_time(value):
+    """As it is no index, see `window_around`."""
+    for call in (
+        lambda: frames_at([0.0, 0.1], value),
+        lambda: window_around_time([0.0, 0.1], value, period_seconds=1.0),
+    ):
+        with pytest.raises(TypeError, match=r"(?s)seconds is .*, expected finite time"):
+            call()
+    with pytest.raises(TypeError, match=r"(?s)times is .*, expected seconds"):
+        frames_at(value, [0.0])
+    with pytest.raises(TypeError, match=r"(?s)index is .*, expected an int or a seq"):
+        window_around(8, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("period_seconds", "1"), ("tolerance_seconds", "1"), ("period_seconds", None)],
+)
+def test_a_time_between_frames_is_a_number(name, value):
+    options: Any = {"period_seconds": 0.1, name: value}
+    with pytest.raises(ValueError, match=f"{name} is {value!r}, expected"):
+        sample_window_by_time([0.0, 0.1], 2, **options)
+
+
+def test_times_are_numbers_of_any_kind():
+    times: Any = [Fraction(k, 10) for k in range(4)]
+    wanted: Any = [Decimal("0.1"), Fraction(1, 3), 0.2, np.float16(0.3), 0]
+    assert frames_at(times, wanted).indices.tolist() == [1, 3, 2, 3, 0]
 
 
 @pytest.mark.parametrize("num_frames", [30, 58, 59, 60, 61, 62, 599])
