@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+import reprlib
+import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
@@ -30,9 +33,24 @@ class FramesByIndex:
         ------
         IndexError
             There is no such frame.
+        TypeError
+            It is no index.
         """
-        if isinstance(index, slice) or index < 0:
+        if isinstance(index, slice):
             return list(self)[index]
-        for frame in islice(self, index, None):
-            return frame
-        raise IndexError(f"frame {index} of fewer")
+        name = type(self).__name__
+        try:
+            place = operator.index(index)
+        except TypeError:
+            raise TypeError(
+                f"{name} has no frame {reprlib.repr(index)}: give a whole number, from "
+                "the end if negative, or a slice"
+            ) from None
+        if place < 0:
+            frames = list(self)
+            if place >= -len(frames):
+                return frames[place]
+        elif place <= sys.maxsize:
+            for frame in islice(self, place, None):
+                return frame
+        raise IndexError(f"{name} has no frame {place}: it has fewer")
