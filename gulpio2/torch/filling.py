@@ -86,6 +86,8 @@ class SampleMaker:
             except (CorruptFrameError, StorageError) as error:
                 require_rule(self.on_corrupt, error)
                 damage = error
+            except StopIteration as error:
+                raise _told(error, draw) from error
         raise damage or ValueError("there is no sample")
 
     def begin(self) -> None:
@@ -167,7 +169,7 @@ class SampleMaker:
                     job.draws[row], plan, job.slot.places[row], damages, clock
                 )
             except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
-                job.errors[row] = error
+                job.errors[row] = _told(error, job.draws[row])
 
     def _make_ready(self, job: Job, rows: Iterable[int], clock: Clock) -> list[int]:
         """Make those for which there is only to decode, and give the others."""
@@ -198,7 +200,7 @@ class SampleMaker:
             try:
                 job.samples[row] = _sample_of(plan)
             except BaseException as error:  # noqa: BLE001  # raised in the batch's turn
-                job.errors[row] = error
+                job.errors[row] = _told(error, job.draws[row])
             clock.samples += 1
             clock.frames += len(jpegs)
         clock.decode += decoded - decoding
@@ -260,6 +262,18 @@ class SampleMaker:
             rows[row][...] = rows[earlier]
         clock.frames += len(plan.rows)
         return _sample_of(plan)
+
+
+def _told(error: BaseException, draw: SampleIndex) -> BaseException:
+    """Give what to raise; of a generator's StopIteration Python says nothing else."""
+    if not isinstance(error, StopIteration):
+        return error
+    told = RuntimeError(
+        f"StopIteration was raised where sample {int(draw)} was made: see whether a "
+        "sampler, a target or a view of your own calls next() on what has ended"
+    )
+    told.__cause__ = error
+    return told
 
 
 def _sample_of(plan: Plan) -> Sample:

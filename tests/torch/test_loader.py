@@ -569,6 +569,26 @@ def test_an_error_comes_in_its_turn(make_directory):
     assert not [name for name in names if name.startswith("gulpio2-loader")]
 
 
+def ended(*_, **__):
+    return next(iter(()))
+
+
+WORKER = {"threads": None, "num_workers": 1}
+
+
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, WORKER], ids=str)
+@pytest.mark.parametrize("what", [{"target": ended}, {"sampler": ended}])
+def test_of_the_end_of_an_iterator_is_said_where_it_was(make_directory, options, what):
+    """Python says that a generator raised it, and nothing of whose it is."""
+    path = make_directory(counts=(8,) * 3)
+    dataset = GulpClipDataset(path, **{"sampler": window, **what})
+    with (
+        numpy_loader(dataset, batch_size=1, shuffle=False, **options) as loader,
+        pytest.raises(RuntimeError, match=r"StopIteration was raised where sample 0 w"),
+    ):
+        next(iter(loader))
+
+
 def test_an_interrupt_is_not_held_up_by_what_is_planned(make_directory):
     calls = []
 
