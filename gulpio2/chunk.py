@@ -65,7 +65,7 @@ class GulpChunk(ReadingVerbs):
     ----------
     meta_dict : OrderedDict
         Id to ``{"frame_info": [...], "meta_data": [...]}``. It may be edited:
-        ``open("ab")`` writes it as it is at the end of the block.
+        ``open("ab")`` writes it as it is at the end, to the ``meta_file_path`` of then.
     fp : file or None
         The open file inside of `open`.
 
@@ -104,7 +104,8 @@ class GulpChunk(ReadingVerbs):
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
         self.fp: BinaryIO | StoreWriter | None = None
-        # The bytes of the map that meta_dict is made of; None where they are not known.
+        # The map that meta_dict is made of, and its bytes; None if they are not known.
+        self._base_path = meta_file_path
         self._base: bytes | None = None
         if meta_dict is None:
             # A directory tells of the changed entries of all its maps at once.
@@ -262,7 +263,8 @@ class GulpChunk(ReadingVerbs):
         if self.fp is not None:
             raise StorageError(None, f"{self.data_file_path} is open already")
         with WriterLock() as lock, ExitStack() as undo:
-            undo.callback(vars(self).update, meta_dict=self.meta_dict, _base=self._base)
+            state = {k: vars(self)[k] for k in ("meta_dict", "_base", "_base_path")}
+            undo.callback(vars(self).update, state)
             before: dict[str, Any] = {}
             lock.take(self.data_file_path, replacing=not extend)
             if extend:  # what is read then stays as it is
@@ -280,7 +282,7 @@ class GulpChunk(ReadingVerbs):
                 self.flush()
                 undo.pop_all()
             except BaseException:
-                session.abort(self._map_file.end_if_changed(self._base))
+                session.abort(self._base_file.end_if_changed(self._base))
                 raise
             finally:
                 session.close()
@@ -290,10 +292,13 @@ class GulpChunk(ReadingVerbs):
     def _take_in(self, undo: ExitStack) -> dict[str, Any]:
         """Bring the map in memory up to date; give what it was made of, if needed."""
         remember(self.meta_dict, undo)
-        if self._base is not None and self._map_file.read() == self._base:
+        map_ = self._base_file
+        if self._base is not None and map_.read() == self._base:
             return {}
-        disk, data = self._map_file.load_checked(verify=self.verify is True)
-        base = None if self._base is None else self._map_file.parse(self._base)
+        if self._base_path != self.meta_file_path and not map_.path.exists():
+            return {}
+        disk, data = map_.load_checked(verify=self.verify is True)
+        base = None if self._base is None else map_.parse(self._base)
         self.meta_dict, before = taken_in(self.meta_dict, base, disk, undo)
         self._base = data
         return before
@@ -325,6 +330,8 @@ class GulpChunk(ReadingVerbs):
     def flush(self) -> None:
         """Make what was appended and edited so far durable and visible to readers."""
         session, map_ = self._writing_session(), self._map_file
+        if self._base_path != self.meta_file_path:  # whatever is there is replaced
+            self._base, self._base_path = map_.read(), self.meta_file_path
         put = partial(self._put_map, map_)
         session.commit(put, map_.drop, map_.may_be, self._refuse_changes)
         session.appender.origins = None  # the disk has another map now
@@ -363,6 +370,10 @@ class GulpChunk(ReadingVerbs):
         is_json = type(self.serializer) is JSONSerializer
         return MapFile(Path(self.meta_file_path), self.serializer, is_json)
 
+    @property
+    def _base_file(self) -> MapFile:
+        return self._map_file.or_at(self._base_path)
+
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:
         """Read the map, or begin one where there is none."""
         return self._map_file.load_checked(verify=self.verify is True)[0]
@@ -384,6 +395,6 @@ class GulpChunk(ReadingVerbs):
             known = ("data_file_path", "meta_file_path", "serializer", "jpeg_decoder")
             state = {key: state[key] for key in (*known, "meta_dict")}
             GulpChunk.__init__(self, **state)
-        self.__dict__.update(state)
+        self.__dict__.update({"_base_path": state["meta_file_path"], **state})
         watched(self, self._handles)
         renew_in_children(self, GulpChunk._renew_lock)

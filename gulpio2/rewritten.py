@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.storage.handles import HandlePool
     from gulpio2.storage.map_file import MapFile
-    from gulpio2.types import StrPath
+    from gulpio2.types import StrPath, Verify
 
 __all__ = ["LoadedMap", "RewriteGuard", "note_state", "watched"]
 
@@ -34,12 +34,11 @@ class _Chunk(Protocol):
 
     data_file_path: StrPath
     meta_dict: Any
+    verify: Verify
     _base: bytes | None
 
     @property
-    def _map_file(self) -> MapFile: ...
-
-    def _get_or_create_dict(self) -> Any: ...
+    def _base_file(self) -> MapFile: ...
 
 
 class LoadedMap(NamedTuple):
@@ -127,7 +126,7 @@ class RewriteGuard:
         if chunk is None:  # one that was added since
             return ""
         before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
-        return _difference(before, chunk._get_or_create_dict(), self._store, number)
+        return _difference(before, _stored_now(chunk), self._store, number)
 
 
 class _ChunkGuards:
@@ -194,7 +193,7 @@ def note_state(chunk: _Chunk, state: tuple[int, int] | None) -> None:
 def _fault_of(chunk: _Chunk) -> str:
     """Say of which item the frames are not where they were; nothing if of none."""
     folder, name = os.path.split(chunk.data_file_path)
-    base, map_file = chunk._base, chunk._map_file
+    base, map_file = chunk._base, chunk._base_file
     before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
     if base is None:
         state, number = getattr(chunk, "_map_state", None), data_number(name)
@@ -211,8 +210,13 @@ def _fault_of(chunk: _Chunk) -> str:
             for id_, entry in before
             if id_ in read and _goes_on(read[id_], entry)
         )
-    now = chunk._get_or_create_dict()
+    now = _stored_now(chunk)
     return _difference(before, now, LocalStore(folder or "."), data_number(name))
+
+
+def _stored_now(chunk: _Chunk) -> Mapping[str, Any]:
+    """Read the map again that a chunk is made of, where another may be assigned."""
+    return chunk._base_file.load_checked(verify=chunk.verify is True)[0]
 
 
 def _difference(

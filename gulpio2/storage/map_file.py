@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MetaFileError, StorageError
@@ -20,9 +22,7 @@ from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
-    from pathlib import Path
 
     from gulpio2.types import StrPath, Verify
 
@@ -49,6 +49,11 @@ class MapFile:
     """Whether the serializer reads what `load_ordered_json` does."""
     _dropped: os.stat_result | None = field(default=None, init=False, repr=False)
     """What was seen of the file that was dropped."""
+
+    def or_at(self, path: StrPath) -> MapFile:
+        """Give the map at another path; this one where nothing is there."""
+        other = replace(self, path=Path(path))
+        return other if os.path.lexists(other.path) else self
 
     def read(self) -> bytes:
         """Give its bytes; none where it is missing."""
