@@ -23,7 +23,7 @@ from gulpio2.rewritten import watched
 from gulpio2.serializers import JSONSerializer, json_serializer
 from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.handles import HandlePool
-from gulpio2.storage.index.taking_in import remember, taken_in
+from gulpio2.storage.index.taking_in import GivenMap, remember, taken_in
 from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.map_file import MapFile
 from gulpio2.verbs import ReadingVerbs
@@ -112,6 +112,7 @@ class GulpChunk(ReadingVerbs):
             verify = self.verify if handles is None else self.verify is True
             meta_dict, self._base = self._map_file.load_checked(verify=verify)
         self.meta_dict = meta_dict
+        self._given = GivenMap(meta_dict if self._base is None else {})
         self._handles = watched(self, HandlePool() if handles is None else handles)
         self._session: ChunkSession | None = None
         self._open_depth = 0
@@ -265,13 +266,12 @@ class GulpChunk(ReadingVerbs):
         with WriterLock() as lock, ExitStack() as undo:
             state = {k: vars(self)[k] for k in ("meta_dict", "_base", "_base_path")}
             undo.callback(vars(self).update, state)
-            before: dict[str, Any] = {}
             lock.take(self.data_file_path, replacing=not extend)
             if extend:  # what is read then stays as it is
-                before = self._take_in(undo)
+                before, stored = self._take_in(undo), self._map_file.parse(self._base)
             else:
                 self.meta_dict, self._base = OrderedDict(), b""
-            stored = self._map_file.parse(self._base) if extend else None
+                before, stored = {}, None
             session = begin_writing(
                 self.data_file_path, self.meta_file_path, self.meta_dict, stored, lock
             )
@@ -298,7 +298,7 @@ class GulpChunk(ReadingVerbs):
         if self._base_path != self.meta_file_path and not map_.path.exists():
             return {}
         disk, data = map_.load_checked(verify=self.verify is True)
-        base = None if self._base is None else map_.parse(self._base)
+        base = self._given if self._base is None else map_.parse(self._base)
         self.meta_dict, before = taken_in(self.meta_dict, base, disk, undo)
         self._base = data
         return before

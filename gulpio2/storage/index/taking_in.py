@@ -12,7 +12,74 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
     from contextlib import ExitStack
 
-__all__ = ["remember", "taken_in"]
+__all__ = ["GivenMap", "remember", "taken_in"]
+
+
+class GivenMap:
+    """What a chunk was given as its map, which it has not read itself.
+
+    It may be of some items of it only. Which of them are missing in memory was deleted
+    there, also where another map was put in its place.
+
+    Parameters
+    ----------
+    meta_dict : mutable mapping
+        The map, as it is at first.
+
+    Attributes
+    ----------
+    may_be_part : bool
+        Whether the chunk may have other items as well.
+    """
+
+    def __init__(self, meta_dict: MutableMapping[str, Any]) -> None:
+        is_of_index = isinstance(meta_dict, Entries)
+        self._entries = meta_dict if is_of_index else OrderedDict(meta_dict)
+        self.may_be_part = not is_of_index or isinstance(meta_dict, ChosenEntries)
+
+    def base_of(
+        self, mine: Mapping[str, Any], disk: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Give what a map was made of.
+
+        Parameters
+        ----------
+        mine : mapping
+            The map in memory.
+        disk : mapping
+            What is on the disk.
+
+        Returns
+        -------
+        base : dict
+            What each item was, as far as that can be told.
+        before : dict
+            That of it which is sure: what there is no index of may have been edited.
+        """
+        given, before = self._entries, {}
+        if isinstance(given, Entries):
+            first = {id_: given.first_entry(id_) for id_ in given._stored_keys()}
+            before = {id_: entry for id_, entry in first.items() if entry is not None}
+            # Where that is not known any more, the disk wins.
+            lost = first.keys() - before.keys()
+            given = OrderedDict((id_, mine[id_]) for id_ in mine if id_ in lost)
+        base = dict(before)
+        for id_, entry in given.items():
+            # Frames are hardly edited: where they differ, others appended.
+            infos = {"frame_info": entry["frame_info"]}
+            base[id_] = {**disk[id_], **infos} if id_ in disk else entry
+        return base, before
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as an ordinary mapping, which also has what was deleted since."""
+        given = self._entries
+        if not isinstance(given, Entries):
+            return GivenMap, (given,)
+        entries = {
+            id_: given[id_] if id_ in given else given.first_entry(id_)
+            for id_ in given._stored_keys()
+        }
+        return GivenMap, ({id_: each for id_, each in entries.items() if each},)
 
 
 def remember(meta_dict: MutableMapping[str, Any], undo: ExitStack) -> None:
@@ -29,7 +96,7 @@ def remember(meta_dict: MutableMapping[str, Any], undo: ExitStack) -> None:
 
 def taken_in(
     mine: MutableMapping[str, Any],
-    base: Mapping[str, Any] | None,
+    base: Mapping[str, Any] | GivenMap,
     disk: Mapping[str, Any],
     undo: ExitStack,
 ) -> tuple[Any, dict[str, Any]]:
@@ -40,8 +107,8 @@ def taken_in(
     mine : mutable mapping
         The map. One over an index is made an ordinary one, whose entries the other maps
         over the index give from then on.
-    base : mapping or None
-        What it was made of, if that is known.
+    base : mapping or GivenMap
+        What it was made of; where the chunk has not read that, what it was given.
     disk : mapping
         What is on the disk.
     undo : ExitStack
@@ -55,8 +122,8 @@ def taken_in(
         What its entries were made of, as far as that is known.
     """
     if isinstance(mine, Entries):
-        plain, base = _detached(mine, disk)
-        take_in(plain, base, disk)
+        plain, made_of = _detached(mine, disk)
+        take_in(plain, made_of, disk)
         if isinstance(mine, ChosenEntries):
             _put_in_order(plain, disk)
         known = mine.index.entries
@@ -67,22 +134,18 @@ def taken_in(
         # What is a part of a map in memory may be edited from now on.
         before = {
             id_: entry
-            for id_, entry in base.items()
+            for id_, entry in made_of.items()
             if not any(entry is e for e in (None, disk.get(id_), plain.get(id_)))
         }
         return plain, before
-    before = {} if base is None else dict(base)
-    may_be_part = base is None
-    if base is None:  # frames are hardly edited: where they differ, others appended
-        base = {
-            id_: {**disk[id_], "frame_info": entry["frame_info"]}
-            for id_, entry in mine.items()
-            if id_ in disk
-        }
+    if isinstance(base, GivenMap):
+        made_of, before = base.base_of(mine, disk)
+        take_in(mine, made_of, disk)
+        if base.may_be_part:
+            _put_in_order(mine, disk)
+        return mine, before
     take_in(mine, base, disk)
-    if may_be_part:
-        _put_in_order(mine, disk)
-    return mine, before
+    return mine, dict(base)
 
 
 def _put_in_order(mine: MutableMapping[str, Any], disk: Mapping[str, Any]) -> None:
