@@ -297,6 +297,33 @@ def test_deleted_items_that_moved_stay_deleted(tmp_path, damage, costs, compacte
     assert {loss.item for loss in report.lost} <= {*expected, None}
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_what_moved_to_where_all_items_were_deleted_is_found(tmp_path, compacted):
+    source = make(tmp_path / "in")
+    before = items_of(source)
+    gone = [f"item{number}" for number in range(4)]  # all of data_0.gulp
+    delete_items(source, gone)
+    if compacted:
+        compact_directory(source)
+    turn(data(source), data(source, 1))
+    put_in(data(source), 0, bytes(200))
+    repaired(source, tmp_path / "out")
+    expected = {id_: item for id_, item in before.items() if id_ not in gone}
+    assert items_of(tmp_path / "out") == expected
+
+
+def test_deleted_items_stay_deleted_where_others_are_looked_for_there(tmp_path):
+    source = make(tmp_path / "in")
+    before = items_of(source)
+    delete_items(source, ["item1"])
+    (source / "meta_0.gmeta").write_bytes(b"{")
+    put_in(data(source, 1), 0, bytes(200))
+    repaired(source, tmp_path / "out")
+    found = frames_of(items_of(tmp_path / "out"))
+    del before["item1"]
+    assert found == frames_of(before)
+
+
 def without_checksums(folder: Path) -> None:
     for path in folder.glob("*.gmeta"):
         entries = json.loads(path.read_bytes())

@@ -13,9 +13,11 @@ from gulpio2.format.entry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["read_entry"]
+    from gulpio2.format.removals import Removals
+
+__all__ = ["deleted_frames", "read_entry"]
 
 
 def read_entry(
@@ -57,3 +59,14 @@ def _trust(id_: str, entry: dict[str, Any]) -> tuple[EntryExtras, bool]:
         return extras, covered_part(id_, entry) is not None
     except (GulpError, ValueError, TypeError, RecursionError):
         return EntryExtras(), False
+
+
+def deleted_frames(removals: Removals | None) -> Iterator[tuple[int, int]]:
+    """Give length and checksum of the frames of deleted items that have one."""
+    for pairs in removals.deleted.values() if removals else ():
+        for id_, entry in pairs:
+            stored = read_entry(id_, entry)[2]
+            for (_, pad, length), crc32 in zip(
+                entry["frame_info"], stored, strict=False
+            ):
+                yield length - pad, crc32

@@ -20,7 +20,7 @@ from gulpio2.repair.candidates import (
     can_be_stored,
 )
 from gulpio2.repair.data_file import DataFile
-from gulpio2.repair.entries import read_entry
+from gulpio2.repair.entries import deleted_frames, read_entry
 from gulpio2.repair.indexed import IndexedMaps
 from gulpio2.repair.maps import no_map, read_map
 from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
@@ -66,7 +66,7 @@ def survey_chunks(
         chunk.look()
     files = {chunk.number: chunk.file for chunk in chunks}
     misfits = [chunk.places for chunk in chunks if chunk.places is not None]
-    moved = MovedFrames(misfits, files, _deleted_frames(removals))
+    moved = MovedFrames(misfits, files, deleted_frames(removals))
     moved.follow()
     for chunk in chunks:
         chunk.search(moved)
@@ -76,17 +76,6 @@ def survey_chunks(
     unprovable = any(chunk.is_unprovable for chunk in chunks)
     for chunk in chunks:
         yield chunk.finish(moved, is_unprovable=unprovable)
-
-
-def _deleted_frames(removals: Removals | None) -> Iterator[tuple[int, int]]:
-    """Give length and checksum of the frames of deleted items that have one."""
-    for pairs in removals.deleted.values() if removals else ():
-        for id_, entry in pairs:
-            stored = read_entry(id_, entry)[2]
-            for (_, pad, length), crc32 in zip(
-                entry["frame_info"], stored, strict=False
-            ):
-                yield length - pad, crc32
 
 
 @dataclass(slots=True)
@@ -153,6 +142,8 @@ class _ChunkSurveyor:
         """Whether frames of deleted items may be anywhere, and nothing tells them."""
         self.known: list[tuple[int, int]] = []
         """Records that are in their places: they are not searched."""
+        self.hidden: list[tuple[int, int]] = []
+        """Where deleted items were, and erased bytes: searched only for what moved."""
         self._unclaimed = Unclaimed(self.file, self.survey)
 
     def look(self) -> None:
@@ -173,8 +164,8 @@ class _ChunkSurveyor:
             records += self._records(pairs)
             self.places = Places.of(self.number, records, is_whole=self.sound)
         elif self.removals is not None:
-            self.known += self.removals.erased.get(self.number, [])
-            self.known += [span for _, it in deleted for span in entry_spans(it)]
+            self.hidden += self.removals.erased.get(self.number, [])
+            self.hidden += [span for _, it in deleted for span in entry_spans(it)]
         self.known = merge_spans(self.known)
         self.file.renew_budget()
 
@@ -283,9 +274,10 @@ class _ChunkSurveyor:
             return False
 
         found = [(hit.start, hit.stop) for hit in moved.hits[self.number]]
+        known = [*self.known, *found, *([] if moved else self.hidden)]
         # What was moved lies at any byte, and its checksum proves it.
         alignment = 1 if moved else ALIGNMENT
-        for start, stop in gaps_between([*self.known, *found], self.file.size):
+        for start, stop in gaps_between(known, self.file.size):
             self.file.search(start, stop, take, alignment=alignment)
 
     def finish(self, moved: MovedFrames, *, is_unprovable: bool) -> ChunkSurvey:
@@ -375,7 +367,7 @@ class _ChunkSurveyor:
         """Say what becomes of that which no entry speaks of."""
         places, hits = self.places, moved.hits[self.number]
         if places is None:
-            known = [Hit(start, stop) for start, stop in self.known]
+            known = [Hit(*span) for span in merge_spans([*self.known, *self.hidden])]
         else:
             known = [
                 Hit(place.start, place.stop, places, rank)
