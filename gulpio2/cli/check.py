@@ -123,12 +123,14 @@ def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
     if "unfinished-compaction" in codes:
         yield f"`gulp2 compact {quoted(directory)}` goes on where it was interrupted"
         codes.remove("unfinished-compaction")
-    if "bad-index" in codes:
-        yield f"`gulp2 index {quoted(directory)}` makes the index anew from the maps"
-        codes.remove("bad-index")
-    # Of that the problem says itself what to do.
-    if codes - {"unreadable-file"}:
+    is_wrong = "bad-index" in codes
+    # Of a file that cannot be read the problem says itself what to do.
+    if needs_repair := bool(codes - {"bad-index", "unreadable-file"}):
         yield "`gulp2 repair` copies what is undamaged to a new directory"
+    if is_wrong:
+        # The index may be right where a map is damaged, and a repair takes it from it.
+        makes = f"`gulp2 index {quoted(directory)}` makes the index anew from the maps"
+        yield f"after that, {makes}" if needs_repair else makes
 
 
 def _remarks(notes: Sequence[Problem], *, in_full: bool) -> Iterator[str]:

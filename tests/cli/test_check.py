@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -183,6 +184,17 @@ def test_an_index_that_is_wrong_is_to_be_made_anew(gulp2, gulped):
     ]
     gulp2("index", folder)
     gulp2("check", "--deep", folder)
+
+
+def test_a_repair_comes_before_the_index_is_made_anew(gulp2, gulped):
+    gulp2("index", gulped)
+    path = gulped / "meta_0.gmeta"
+    state = path.stat()
+    path.write_bytes(path.read_bytes().replace(b'"number": 1', b'"number": 7'))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    repaired, indexed = last_lines(gulp2("check", "--deep", gulped, status=1))
+    assert repaired.startswith("`gulp2 repair` copies")
+    assert indexed.startswith(f"after that, `gulp2 index {gulped}` makes")
 
 
 def test_a_manifest_of_a_newer_format_wants_a_newer_package(gulp2, gulped):
