@@ -22,8 +22,8 @@ from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removable import (
     refuse_broken_link,
-    refuse_frames_of_nobody,
     refuse_items_without_data,
+    refuse_other_data,
     refuse_what_cannot_be_rewritten,
 )
 from gulpio2.storage.removals_file import read_removals, write_removals
@@ -223,8 +223,9 @@ def compact_directory(
     Raises
     ------
     FormatError
-        A chunk cannot be rewritten: a file is missing or a link, or holds bytes that
-        nothing speaks of. Nothing was changed then.
+        A chunk cannot be rewritten: a file is missing or a link, or the data file is
+        not the one that its map speaks of, was cut, or holds bytes that nothing speaks
+        of. Nothing was changed then.
     IngestError
         A merge into the directory was interrupted; nothing was changed then.
     LockedError
@@ -253,7 +254,7 @@ def compact_directory(
             refuse_what_cannot_be_rewritten(store, number, names)
             if not dry_run:
                 refuse_writers(store, number)
-            refuse_frames_of_nobody(store, number, removals)
+            refuse_other_data(store, number, removals)
         chunks = sorted(removals.deleted)
         together = -(-len(chunks) // _NOTES)
         not_noted = 0

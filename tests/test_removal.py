@@ -603,6 +603,56 @@ def test_frames_that_a_map_has_lost_are_not_erased(tmp_path, lost, dry_run):
     assert content(tmp_path) == before
 
 
+def swap(one, other):
+    contents = one.read_bytes(), other.read_bytes()
+    for path, data in zip((other, one), contents, strict=True):
+        path.write_bytes(data)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("old", [False, True], ids=["", "no checksums"])
+@pytest.mark.parametrize(
+    "ids", [["item0"], ["item3", "item5"], ["item0", "item1", "item2"]]
+)
+def test_a_data_file_that_is_another_is_not_compacted(tmp_path, ids, old, dry_run):
+    make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
+    if old:
+        for path in tmp_path.glob("*.gmeta"):
+            entries = load_gmeta(path.read_bytes(), where="")
+            for entry in entries.values():
+                del entry["gulp2"]
+            path.write_bytes(dump_gmeta(entries))
+    delete_items(tmp_path, ids)
+    swap(tmp_path / "data_0.gulp", tmp_path / "data_1.gulp")
+    before = content(tmp_path)
+    with pytest.raises(FormatError, match=r"is not the data file|it was cut") as caught:
+        compact_directory(tmp_path, dry_run=dry_run)
+    assert "Nothing was changed" in str(caught.value)
+    assert content(tmp_path) == before
+    swap(tmp_path / "data_0.gulp", tmp_path / "data_1.gulp")
+    compact_directory(tmp_path)
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
+def test_a_data_file_that_was_cut_is_not_compacted_and_nor_are_others(folder):
+    delete_items(folder, ["item0", "item2", "item4"])
+    os.truncate(folder / "data_1.gulp", 4000)
+    before = content(folder)
+    with pytest.raises(FormatError, match=r"data_1\.gulp ends at byte 4000, .*was cut"):
+        compact_directory(folder)
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("ids", [["item0"], ["item0", "item1"]])
+def test_a_damaged_frame_does_not_hinder_compacting(tmp_path, ids):
+    make_gulp_directory(tmp_path, num_items=2, num_frames=1)
+    delete_items(tmp_path, ids)
+    path = tmp_path / "data_0.gulp"
+    path.write_bytes(path.read_bytes()[:-40] + bytes(40))
+    (done,) = compact_directory(tmp_path)
+    assert done.items == len(ids)
+
+
 @pytest.mark.parametrize("appended_again", [True, False])
 def test_what_a_killed_append_left_is_not_erased_but_left_out_of_a_copy(
     tmp_path, appended_again

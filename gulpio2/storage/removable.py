@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gulpio2.errors import ChunkMismatchError, FormatError
+from gulpio2.errors import ChunkMismatchError, FormatError, GulpError
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.entry import load_extras
 from gulpio2.format.gmeta import load_gmeta
+from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.format.layout import data_name, list_chunks, meta_name
-from gulpio2.format.removals import Removals, entry_spans
+from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.storage.local import real_path
 from gulpio2.storage.refusals import broken_link
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from gulpio2.format.removals import Removals
     from gulpio2.storage.base import Store
 
 __all__ = [
     "refuse_broken_link",
-    "refuse_frames_of_nobody",
     "refuse_items_without_data",
+    "refuse_other_data",
     "refuse_what_cannot_be_rewritten",
 ]
 
+_Pair: TypeAlias = "tuple[str, dict[str, Any]]"
+
 # Bytes read at once.
 _BLOCK = 4 * 1024 * 1024
+# Frames of a chunk that tell whether its data file is the right one.
+_LOOKED_AT = 32
+_NOT_DONE = "Nothing was changed"
 
 
 def refuse_items_without_data(store: Store, ids: Collection[str]) -> None:
@@ -76,14 +86,82 @@ def refuse_what_cannot_be_rewritten(
         )
 
 
-def refuse_frames_of_nobody(store: Store, number: int, removals: Removals) -> None:
-    """Refuse to erase bytes that were not deleted, but may be lost from the map."""
+def refuse_other_data(store: Store, number: int, removals: Removals) -> None:
+    """Refuse to rewrite a data file that does not fit its map.
+
+    It may have been cut, be another one, or hold more than the map and the list of
+    deleted items speak of: frames that a map has lost.
+    """
+    where = store.path(meta_name(number))
+    entries = load_gmeta(store.read(meta_name(number)), where=where)
+    kept, gone = list(entries.items()), removals.deleted[number]
+    size = store.size(data_name(number))
+    needed = max((stop for _, stop in _spans_of(kept)), default=0)
+    if size < needed:
+        raise FormatError(
+            f"{store.path(data_name(number))} ends at byte {size}, and {where} speaks "
+            f"of {needed} bytes: it was cut. {_NOT_DONE}. Put the whole file back and "
+            "compact again, or have 'gulp2 repair' copy what is left to a new "
+            "directory, without the deleted items"
+        )
+    spans = [*_spans_of(kept), *_spans_of(gone), *removals.erased.get(number, ())]
+    end = max((stop for _, stop in spans), default=0)
+    looked_at = [
+        # Of an interrupted compaction deleted frames are gone already.
+        *_looks(store, number, kept, may_be_erased=False),
+        *([] if needed else _looks(store, number, gone, may_be_erased=True)),
+    ]
+    wrong = len(looked_at) - sum(looked_at)
+    # One or two frames may be damaged in a file that is the right one.
+    if 2 * wrong > len(looked_at) and (len(looked_at) > 2 or size != end):
+        raise FormatError(
+            f"{store.path(data_name(number))} is not the data file that {where} speaks "
+            f"of: of {len(looked_at)} frames that were looked at, {wrong} are not what "
+            f"was stored, and others would be erased. {_NOT_DONE}. Have data files "
+            "changed places? Put the right one back; or 'gulp2 repair' copies what is "
+            "left to a new directory, without the deleted items. 'gulp2 check --deep' "
+            "tells more"
+        )
+    _refuse_frames_of_nobody(store, number, spans, size)
+
+
+def _spans_of(pairs: Iterable[_Pair]) -> Iterator[tuple[int, int]]:
+    for _, entry in pairs:
+        yield from entry_spans(entry)
+
+
+def _looks(
+    store: Store, number: int, pairs: Sequence[_Pair], *, may_be_erased: bool
+) -> Iterator[bool]:
+    """Tell of some frames, from all over a chunk, whether they are what was stored."""
     name = data_name(number)
-    entries = load_gmeta(store.read(meta_name(number)), where=meta_name(number))
-    gone = (entry for _, entry in removals.deleted[number])
-    spans = [span for each in (*entries.values(), *gone) for span in entry_spans(each)]
-    spans += removals.erased.get(number, ())
-    size, end = store.size(name), max((stop for _, stop in spans), default=0)
+    size = store.size(name)
+    frames = [
+        (id_, entry, frame)
+        for id_, entry in pairs
+        for frame in range(len(entry["frame_info"]))
+    ]
+    for id_, entry, frame in frames[:: max(1, len(frames) // _LOOKED_AT)]:
+        loc, pad, length = entry["frame_info"][frame]
+        if may_be_erased and loc + length > size:
+            continue
+        jpeg = store.read_at(name, loc, length - pad)
+        crc32 = None
+        with suppress(GulpError, ValueError, TypeError, IndexError):
+            crc32 = int(load_extras(entry, where=id_).crc32[frame])
+        if crc32 is None:
+            is_right = jpeg.startswith(SOI) and jpeg.endswith(EOI)
+        else:
+            is_right = crc32_of(jpeg) == crc32
+        yield is_right or (may_be_erased and jpeg.count(0) == len(jpeg))
+
+
+def _refuse_frames_of_nobody(
+    store: Store, number: int, spans: Iterable[tuple[int, int]], size: int
+) -> None:
+    """Refuse to erase bytes that were not deleted, but may be lost from the map."""
+    name, spans = data_name(number), list(spans)
+    end = max((stop for _, stop in spans), default=0)
     for start, stop in gaps_between(spans, size):
         for first in range(start, stop, _BLOCK):
             block = store.read_at(name, first, min(_BLOCK, stop - first))
