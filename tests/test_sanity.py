@@ -21,6 +21,7 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory, original_tests
 from gulpio2.sanity.data_files import DataFileCheck
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 
@@ -205,6 +206,44 @@ def test_a_share_that_has_no_chunk_is_none(tmp_path):
         (tmp_path / name).write_bytes(b"")
         assert "no-chunks" in {p.code for p in check_directory(tmp_path).problems}
         (tmp_path / name).unlink()
+
+
+def test_items_that_an_older_map_has_lost_are_named_by_the_index(tmp_path):
+    make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
+    path = tmp_path / "meta_0.gmeta"
+    older = path.read_bytes()
+    chunk = GulpChunk(tmp_path / "data_0.gulp", path)
+    with chunk.open("ab"):
+        for number in (1, 2):
+            chunk.append(f"new{number}", {}, make_frames(2, seed=90 + number))
+    delete_items(tmp_path, ["item1"])
+    build_index(tmp_path)
+    newer = path.read_bytes()
+    path.write_bytes(older)
+    report = check_directory(tmp_path, deep=True)
+    lost = [p for p in report.problems if p.code == "lost-item"]
+    assert [(p.item, p.file) for p in lost] == [
+        ("new1", "meta_0.gmeta"),
+        ("new2", "meta_0.gmeta"),
+    ]
+    (note,) = (note for note in report.notes if note.code == "stale-index")
+    assert "let it be until they are back" in note.message
+    path.write_bytes(newer)
+    assert check_directory(tmp_path, deep=True).ok
+
+
+def test_items_that_are_elsewhere_now_are_not_lost(tmp_path):
+    make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
+    build_index(tmp_path)
+    index = (tmp_path / "index.arrow").read_bytes()
+    delete_items(tmp_path, ["item0", "item1"])
+    compact_directory(tmp_path)
+    delete_items(tmp_path, ["item2", "item3"])
+    path = tmp_path / "meta_1.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"item4"', b'"other"'))
+    (tmp_path / "index.arrow").write_bytes(index)
+    codes = {p.code for p in check_directory(tmp_path, deep=True).problems}
+    assert codes == {"entry-check"}
 
 
 @pytest.mark.parametrize("copy", ["merge", "repair"])

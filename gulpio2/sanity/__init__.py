@@ -4,6 +4,7 @@
 * `directory`: names, maps, and the files beside the chunks.
 * `data_files`: the records in a data file, read in blocks.
 * `deleted`: frames of deleted items that are gone from a data file.
+* `lost`: items that the index has and a map has lost.
 """
 
 from gulpio2.sanity.directory import check_directory

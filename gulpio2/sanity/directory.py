@@ -19,6 +19,7 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     REMOVALS_NAME,
     data_name,
+    list_chunks,
     meta_name,
 )
 from gulpio2.format.map_checks import (
@@ -54,6 +55,11 @@ _State: TypeAlias = tuple[int, ...] | None
 
 # How often a chunk is looked at that others change meanwhile.
 _ATTEMPTS = 3
+_LOST = (
+    "is not in the map any more, was not deleted, and its frames are there: an older "
+    "map was put back, or a program has taken it out. Put the newer map back"
+)
+_KEEP_INDEX = "It alone tells of what maps have lost: let it be until they are back"
 _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
 
 
@@ -176,7 +182,7 @@ class _DirectoryCheck:
         if failures is not None:
             self.findings.add(*check_failures_file(failures))
         if self.findings.report.deep and INDEX_NAME in names:
-            self._check_index()
+            self._check_index({id_ for ids in ids_by_chunk.values() for id_ in ids})
 
     def _check_chunk(self, number: int, *, has_data: bool) -> list[str]:
         """Check a chunk, and again where somebody has changed it meanwhile."""
@@ -225,9 +231,10 @@ class _DirectoryCheck:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def _check_index(self) -> None:
+    def _check_index(self, present: set[str]) -> None:
         """Compare the index, which can be made anew at any time, with the maps."""
-        # Loaded here: most checks need neither of the two.
+        # Loaded here: most checks need none of these.
+        from gulpio2.sanity.lost import lost_items
         from gulpio2.storage.index.keeping import check_index, index_state
 
         def note(text: str) -> None:
@@ -243,9 +250,16 @@ class _DirectoryCheck:
                     "should be, `gulp2 index` brings it up to date"
                 )
             if changed := [name for name in stale if name in there]:
+                numbers = list_chunks(changed).meta_only
+                lost = [
+                    Problem("lost-item", _LOST, meta_name(number), item=id_)
+                    for number, id_ in lost_items(self.store, numbers, present)
+                ]
+                self.findings.add(lost)
                 note(
                     f"was made before {_and_others(changed)} took its present form; "
-                    "readers do without those rows. `gulp2 index` brings it up to date"
+                    "readers do without those rows. "
+                    + (_KEEP_INDEX if lost else "`gulp2 index` brings it up to date")
                 )
             if stale:
                 return

@@ -1,0 +1,95 @@
+"""Items that the index has and a map has lost, as an older one that was put back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.gmeta import load_pairs, validate_entry
+from gulpio2.format.layout import INDEX_NAME, data_name, meta_name
+from gulpio2.storage.index.columns import HAS_CRC32
+from gulpio2.storage.index.file import map_index
+from gulpio2.storage.removals_file import read_removals
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from gulpio2.storage.base import Store
+    from gulpio2.storage.index.columns import Columns
+
+__all__ = ["lost_items"]
+
+
+def lost_items(
+    store: Store, numbers: Iterable[int], present: Collection[str]
+) -> Iterator[tuple[int, str]]:
+    """Find items that are in no map and were not deleted, and whose frames are there.
+
+    Parameters
+    ----------
+    store : Store
+        The directory, with an index.
+    numbers : iterable of int
+        Chunks whose maps are others than those that the index was made of.
+    present : collection of str
+        Items that are in any map.
+
+    Yields
+    ------
+    (int, str)
+        Chunk and id. None of an item without checksums: nothing tells its frames.
+    """
+    columns = map_index(store.path(INDEX_NAME)).columns
+    for number in numbers:
+        try:
+            pairs = load_pairs(store.read(meta_name(number)))
+        except (OSError, ValueError, RecursionError):
+            continue  # which is a finding itself
+        there = {id_ for id_, _ in pairs}
+        spoken_of = {
+            loc
+            for _, entry in pairs
+            if validate_entry(entry) is None
+            for loc, _, _ in entry["frame_info"]
+        }
+        # Behind the map, and the data file behind it: that is the order in which who
+        # deletes and compacts writes them.
+        with suppress(MetaFileError, OSError):
+            there |= {id_ for id_, _ in read_removals(store).deleted.get(number, ())}
+        store.close()
+        for row in np.flatnonzero(columns.chunk == number).tolist():
+            id_ = columns.id_at(row)
+            if id_ in there or id_ in present:
+                continue
+            if columns.row_check(row) != columns.row_crc32.item(row):
+                continue
+            frames = _frames(columns, row)
+            if not frames or any(loc in spoken_of for loc, _, _ in frames):
+                continue
+            if all(_is_there(store, number, *frames[at]) for at in (0, -1)):
+                yield number, id_
+
+
+def _frames(columns: Columns, row: int) -> list[tuple[int, int, int]]:
+    """Give offset, bytes and checksum of each frame; none where there are no sums."""
+    if not columns.flags.item(row) & HAS_CRC32:
+        return []
+    part = slice(*columns.frame_bounds[row : row + 2].tolist())
+    num_bytes = columns.frame_length[part].astype("i8") - columns.frame_pad[part]
+    values: list[Any] = [
+        columns.frame_offset[part].tolist(),
+        num_bytes.tolist(),
+        columns.frame_crc32[part].tolist(),
+    ]
+    return list(zip(*values, strict=True))
+
+
+def _is_there(store: Store, number: int, loc: int, num_bytes: int, crc32: int) -> bool:
+    try:
+        return crc32_of(store.read_at(data_name(number), loc, num_bytes)) == crc32
+    except OSError:
+        return False
