@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import reprlib
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from gulpio2.errors import (
     with_article,
 )
 from gulpio2.format.metadata import plain_metadata
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from gulpio2.types import Adapter
@@ -26,7 +28,10 @@ __all__ = [
     "count_items",
     "item_ids",
     "require_items",
+    "warn_of_ids_beyond_utf8",
 ]
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,28 @@ def item_ids(adapter: Adapter) -> list[str] | None:
             "counts, or None"
         )
     return names
+
+
+def warn_of_ids_beyond_utf8(ids: Iterable[str]) -> None:
+    """Tell of ids that are stored and read, and that nothing else takes."""
+    found = [id_ for id_ in ids if not _is_utf8(id_)]
+    if found:
+        _logger.warning(
+            "%s no text in UTF-8, as of a file whose name is none: %r%s. Such a "
+            "directory can be read, but has no index, and so no table, query or view. "
+            "Rename the files before ingesting them",
+            f"{counted(len(found), 'id')} {'are' if found[1:] else 'is'}",
+            min(found),
+            f" (and {len(found) - 1} more)" if found[1:] else "",
+        )
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def ask(adapter: Adapter, name: str) -> Any:

@@ -29,7 +29,12 @@ from gulpio2.ingest.completeness import is_complete, settle_not_given
 from gulpio2.ingest.dispatch import Dispatcher
 from gulpio2.ingest.duplicates import warn_of_repeats
 from gulpio2.ingest.estimate import bytes_of_partials, refuse_what_cannot_fit
-from gulpio2.ingest.facts import ask_for_facts, count_items, require_items
+from gulpio2.ingest.facts import (
+    ask_for_facts,
+    count_items,
+    require_items,
+    warn_of_ids_beyond_utf8,
+)
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.noted import NotedFailures
@@ -366,8 +371,11 @@ class GulpIngestor:
         report.failures.extend(plan.failures)
         taken = DuplicateIdError(plan.failures[0].message) if plan.failures else None
         dispatcher.failures.note(plan.failures, taken)
-        if self.on_duplicate == "skip" and plan.ids is not None:
-            warn_of_repeats(self.adapter, plan.ids, plan.repeats)
+        if plan.ids is not None:
+            if self.on_duplicate == "skip":
+                warn_of_repeats(self.adapter, plan.ids, plan.repeats)
+            positions = (n for task in plan.tasks for n in task.positions())
+            warn_of_ids_beyond_utf8(plan.ids[n] for n in positions)
         refuse_other_labels(facts, self.output_folder)
         folder = self._folder_for_workers()
         sources = dispatcher.look_at_workers(self.adapter, plan.tasks, folder)
@@ -435,6 +443,7 @@ class GulpIngestor:
         dispatcher.settle(report)
         report.chunks.sort()
         report.failures.sort(key=lambda failure: failure.position)
+        warn_of_ids_beyond_utf8(publisher.ids or ())  # known only now
         if plan.ids is not None:
             settle_not_given(self.adapter, self.output_folder, plan, report)
         elif report.not_given:

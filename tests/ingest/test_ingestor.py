@@ -369,6 +369,26 @@ def test_an_item_that_breaks_the_contract_is_named(tmp_path, item, message):
     assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["before", "after"]
 
 
+@pytest.mark.parametrize("lists_ids", [True, False])
+def test_ids_that_are_no_utf8_are_warned_of(tmp_path, caplog, lists_ids):
+    class Listing(ListAdapter):
+        def item_ids(self):
+            return [item["id"] for item in self.items]
+
+    cls = Listing if lists_ids else ListAdapter
+    adapter = cls([an_item(id_) for id_ in ("a", "y\udcff", "é", "x\udcff")])
+    assert GulpIngestor(adapter, tmp_path, 2, 1).run().items == 4
+    (told,) = caplog.messages
+    assert told.startswith("2 ids are no text in UTF-8")
+    assert "'x\\udcff' (and 1 more). Such a directory can be read" in told
+    caplog.clear()
+    adapter = cls([an_item("only\udcff")])
+    GulpIngestor(adapter, tmp_path / "other", 2, 1).run()
+    (told,) = caplog.messages
+    assert told.startswith("1 id is no text in UTF-8")
+    assert "'only\\udcff'. Such" in told
+
+
 class ShortAdapter(ListAdapter):
     """Counts more items than it gives."""
 
