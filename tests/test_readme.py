@@ -94,10 +94,23 @@ def test_the_commands_of_the_readme_run_in_their_order(folder):
 
 
 PAGES = [README, *sorted(README.parent.glob("docs/*.md"))]
+PAGES += sorted(README.parent.glob("adapters/*/README.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: str(page.relative_to(README.parent))
+)
 def test_every_link_of_a_page_leads_somewhere(page):
+    assert broken_links(page) == []
+
+
+def test_every_link_of_a_fragment_of_the_changelog_leads_somewhere():
+    fragments = sorted(README.parent.glob("docs/changes/*.md"))
+    found = {page.name: broken_links(page) for page in fragments}
+    assert {name: links for name, links in found.items() if links} == {}
+
+
+def broken_links(page):
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
     here = [link for link in links if "://" not in link]
-    assert [link for link in here if not (page.parent / link).exists()] == []
+    return [link for link in here if not (page.parent / link).exists()]
