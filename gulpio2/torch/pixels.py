@@ -308,10 +308,10 @@ class _Work:
 
 def _at_frame(cause: Exception, plan: Plan, frame: int) -> CorruptFrameError:
     """Say where a damaged frame is."""
-    return CorruptFrameError(
-        f"item {plan.id_!r} of {plan.reader!r}, frame {frame}: {cause}. Run `gulp2 "
-        "check --deep` on the directory"
-    )
+    said = f"item {plan.id_!r} of {plan.reader!r}, frame {frame}: {cause}"
+    advice = "Run `gulp2 check --deep` on the directory"
+    # Of a checksum it is said already.
+    return CorruptFrameError(said if advice in said else f"{said}. {advice}")
 
 
 def _first_span(places: Places) -> tuple[int, int]:

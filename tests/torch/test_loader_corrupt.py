@@ -245,7 +245,7 @@ def test_a_data_file_that_was_cut_is_damage_too(make_directory):
 @pytest.mark.parametrize("frames", [range(8), [6, 3, 1]], ids=["one read", "apart"])
 @pytest.mark.parametrize("view", [None, CenterCrop(8), CenterCrop((64, 32))])
 @pytest.mark.parametrize("verify", ["frames", False])
-def test_checksums_are_compared(make_directory, view, frames, verify):
+def test_checksums_are_compared(make_directory, view, frames, verify, caplog):
     path = make_directory(counts=(8,) * 6)
     with GulpDirectory(path) as directory:
         loc, _, _ = directory.merged_meta_dict["clip4"]["frame_info"][3]
@@ -261,10 +261,13 @@ def test_checksums_are_compared(make_directory, view, frames, verify):
     directory = GulpDirectory(path, verify=verify)
     dataset = GulpClipDataset(directory, sampler, target="id")
     loader = load(dataset, "skip", shuffle=False, view=view, threads=2, batch_size=3)
-    targets = [target for batch in loader for target in batch.targets]
+    with caplog.at_level(logging.WARNING, logger="gulpio2"):
+        targets = [target for batch in loader for target in batch.targets]
     left_out = {"clip4"} if verify else set()  # the codec says nothing
     assert targets == [f"clip{n}" for n in range(6) if f"clip{n}" not in left_out]
     assert loader.num_skipped == len(left_out)
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.count("gulp2 check --deep") for text in told] == [1] * len(left_out)
 
 
 @pytest.mark.parametrize(
