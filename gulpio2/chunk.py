@@ -105,7 +105,7 @@ class GulpChunk(ReadingVerbs):
         self.verify = require_verify(verify)
         self.fp: BinaryIO | StoreWriter | None = None
         # The map that meta_dict is made of, and its bytes; None if they are not known.
-        self._base_path = meta_file_path
+        self._base_map = self._map_file
         self._base: bytes | None = None
         if meta_dict is None:
             # A directory tells of the changed entries of all its maps at once.
@@ -264,11 +264,11 @@ class GulpChunk(ReadingVerbs):
         if self.fp is not None:
             raise StorageError(None, f"{self.data_file_path} is open already")
         with WriterLock() as lock, ExitStack() as undo:
-            state = {k: vars(self)[k] for k in ("meta_dict", "_base", "_base_path")}
+            state = {k: vars(self)[k] for k in ("meta_dict", "_base", "_base_map")}
             undo.callback(vars(self).update, state)
             lock.take(self.data_file_path, replacing=not extend)
             if extend:  # what is read then stays as it is
-                before, stored = self._take_in(undo), self._map_file.parse(self._base)
+                before, stored = self._take_in(undo), self._base_map.parse(self._base)
             else:
                 self.meta_dict, self._base = OrderedDict(), b""
                 before, stored = {}, None
@@ -295,7 +295,7 @@ class GulpChunk(ReadingVerbs):
         map_ = self._base_file
         if self._base is not None and map_.read() == self._base:
             return {}
-        if self._base_path != self.meta_file_path and not map_.path.exists():
+        if map_ != self._base_map and not map_.path.exists():
             return {}
         disk, data = map_.load_checked(verify=self.verify is True)
         base = self._given if self._base is None else map_.parse(self._base)
@@ -304,7 +304,7 @@ class GulpChunk(ReadingVerbs):
         return before
 
     def _origins(self, before: dict[str, Any]) -> Origins:
-        return Origins(partial(self._map_file.parse, self._base), before)
+        return Origins(partial(self._base_map.parse, self._base), before)
 
     def append(self, id_: Any, meta_data: Meta, frames: Iterable[Any]) -> None:
         """Append an item, or frames to an item that is there; inside of `open`.
@@ -330,8 +330,8 @@ class GulpChunk(ReadingVerbs):
     def flush(self) -> None:
         """Make what was appended and edited so far durable and visible to readers."""
         session, map_ = self._writing_session(), self._map_file
-        if self._base_path != self.meta_file_path:  # whatever is there is replaced
-            self._base, self._base_path = map_.read(), self.meta_file_path
+        if self._base_map != map_:  # another is assigned: whatever is there is replaced
+            self._base, self._base_map = map_.read(), map_
         put = partial(self._put_map, map_)
         session.commit(put, map_.drop, map_.may_be, self._refuse_changes)
         session.appender.origins = None  # the disk has another map now
@@ -372,7 +372,7 @@ class GulpChunk(ReadingVerbs):
 
     @property
     def _base_file(self) -> MapFile:
-        return self._map_file.or_at(self._base_path)
+        return self._base_map.or_else(self._map_file)
 
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:
         """Read the map, or begin one where there is none."""
@@ -395,6 +395,6 @@ class GulpChunk(ReadingVerbs):
             known = ("data_file_path", "meta_file_path", "serializer", "jpeg_decoder")
             state = {key: state[key] for key in (*known, "meta_dict")}
             GulpChunk.__init__(self, **state)
-        self.__dict__.update({"_base_path": state["meta_file_path"], **state})
+        self.__dict__.update(state)
         watched(self, self._handles)
         renew_in_children(self, GulpChunk._renew_lock)

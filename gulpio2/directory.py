@@ -689,7 +689,7 @@ class GulpDirectory(ReadingVerbs):
         entries = chunk.meta_dict
         if isinstance(entries, LazyDict):
             return None if entries.untouched else entries.changes()
-        stored = chunk._map_file.parse(chunk._base) if chunk._base else None
+        stored = chunk._base_map.parse(chunk._base) if chunk._base else None
         stored = chunk._get_or_create_dict() if stored is None else stored
         put, added, gone = {}, {}, {*stored}.difference(entries)
         for id_, entry in entries.items():

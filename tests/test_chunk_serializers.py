@@ -6,10 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gulpio2 import GulpChunk
+import pytest
+
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.removal import delete_items
-from gulpio2.serializers import AbstractSerializer, JSONSerializer
-from tests.chunks import JPEGS, content, new_chunk, problems, write
+from gulpio2.serializers import (
+    AbstractSerializer,
+    JSONSerializer,
+    json_serializer,
+    pickle_serializer,
+)
+from tests.chunks import JPEGS, content, label, labels, new_chunk, problems, write
 
 LEFT = "meta_0.gmeta.0123456789ab.partial"
 
@@ -59,3 +66,46 @@ def test_a_map_may_have_the_name_of_its_data_file_and_more(tmp_path):
     with chunk.open("wb"):
         chunk.append("x", {}, JPEGS[:1])
     assert chunk.read_jpegs("x") == JPEGS[:1]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_an_assigned_serializer_writes_the_whole_map(tmp_path, indexed):
+    write(tmp_path, *((id_, {"label": "old"}, JPEGS[:2]) for id_ in "abc"))
+    with GulpDirectory(tmp_path, indexed=indexed) as directory:
+        chunk = directory.chunk_objs_lookup[0]
+        label(chunk.meta_dict, "a")
+        del chunk.meta_dict["b"]
+        chunk.serializer = pickle_serializer
+        for id_ in ("d", "e"):
+            with chunk.open("ab"):
+                chunk.append(id_, {"s": {1}}, JPEGS[2:3])
+    again = new_chunk(tmp_path, serializer=pickle_serializer, verify=True)
+    assert list(again.meta_dict) == ["a", "c", "d", "e"]
+    assert again["a", []][1] == {"label": "new"}
+    assert again.read_jpegs("e") == JPEGS[2:3]
+
+    again.serializer = json_serializer
+    for id_ in "de":
+        del again.meta_dict[id_]
+    with again.open("ab"):
+        again.append("f", {}, [])
+    assert labels(tmp_path) == {"a": "new", "c": "old", "f": None}
+    assert new_chunk(tmp_path, verify=True).read_jpegs("c") == JPEGS[:2]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_serializer_may_be_assigned_with_another_path(tmp_path, inside):
+    chunk = write(tmp_path, ("a", {}, JPEGS[:1]))
+    before = content(tmp_path)["meta_0.gmeta"]
+    new = {
+        "serializer": pickle_serializer,
+        "meta_file_path": str(tmp_path / "map.pickle"),
+    }
+    if not inside:
+        vars(chunk).update(new)
+    with chunk.open("ab"):
+        chunk.append("b", {}, JPEGS[1:2])
+        vars(chunk).update(new)
+    assert list(pickle_serializer.load(tmp_path / "map.pickle")) == ["a", "b"]
+    assert content(tmp_path)["meta_0.gmeta"] == before
+    assert chunk.read_jpegs("b") == JPEGS[1:2]

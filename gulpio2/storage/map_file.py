@@ -7,8 +7,7 @@ import os
 import shutil
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MetaFileError, StorageError
@@ -23,6 +22,7 @@ from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from gulpio2.types import StrPath, Verify
 
@@ -47,13 +47,14 @@ class MapFile:
     serializer: _Serializer
     reads_json: bool
     """Whether the serializer reads what `load_ordered_json` does."""
-    _dropped: os.stat_result | None = field(default=None, init=False, repr=False)
+    _dropped: os.stat_result | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
     """What was seen of the file that was dropped."""
 
-    def or_at(self, path: StrPath) -> MapFile:
-        """Give the map at another path; this one where nothing is there."""
-        other = replace(self, path=Path(path))
-        return other if os.path.lexists(other.path) else self
+    def or_else(self, other: MapFile) -> MapFile:
+        """Give this map; another one where there is no file of it."""
+        return self if os.path.lexists(self.path) else other
 
     def read(self) -> bytes:
         """Give its bytes; none where it is missing."""
