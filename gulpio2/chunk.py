@@ -20,7 +20,7 @@ from gulpio2.format.edits import Origins
 from gulpio2.item import StoredItem
 from gulpio2.record import record_of
 from gulpio2.rewritten import watched
-from gulpio2.serializers import JSONSerializer, json_serializer
+from gulpio2.serializers import JSONSerializer, json_serializer, writes_json
 from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import GivenMap, remember, taken_in
@@ -361,7 +361,7 @@ class GulpChunk(ReadingVerbs):
         appender.meta_dict = self.meta_dict  # another may have been put there
         if appender.origins is None:
             appender.origins = self._origins({})
-        if type(self.serializer).dump is not JSONSerializer.dump:
+        if not writes_json(self.serializer):
             appender.dump = self._map_file.dumped
         return self._session
 

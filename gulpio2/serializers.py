@@ -23,6 +23,7 @@ __all__ = [
     "PickleSerializer",
     "json_serializer",
     "pickle_serializer",
+    "writes_json",
 ]
 
 
@@ -90,6 +91,14 @@ class PickleSerializer(AbstractSerializer):
         """Pickle."""
         with Path(file_name).open("wb") as file:
             pickle.dump(thing, file)
+
+
+def writes_json(serializer: Any) -> bool:
+    """Tell whether a serializer writes as `JSONSerializer` does.
+
+    One of a client may be a class itself, or have its functions elsewhere than in one.
+    """
+    return getattr(serializer.dump, "__func__", None) is JSONSerializer.dump
 
 
 json_serializer = JSONSerializer()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.errors import StorageError
 from gulpio2.removal import delete_items
 from gulpio2.serializers import (
     AbstractSerializer,
@@ -66,6 +69,41 @@ def test_a_map_may_have_the_name_of_its_data_file_and_more(tmp_path):
     with chunk.open("wb"):
         chunk.append("x", {}, JPEGS[:1])
     assert chunk.read_jpegs("x") == JPEGS[:1]
+
+
+def dump(thing: Any, file_name: Any) -> None:
+    """Write JSON in lines."""
+    Path(file_name).write_text(json.dumps(thing, indent=1))
+
+
+class Static:
+    """A serializer of a client that is a class."""
+
+    load = staticmethod(JSONSerializer().load)
+    dump = staticmethod(dump)
+
+
+@pytest.mark.parametrize(
+    "serializer",
+    [Static(), Static, SimpleNamespace(load=JSONSerializer().load, dump=dump)],
+    ids=["static", "class", "namespace"],
+)
+def test_a_serializer_may_be_anything_that_has_both_functions(tmp_path, serializer):
+    for flag, id_ in (("wb", "a"), ("ab", "b")):
+        chunk = new_chunk(tmp_path, serializer=serializer)
+        with chunk.open(flag):
+            chunk.append(id_, {}, JPEGS[:1])
+        assert (tmp_path / "meta_0.gmeta").read_text().startswith("{\n")
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
+
+
+def test_a_serializer_that_writes_nothing_is_named(tmp_path):
+    before = content(tmp_path)
+    chunk = new_chunk(tmp_path, serializer=Mock(name="mine"))
+    message = r"Mock name='mine'.* has written no map: .* a file meta_0\.gmeta"
+    with pytest.raises(StorageError, match=message), chunk.open("wb"):
+        chunk.append("a", {}, JPEGS[:1])
+    assert content(tmp_path) == before
 
 
 @pytest.mark.parametrize("indexed", [False, True])

@@ -120,7 +120,14 @@ class MapFile:
         """Give the bytes that the serializer writes."""
         with self._beside() as path:
             self.serializer.dump(meta_dict, str(path))
-            return path.read_bytes()
+            try:
+                return path.read_bytes()
+            except OSError as cause:
+                raise StorageError(
+                    cause.errno,
+                    f"{self.serializer!r} has written no map: its `dump` must write "
+                    f"to the path that it is given, a file {path.name}",
+                ) from cause
 
     def put(self, data: bytes) -> None:
         """Replace it, durably and in one step."""
