@@ -12,7 +12,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import CorruptFrameError, MetaFileError
-from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.index.keeping import build_index, remove_index
 from gulpio2.testing import FrameAdapter, make_frames
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ def test_a_label_that_has_changed_is_warned_of_until_it_counts(
     # In the place of the file, a repair would not find there what the label was.
     assert "gulp2 index" not in warned
     if indexed:
+        index = (tmp_path / "index.arrow").read_bytes()
+        with pytest.raises(MetaFileError, match="as they were written, and `gulp2 rep"):
+            build_index(tmp_path, thorough=True)
+        assert (tmp_path / "index.arrow").read_bytes() == index
+        remove_index(tmp_path)
         caplog.clear()
         build_index(tmp_path, thorough=True)
         (record,) = caplog.records

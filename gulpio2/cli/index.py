@@ -56,7 +56,9 @@ def index(directory: Path, check: bool, remove: bool, as_json: bool) -> None:
     million frames opens in milliseconds. An ingest makes it at its end, and whoever
     opens a large directory where it is missing or stale; this command compares it with
     the checksum of every map, and not only with sizes and times. Maps that have not
-    changed are not parsed again. The exit status is 1 if --check finds a difference.
+    changed are not parsed again. It is refused where the index has entries as they were
+    written and a map has rotted since, or is lost: `gulp2 repair` takes them from it,
+    and --remove does without. The exit status is 1 if --check finds a difference.
     """
     from gulpio2.storage.index.keeping import remove_index
     from gulpio2.storage.local import open_store

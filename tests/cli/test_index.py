@@ -66,13 +66,35 @@ def test_a_check_names_the_maps_that_differ_and_writes_nothing(gulp2, gulped):
 def test_a_map_of_the_same_size_and_time_is_found_by_a_check_and_mended(gulp2, gulped):
     gulp2("index", gulped)
     path = gulped / "meta_1.gmeta"
-    ns = path.stat().st_mtime_ns
-    path.write_bytes(path.read_bytes().replace(b'"number"', b'"NUMBER"'))
-    os.utime(path, ns=(ns, ns))
+    state = path.stat()
+    with GulpDirectory(gulped) as directory:
+        chunk = directory.chunk_objs_lookup[1]
+        entry = chunk.meta_dict["item3"]
+        entry["meta_data"][0]["number"] = 7
+        del entry["gulp2"]["check"]
+        with chunk.open("ab"):
+            pass
+    assert path.stat().st_size == state.st_size
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     result = gulp2("index", gulped, "--check", status=1)
     assert result.stdout == "meta_1.gmeta does not say what the index says\n"
     assert json.loads(gulp2("index", gulped, "--json").stdout)["parsed"] == 1
     gulp2("index", gulped, "--check")
+    assert gulp2("ls", gulped, "--where", "number == 7").stdout == "item3\n"
+
+
+def test_an_index_with_entries_as_they_were_written_is_not_replaced(gulp2, gulped):
+    gulp2("index", gulped)
+    path = gulped / "meta_1.gmeta"
+    state = path.stat()
+    path.write_bytes(path.read_bytes().replace(b'"number"', b'"NUMBER"'))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    before = (gulped / "index.arrow").read_bytes()
+    said = gulp2("index", gulped, status=1).stderr
+    assert "`gulp2 repair` takes them from there" in said
+    assert (gulped / "index.arrow").read_bytes() == before
+    gulp2("index", gulped, "--remove")
+    gulp2("index", gulped)
     assert gulp2("ls", gulped, "--where", "NUMBER == 3").stdout == "item3\n"
 
 

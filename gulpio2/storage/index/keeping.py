@@ -16,7 +16,7 @@ from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
-from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
+from gulpio2.storage.index.columns import ALTERED, DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import (
     compose,
     keep_lost,
@@ -35,6 +35,7 @@ from gulpio2.types import no_progress
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
+    from gulpio2.storage.index.columns import IndexContent
     from gulpio2.types import Progress, StrPath
 
 __all__ = [
@@ -178,7 +179,8 @@ def build_index(
     ChunkMismatchError
         A map has no data file; or a data file no map, and the index has its items.
     MetaFileError
-        A map is damaged.
+        A map is damaged; with `thorough` also where the index has its entries as they
+        were written.
     DuplicateIdError
         Two chunks have an item of the same id.
     StorageError
@@ -204,6 +206,8 @@ def build_index(
         if not forgetting:
             _refuse_to_forget(folder, lost[0])
         content = keep_lost(content, old, lost)
+    if thorough and old is not None:
+        _refuse_to_believe(folder, content, old)
     if altered := content.columns.describe_altered():
         _logger.warning("%s: %s", folder, altered)
     if not len(content.columns):
@@ -229,6 +233,27 @@ def _refuse_to_forget(folder: str, number: int) -> NoReturn:
         "`gulp2 repair`, which takes the items from the index; to go on without "
         "them, run `gulp2 index --remove` first"
     )
+
+
+def _refuse_to_believe(folder: str, content: IndexContent, old: IndexContent) -> None:
+    """Refuse to replace entries as they were written by what a map has since become."""
+    before = {known[0]: known for known in old.chunks.tolist()}
+    for number, *known, crc32, _ in content.chunks.tolist():
+        then = before.get(number, [number, -1, -1, crc32])
+        if then[1:3] == known and then[3] != crc32:
+            now, was = (_count_altered(each.columns, number) for each in (content, old))
+            if now > was:
+                raise MetaFileError(
+                    f"{os.path.join(folder, meta_name(number))} has changed, and its "  # noqa: PTH118  # as everywhere here
+                    "size and time have not, and entries in it are not what their "
+                    f"checks say: it is damaged. {INDEX_NAME} has them as they were "
+                    "written, and `gulp2 repair` takes them from there; to have an "
+                    "index of what the map says now, run `gulp2 index --remove` first"
+                )
+
+
+def _count_altered(columns: Columns, number: int) -> int:
+    return int(np.count_nonzero(columns.flags[columns.chunk == number] & ALTERED))
 
 
 def refresh_index(
