@@ -19,7 +19,6 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     REMOVALS_NAME,
     data_name,
-    list_chunks,
     meta_name,
 )
 from gulpio2.format.map_checks import (
@@ -35,10 +34,9 @@ from gulpio2.format.map_checks import (
 )
 from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.salvage import gaps_between
-from gulpio2.format.scan import UnusualMapError
-from gulpio2.format.wording import counted
 from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
+from gulpio2.sanity.index import check_index_of
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.refusals import broken_link
@@ -55,12 +53,6 @@ _State: TypeAlias = tuple[int, ...] | None
 
 # How often a chunk is looked at that others change meanwhile.
 _ATTEMPTS = 3
-_LOST = (
-    "is not in the map any more, was not deleted, and its frames are there: an older "
-    "map was put back, or a program has taken it out. Put the newer map back"
-)
-_KEEP_INDEX = "It alone tells of what maps have lost: let it be until they are back"
-_INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
 
 
 def check_directory(
@@ -182,7 +174,8 @@ class _DirectoryCheck:
         if failures is not None:
             self.findings.add(*check_failures_file(failures))
         if self.findings.report.deep and INDEX_NAME in names:
-            self._check_index({id_ for ids in ids_by_chunk.values() for id_ in ids})
+            present = {id_ for ids in ids_by_chunk.values() for id_ in ids}
+            check_index_of(self.store, self.findings, present)
 
     def _check_chunk(self, number: int, *, has_data: bool) -> list[str]:
         """Check a chunk, and again where somebody has changed it meanwhile."""
@@ -230,54 +223,6 @@ class _DirectoryCheck:
         except OSError:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
-
-    def _check_index(self, present: set[str]) -> None:
-        """Compare the index, which can be made anew at any time, with the maps."""
-        # Loaded here: most checks need none of these.
-        from gulpio2.sanity.lost import lost_items
-        from gulpio2.storage.index.keeping import check_index, index_state
-
-        def note(text: str) -> None:
-            self.findings.add([], [Problem("stale-index", text, INDEX_NAME)])
-
-        try:
-            stale = index_state(self.store.folder, thorough=True).stale
-            there = set(self.store.names())
-            if gone := [name for name in stale if name not in there]:
-                note(
-                    f"tells of {_and_others(gone)}, no longer there: were the chunks "
-                    "removed or renamed, or were they not copied? If all is there that "
-                    "should be, `gulp2 index` brings it up to date"
-                )
-            if changed := [name for name in stale if name in there]:
-                numbers = list_chunks(changed).meta_only
-                lost = [
-                    Problem("lost-item", _LOST, meta_name(number), item=id_)
-                    for number, id_ in lost_items(self.store, numbers, present)
-                ]
-                self.findings.add(lost)
-                note(
-                    f"was made before {_and_others(changed)} took its present form; "
-                    "readers do without those rows. "
-                    + (_KEEP_INDEX if lost else "`gulp2 index` brings it up to date")
-                )
-            if stale:
-                return
-            faults = check_index(self.store.folder)
-        except ImportError as cause:
-            note(f"was not looked at: {cause}")
-        except (MetaFileError, UnusualMapError, FileNotFoundError):
-            note("was not looked at, as a map is damaged or missing")
-        except (OSError, ValueError, LookupError, OverflowError) as cause:
-            text = f"cannot be compared with the maps ({cause}): {_INDEX_ADVICE}"
-            self.findings.add([Problem("bad-index", text, INDEX_NAME)])
-        else:
-            self.findings.add(
-                [
-                    Problem("bad-index", f"{fault}: {_INDEX_ADVICE}", INDEX_NAME)
-                    for fault in faults
-                ]
-            )
 
     def _may_have_no_chunk(self, names: list[str]) -> bool:
         """Tell whether it is as it should be that there is no chunk."""
@@ -382,8 +327,3 @@ class _DirectoryCheck:
 
 def _span(record: Record) -> tuple[int, int]:
     return record.loc, record.loc + record.length
-
-
-def _and_others(names: list[str]) -> str:
-    others = len(names) - 1
-    return names[0] + (f" and {counted(others, 'other map')}" if others else "")

@@ -1,0 +1,88 @@
+"""The index of a directory, compared with the maps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gulpio2.errors import MetaFileError
+from gulpio2.format.checks import Problem
+from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
+from gulpio2.format.scan import UnusualMapError
+from gulpio2.format.wording import counted
+
+if TYPE_CHECKING:
+    from gulpio2.sanity.report import Findings
+    from gulpio2.storage.local import LocalStore
+
+__all__ = ["check_index_of"]
+
+_LOST = (
+    "is not in the map any more, was not deleted, and its frames are there: an older "
+    "map was put back, or a program has taken it out. Put the newer map back"
+)
+_KEEP_INDEX = "It alone tells of what maps have lost: let it be until they are back"
+_INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
+
+
+def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> None:
+    """Compare the index, which can be made anew at any time, with the maps.
+
+    Parameters
+    ----------
+    store : LocalStore
+        The directory.
+    findings : Findings
+        Takes what is found.
+    present : set of str
+        Items that are in any map.
+    """
+    # Loaded here: most checks need none of these.
+    from gulpio2.sanity.lost import lost_items
+    from gulpio2.storage.index.keeping import check_index, index_state
+
+    def note(text: str) -> None:
+        findings.add([], [Problem("stale-index", text, INDEX_NAME)])
+
+    try:
+        stale = index_state(store.folder, thorough=True).stale
+        there = set(store.names())
+        if gone := [name for name in stale if name not in there]:
+            note(
+                f"tells of {_and_others(gone)}, no longer there: were the chunks "
+                "removed or renamed, or were they not copied? If all is there that "
+                "should be, `gulp2 index` brings it up to date"
+            )
+        if changed := [name for name in stale if name in there]:
+            numbers = list_chunks(changed).meta_only
+            lost = [
+                Problem("lost-item", _LOST, meta_name(number), item=id_)
+                for number, id_ in lost_items(store, numbers, present)
+            ]
+            findings.add(lost)
+            note(
+                f"was made before {_and_others(changed)} took its present form; "
+                "readers do without those rows. "
+                + (_KEEP_INDEX if lost else "`gulp2 index` brings it up to date")
+            )
+        if stale:
+            return
+        faults = check_index(store.folder)
+    except ImportError as cause:
+        note(f"was not looked at: {cause}")
+    except (MetaFileError, UnusualMapError, FileNotFoundError):
+        note("was not looked at, as a map is damaged or missing")
+    except (OSError, ValueError, LookupError, OverflowError) as cause:
+        text = f"cannot be compared with the maps ({cause}): {_INDEX_ADVICE}"
+        findings.add([Problem("bad-index", text, INDEX_NAME)])
+    else:
+        findings.add(
+            [
+                Problem("bad-index", f"{fault}: {_INDEX_ADVICE}", INDEX_NAME)
+                for fault in faults
+            ]
+        )
+
+
+def _and_others(names: list[str]) -> str:
+    others = len(names) - 1
+    return names[0] + (f" and {counted(others, 'other map')}" if others else "")
