@@ -208,6 +208,20 @@ def test_a_share_that_has_no_chunk_is_none(tmp_path):
         (tmp_path / name).unlink()
 
 
+def test_a_copy_of_a_map_is_to_be_removed_and_its_items_are_not_there_twice(folder):
+    for number in (7, 8):
+        shutil.copy(folder / "meta_1.gmeta", folder / f"meta_{number}.gmeta")
+    report = check_directory(folder, deep=True)
+    assert {problem.code for problem in report.problems} == {"map-without-data"}
+    for problem in report.problems:
+        assert problem.message.startswith("is a copy of meta_1.gmeta without a data fi")
+    assert report.items == 4
+    # Another map without its data is still gone through.
+    (folder / "data_0.gulp").unlink()
+    named = {p.file: p.message for p in check_directory(folder).problems}
+    assert "Put the data file back" in named["meta_0.gmeta"]
+
+
 def test_items_that_an_older_map_has_lost_are_named_by_the_index(tmp_path):
     make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
     path = tmp_path / "meta_0.gmeta"

@@ -45,6 +45,7 @@ from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from gulpio2.format.checks import Record
+    from gulpio2.format.layout import Listing
     from gulpio2.types import Progress, StrPath
 
 __all__ = ["check_directory"]
@@ -133,7 +134,8 @@ class _DirectoryCheck:
         listing, problems = check_names(names)
         if self._may_have_no_chunk(names):
             problems = [each for each in problems if each.code != "no-chunks"]
-        self.findings.add(problems)
+        copies = self._copied_maps(listing)
+        self.findings.add([copies.get(each.file, each) for each in problems])
         try:
             self._read_removals()
         except MetaFileError as cause:
@@ -147,7 +149,8 @@ class _DirectoryCheck:
                 problem = Problem("bad-removals", OTHER_FORM, REMOVALS_NAME)
                 self.findings.add([problem])
         ids_by_chunk: dict[int, list[str]] = {}
-        for number in sorted((*listing.chunks, *listing.meta_only)):
+        numbers = {*listing.chunks, *listing.meta_only}
+        for number in sorted(n for n in numbers if meta_name(n) not in copies):
             ids_by_chunk[number] = self._check_chunk(
                 number, has_data=number in listing.chunks
             )
@@ -176,6 +179,29 @@ class _DirectoryCheck:
         if self.findings.report.deep and INDEX_NAME in names:
             present = {id_ for ids in ids_by_chunk.values() for id_ in ids}
             check_index_of(self.store, self.findings, present)
+
+    def _copied_maps(self, listing: Listing) -> dict[str, Problem]:
+        """Find maps without a data file that are copies of another map.
+
+        Else each of their items would be said to be there twice.
+        """
+        copies: dict[bytes, list[str]] = {}
+        found: dict[str, Problem] = {}
+        for name in map(meta_name, listing.meta_only):
+            with contextlib.suppress(OSError):  # said where it is read to be checked
+                copies.setdefault(self.store.read(name), []).append(name)
+        sizes = {len(data) for data in copies} - {len("{}")}
+        for other in map(meta_name, listing.chunks if sizes else ()):
+            with contextlib.suppress(OSError):
+                if self.store.size(other) not in sizes:
+                    continue
+                text = (
+                    f"is a copy of {other} without a data file, so that the directory "
+                    "cannot be opened. Remove it"
+                )
+                for name in copies.get(self.store.read(other), ()):
+                    found[name] = Problem("map-without-data", text, name)
+        return found
 
     def _check_chunk(self, number: int, *, has_data: bool) -> list[str]:
         """Check a chunk, and again where somebody has changed it meanwhile."""
