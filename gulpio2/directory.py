@@ -27,6 +27,7 @@ from gulpio2.format.layout import (
     meta_name,
 )
 from gulpio2.format.manifest import free_number
+from gulpio2.format.wording import counted
 from gulpio2.item import StoredItem
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
@@ -568,8 +569,8 @@ class GulpDirectory(ReadingVerbs):
             return self.chunk_objs_lookup[self.chunk_lookup[str(id_)]]
         except KeyError:
             raise ItemNotFoundError(
-                f"no item {str(id_)!r} in {self.output_dir} ({len(self)} items; "
-                "`gulp2 ls` lists them)",
+                f"no item {str(id_)!r} in {self.output_dir} "
+                f"({counted(len(self), 'item')}; `gulp2 ls` lists them)",
                 str(id_),
             ) from None
 

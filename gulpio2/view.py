@@ -11,6 +11,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.errors import ItemNotFoundError
+from gulpio2.format.wording import counted
 from gulpio2.grouping import groups_of
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
@@ -47,7 +48,6 @@ class Viewed(Protocol):
     @property
     def manifest(self) -> Manifest:
         """How it was made."""
-        ...
 
     @property
     def metainfo(self) -> dict[str, Any]:
@@ -122,8 +122,8 @@ class GulpView(ReadingVerbs):
             row = index.row(id_)
             if row is None:
                 raise ItemNotFoundError(
-                    f"no item {id_!r} in {directory.output_dir} ({len(index)} items; "
-                    "`gulp2 ls` lists them)",
+                    f"no item {id_!r} in {directory.output_dir} "
+                    f"({counted(len(index), 'item')}; `gulp2 ls` lists them)",
                     id_,
                 )
             rows[row] = None

@@ -355,6 +355,14 @@ def test_an_unknown_id_is_a_key_error_that_says_where(folder, read):
         directory[9]
 
 
+def test_one_item_is_called_one(tmp_path):
+    make_gulp_directory(tmp_path, num_items=1, num_frames=1).close()
+    directory = GulpDirectory(tmp_path)
+    for ask in (directory.item, lambda id_: directory.view([id_])):
+        with pytest.raises(ItemNotFoundError, match=r"\(1 item; `gulp2 ls` lists"):
+            ask("9")
+
+
 def test_items_without_times_are_not_read_by_time(folder):
     with pytest.raises(FrameTimeError, match=r"'item0' .* has no presentation times"):
         GulpDirectory(folder).read_frames_at("item0", 0.0)

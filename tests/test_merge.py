@@ -413,6 +413,19 @@ def test_a_list_of_failures_without_a_last_newline_stays_apart(tmp_path, cut):
     assert check_directory(tmp_path / "all", deep=True).problems == []
 
 
+@pytest.mark.parametrize("target", ["c", "c/below/it"])
+def test_a_merge_that_is_refused_leaves_no_folder(tmp_path, target):
+    ingest(tmp_path / "a", num_items=3)
+    ingest(tmp_path / "b", num_items=4, per_chunk=4)
+    with pytest.raises(DuplicateIdError):
+        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / target)
+    assert not (tmp_path / "c").exists()
+    (tmp_path / "c").mkdir()  # somebody's own stays
+    with pytest.raises(DuplicateIdError):
+        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / target)
+    assert not list((tmp_path / "c").iterdir())
+
+
 def test_an_id_in_two_parts_is_refused_and_nothing_is_written(tmp_path):
     ingest(tmp_path / "a", num_items=3)
     ingest(tmp_path / "b", num_items=4, per_chunk=4)
@@ -707,7 +720,7 @@ def test_metainfo_that_contradicts_is_refused_before_anything_is_written(
     assert str(caught.value).startswith(f"{a} and {b} have another 'classes' each")
     assert "Ingest one of them anew into another folder, with" in str(caught.value)
     assert (content(a), content(b)) == before
-    assert into or content(target) == {}
+    assert into or not target.exists()
 
 
 def test_metainfo_that_agrees_or_that_one_has_alone_is_joined(tmp_path):

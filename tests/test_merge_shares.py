@@ -95,7 +95,7 @@ def test_shares_that_do_not_fit_together_are_refused(tmp_path, shard, options, w
     other = make(tmp_path / "other", shard, **options)
     with pytest.raises(IngestError, match=f"first and .*other {why}"):
         merge_directories([first, other], tmp_path / "both")
-    assert not list((tmp_path / "both").iterdir())
+    assert not (tmp_path / "both").exists()
     merge_directories([first], tmp_path / "merged")
     before = content(tmp_path / "merged")
     with pytest.raises(IngestError, match=f"merged and .*other {why}"):

@@ -58,7 +58,11 @@ from gulpio2.ingest.resuming import (
 )
 from gulpio2.ingest.shard import Shard
 from gulpio2.storage.index.keeping import refresh_index
-from gulpio2.storage.leftovers import remove_leftovers, remove_partials
+from gulpio2.storage.leftovers import (
+    made_and_locked,
+    remove_leftovers,
+    remove_partials,
+)
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
@@ -212,7 +216,7 @@ class GulpIngestor:
             unless failures are allowed; and what `run` raises.
         """
         # Chunks are counted as their items are: by the parent.
-        self.output_store().make()
+        self.output_store().make()  # first of all, and for good, as by 0.0.4
         num_items = self._refuse_nothing()
         total = len(calculate_chunk_slices(self.videos_per_chunk, num_items))
         with chunk_bar(total) as advance:
@@ -311,7 +315,6 @@ class GulpIngestor:
     ) -> IngestReport:
         began = time.monotonic()
         store = self.output_store()
-        store.make()
         self._num_items = self._refuse_nothing() if num_items is None else num_items
         facts = ask_for_facts(self.adapter)
         self.report = report = IngestReport()
@@ -319,7 +322,7 @@ class GulpIngestor:
         self._dispatcher = dispatcher = self._make_dispatcher(
             NotedFailures(path, self.on_failure)
         )
-        with store.lock():
+        with made_and_locked(store, self.output_folder):
             refuse_unfinished_copying(store)
             refuse_misnamed_chunks(store)
             arguments = self._arguments(facts)

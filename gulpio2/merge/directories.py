@@ -52,7 +52,7 @@ from gulpio2.merge.parts import (
 )
 from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
-from gulpio2.storage.leftovers import remove_partials
+from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
 from gulpio2.storage.local import new_token, open_store, real_path
 from gulpio2.storage.removals_file import (
@@ -165,8 +165,7 @@ def merge_directories(
     out = open_store(target)
     with contextlib.ExitStack() as stack:
         found = [open_part(stack, Path(path)) for path in parts]
-        out.make()
-        stack.enter_context(out.lock())
+        stack.enter_context(made_and_locked(out, target))
         interrupted = unfinished_copying(out)
         if interrupted is not None and interrupted.verb != "merge":
             raise IngestError(

@@ -1,10 +1,12 @@
-"""What writers leave behind that are killed."""
+"""What writers leave behind that are killed, or refused."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
@@ -13,11 +15,44 @@ from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from gulpio2.storage.base import Store
+    from collections.abc import Iterator
 
-__all__ = ["remove_leftovers", "remove_partials"]
+    from gulpio2.storage.base import Store
+    from gulpio2.types import StrPath
+
+__all__ = [
+    "made_and_locked",
+    "remove_leftovers",
+    "remove_partials",
+]
 
 _OF_CHUNK = re.compile(r"(?:data|meta)_([0-9]+)\.")
+
+
+@contextlib.contextmanager
+def made_and_locked(store: Store, path: StrPath) -> Iterator[None]:
+    """Make a folder and be its only writer; where that is refused, it is gone again.
+
+    Parameters
+    ----------
+    store : Store
+        Of the folder.
+    path : str or path
+        The folder. One that was there stays.
+    """
+    folder = Path(path).absolute()
+    around = (folder, *folder.parents)
+    made = [each for each in around if not os.path.lexists(each)]
+    store.make()
+    with store.lock():
+        try:
+            yield
+        except BaseException:
+            # While it is locked: another may rely on a folder that it finds.
+            with contextlib.suppress(OSError):  # something is in it
+                for each in made:
+                    each.rmdir()
+            raise
 
 
 def remove_leftovers(store: Store) -> None:

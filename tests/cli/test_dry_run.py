@@ -79,6 +79,7 @@ def test_a_dry_run_of_nothing_is_refused_as_the_run_is(gulp2, tmp_path, more):
     for dry in ((), ("--dry-run",)):
         told = gulp2(*words, *dry, status=1).stderr
         assert "there are no items to ingest: VideoFolderAdapter" in told
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_dry_run_is_of_what_the_run_would_store(gulp2, tmp_path, make_video):

@@ -389,6 +389,20 @@ def test_ids_that_are_no_utf8_are_warned_of(tmp_path, caplog, lists_ids):
     assert "'only\\udcff'. Such" in told
 
 
+@pytest.mark.parametrize("of", [[], [an_item("a"), an_item("a")]], ids=["none", "two"])
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path, of):
+    class Listing(ListAdapter):
+        def item_ids(self):
+            return [item["id"] for item in self.items]
+
+    (tmp_path / "there").mkdir()
+    for folder in ("new/below", "there", "there/x"):
+        with pytest.raises((IngestSettingError, DuplicateIdError)):
+            GulpIngestor(Listing(of), tmp_path / folder, 2, 1).run()
+        assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert not list((tmp_path / "there").iterdir())
+
+
 class ShortAdapter(ListAdapter):
     """Counts more items than it gives."""
 
