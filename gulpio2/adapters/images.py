@@ -101,9 +101,10 @@ class ImageListAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         try:
             lines = Path(input_file).read_text("utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as cause:
+            reason = getattr(cause, "strerror", None) or cause  # without the name
             raise unreadable(
                 cause,
-                f"The list of images {str(input_file)!r} cannot be read ({cause}). "
+                f"The list of images {str(input_file)!r} cannot be read ({reason}). "
                 "Give the path of a UTF-8 text file.",
             ) from cause
         for number, line in enumerate(lines, start=1):

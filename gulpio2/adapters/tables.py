@@ -299,9 +299,10 @@ def _open_text(path: StrPath) -> Iterator[TextIO]:
             f"{name!r} is not UTF-8 text ({cause}). Convert it to UTF-8."
         ) from cause
     except (OSError, EOFError, zlib.error) as cause:
+        reason = getattr(cause, "strerror", None) or cause  # the name is told already
         raise unreadable(
             cause,
-            f"{name!r} cannot be read ({cause}). Give the path of a file that can"
+            f"{name!r} cannot be read ({reason}). Give the path of a file that can"
             f"{', and is what its ending says' if name.endswith('.gz') else ''}.",
         ) from cause
 

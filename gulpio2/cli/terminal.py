@@ -41,10 +41,11 @@ _VERBOSITY = "gulpio2.verbosity"
 # Lines that go out together: click flushes on every call.
 _BLOCK = 1000
 # Advice of the library that a user of the program cannot follow as it stands.
-_ARGUMENT = re.compile(
-    r"\(on_duplicate='(\w+)'(?:, on the command line --on-duplicate \w+)?\)"
+_ARGUMENT = re.compile(r"\(\w+='\w+', on the command line (--[a-z-]+ \w+)\)")
+_DUPLICATE = re.compile(r"\(on_duplicate='(\w+)'\)")
+_FLAG = re.compile(
+    r"(?:\w+=(?:True|1)|[a-z]+_[a-z]+) \(on the command line (--[a-z-]+(?: 1)?)\)"
 )
-_FLAG = re.compile(r"\w+=(?:True|1) \(on the command line (--[a-z-]+(?: 1)?)\)")
 _IN_PYTHON_ONLY = re.compile(r"; GulpDirectory\(path, verify=False\) gives [\w ]+")
 
 
@@ -83,9 +84,14 @@ def as_options(text: str) -> str:
     --------
     >>> as_options("skip them (on_duplicate='skip')")
     'skip them (--on-duplicate skip)'
+    >>> as_options("ids by path (id_rule='path', on the command line --id-rule path)")
+    'ids by path (--id-rule path)'
+    >>> as_options("take file_extensions (on the command line --file-extensions)")
+    'take --file-extensions'
     """
     text = _IN_PYTHON_ONLY.sub("", text)
-    return _ARGUMENT.sub(r"(--on-duplicate \1)", _FLAG.sub(r"\1", text))
+    text = _DUPLICATE.sub(r"(--on-duplicate \1)", _FLAG.sub(r"\1", text))
+    return _ARGUMENT.sub(r"(\1)", text)
 
 
 def count(number: int, noun: str) -> str:

@@ -106,7 +106,8 @@ def test_a_line_without_both_parts_is_named(tmp_path, line):
 
 
 def test_a_missing_list_is_named(tmp_path):
-    with pytest.raises(SourceReadError, match=r"list\.txt' cannot be read"):
+    why = r"list\.txt' cannot be read \(No such file or directory\)\. Give"
+    with pytest.raises(SourceReadError, match=why):
         ImageListAdapter(tmp_path / "list.txt", tmp_path)
 
 

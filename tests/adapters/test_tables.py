@@ -176,7 +176,8 @@ def test_what_is_no_table_is_refused_with_its_place(tmp_path, name, content, mes
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(SourceReadError, match=r"t\.csv' cannot be read"):
+    why = r"t\.csv' cannot be read \(No such file or directory\)\. Give"
+    with pytest.raises(SourceReadError, match=why):
         read_table(tmp_path / "t.csv")
     with pytest.raises(SourceReadError, match=r"t\.json' cannot be read"):
         read_json_file(tmp_path / "t.json")

@@ -465,7 +465,7 @@ def test_skipping_repeated_ids_is_told_with_what_keeps_them(
         make_video(tmp_path / "videos" / folder / "x" / "1.mp4", 1)
     make_video(tmp_path / "videos" / "b" / "y" / "2.mp4", 1)
     words = ["ingest", "video-folder", "videos", "out", "--videos-per-chunk", 1]
-    assert "--id-rule path" in gulp2(*words, status=1).stderr
+    assert "an id of its own (--id-rule path), or" in gulp2(*words, status=1).stderr
     told = " ".join(gulp2(*words, "--on-duplicate", "skip", *shard).stderr.split())
     if shard:
         assert "skipped and not stored" not in told  # it is of the other share
