@@ -84,6 +84,9 @@ _REOPENED = (
 )
 
 
+# Attributes of a chunk that go with its map, or with a block in which it is open.
+_OF_A_MAP = ("meta_dict", "meta_file_path", "serializer", "fp")
+
 # Mappings over an index, unless a program has put others in their places.
 _LOOKUPS = ("merged_meta_dict", "chunk_lookup", "chunk_objs_lookup")
 
@@ -676,6 +679,11 @@ class GulpDirectory(ReadingVerbs):
                 for number, chunk in self._made_chunks().items()
                 if (changes := self._changes_of(chunk, self._index.entries))
             },
+            {
+                number: assigned
+                for number, chunk in self._made_chunks().items()
+                if (assigned := self._assigned_to(chunk, number))
+            },
         )
         return {**self._plain_settings(), "_edits": edits}
 
@@ -701,6 +709,22 @@ class GulpDirectory(ReadingVerbs):
         first = {id_: stored[id_] for id_ in (*put, *gone)}
         return (put, added, gone, first) if put or added or gone else None
 
+    def _assigned_to(self, chunk: GulpChunk, number: int) -> dict[str, Any]:
+        """Give what a program has set of a chunk, but what is of its map."""
+        settings = self._settings()
+        first = {
+            "data_file_path": str(settings.folder / data_name(number)),
+            "jpeg_decoder": settings.jpeg_decoder,
+            "threads": settings.threads,
+            "verify": settings.verify,
+        }
+        return {
+            name: value
+            for name, value in vars(chunk).items()
+            if not (name.startswith("_") or name in _OF_A_MAP)
+            and (name not in first or first[name] != value)
+        }
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Open the directory again, and take over the edits."""
         edits = state.pop("_edits", None)
@@ -711,7 +735,7 @@ class GulpDirectory(ReadingVerbs):
         if edits is None:
             self._watch_chunks()
             return
-        entries, changes, of_chunks = edits
+        entries, changes, of_chunks, assigned = edits
         self._open()
         self._apply_entries(entries)
         for name, change in changes.items():
@@ -724,6 +748,9 @@ class GulpDirectory(ReadingVerbs):
                 meta_dict = self.chunk_objs_lookup[number].meta_dict
                 if isinstance(meta_dict, LazyDict):
                     meta_dict.apply(change)
+        for number, attributes in assigned.items():
+            if number in self.chunk_objs_lookup:
+                vars(self.chunk_objs_lookup[number]).update(attributes)
 
     def __repr__(self) -> str:
         """Show the path, items and chunks."""
@@ -738,5 +765,5 @@ def _reopen(
 ) -> GulpDirectory:
     """Open a directory by what `GulpDirectory._reopening` gave."""
     directory = kind.__new__(kind)
-    directory.__setstate__({**settings, "_edits": (entries, {}, {})})
+    directory.__setstate__({**settings, "_edits": (entries, {}, {}, {})})
     return directory

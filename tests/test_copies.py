@@ -261,3 +261,24 @@ def test_what_is_changed_in_a_chunk_after_it_was_saved_goes_along(
     other = copied(directory).chunk_objs_lookup[0].meta_dict
     assert list(other) == [edited, "put"]
     assert other == chunk.meta_dict
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, sent])
+def test_what_is_assigned_to_chunks_is_in_a_copy(folder, tmp_path, indexed, copied):
+    twin = make_gulp_directory(tmp_path / "twin", num_items=6, num_frames=5)
+    twin.close()
+    directory = GulpDirectory(folder, indexed=indexed)
+    directory.chunk_objs_lookup[0].jpeg_decoder = len
+    moved = str(tmp_path / "twin" / "data_1.gulp")
+    directory.chunk_objs_lookup[1].data_file_path = moved
+    vars(directory.chunk_objs_lookup[2]).update(note=["x"], verify=False)
+    other = copied(directory)
+    (folder / "data_1.gulp").unlink()
+    for one in (directory, other):
+        sizes = [len(jpeg) for jpeg in one.read_jpegs("item1")]
+        assert one["item1"][0] == sizes
+        assert [frames for frames, _ in one.chunk_objs_lookup[0]][1] == sizes
+        assert one["item2", 0][0][0].shape == (24, 32, 3)
+        last = one.chunk_objs_lookup[2]
+        assert (vars(last)["note"], last.verify, last.threads) == (["x"], False, None)
+    assert other.chunk_objs_lookup[1].data_file_path == moved
