@@ -268,7 +268,8 @@ class GulpChunk(ReadingVerbs):
             undo.callback(vars(self).update, state)
             lock.take(self.data_file_path, replacing=not extend)
             if extend:  # what is read then stays as it is
-                before, stored = self._take_in(undo), self._base_map.parse(self._base)
+                before = self._take_in(undo)
+                stored = self._base_map.parse(self._base) or before
             else:
                 self.meta_dict, self._base = OrderedDict(), b""
                 before, stored = {}, None
@@ -282,7 +283,8 @@ class GulpChunk(ReadingVerbs):
                 self.flush()
                 undo.pop_all()
             except BaseException:
-                session.abort(self._base_file.end_if_changed(self._base))
+                base = self._base_map.or_else(self._map_file)
+                session.abort(base.end_if_changed(self._base))
                 raise
             finally:
                 session.close()
@@ -292,12 +294,13 @@ class GulpChunk(ReadingVerbs):
     def _take_in(self, undo: ExitStack) -> dict[str, Any]:
         """Bring the map in memory up to date; give what it was made of, if needed."""
         remember(self.meta_dict, undo)
-        map_ = self._base_file
+        map_ = self._base_map.or_else(self._map_file)
         if self._base is not None and map_.read() == self._base:
             return {}
-        if map_ != self._base_map and not map_.path.exists():
-            return {}
-        disk, data = map_.load_checked(verify=self.verify is True)
+        disk: Any = None  # where the map alone is gone
+        data: bytes | None = b""
+        if map_.path.exists() or not Path(self.data_file_path).exists():
+            disk, data = map_.load_checked(verify=self.verify is True)
         base = self._given if self._base is None else map_.parse(self._base)
         self.meta_dict, before = taken_in(self.meta_dict, base, disk, undo)
         self._base = data
@@ -369,10 +372,6 @@ class GulpChunk(ReadingVerbs):
     def _map_file(self) -> MapFile:
         is_json = type(self.serializer) is JSONSerializer
         return MapFile(Path(self.meta_file_path), self.serializer, is_json)
-
-    @property
-    def _base_file(self) -> MapFile:
-        return self._base_map.or_else(self._map_file)
 
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:
         """Read the map, or begin one where there is none."""

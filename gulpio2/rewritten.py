@@ -36,9 +36,10 @@ class _Chunk(Protocol):
     meta_dict: Any
     verify: Verify
     _base: bytes | None
+    _base_map: MapFile
 
     @property
-    def _base_file(self) -> MapFile: ...
+    def _map_file(self) -> MapFile: ...
 
 
 class LoadedMap(NamedTuple):
@@ -193,7 +194,7 @@ def note_state(chunk: _Chunk, state: tuple[int, int] | None) -> None:
 def _fault_of(chunk: _Chunk) -> str:
     """Say of which item the frames are not where they were; nothing if of none."""
     folder, name = os.path.split(chunk.data_file_path)
-    base, map_file = chunk._base, chunk._base_file
+    base, map_file = chunk._base, _map_of(chunk)
     before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
     if base is None:
         state, number = getattr(chunk, "_map_state", None), data_number(name)
@@ -216,7 +217,12 @@ def _fault_of(chunk: _Chunk) -> str:
 
 def _stored_now(chunk: _Chunk) -> Mapping[str, Any]:
     """Read the map again that a chunk is made of, where another may be assigned."""
-    return chunk._base_file.load_checked(verify=chunk.verify is True)[0]
+    return _map_of(chunk).load_checked(verify=chunk.verify is True)[0]
+
+
+def _map_of(chunk: _Chunk) -> MapFile:
+    """Give the map that a chunk has read; the one assigned since, where it is gone."""
+    return chunk._base_map.or_else(chunk._map_file)
 
 
 def _difference(

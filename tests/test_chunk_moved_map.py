@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.errors import GulpError
+from gulpio2.errors import ChunkMismatchError, GulpError
 from tests.chunks import (
     JPEGS,
     BrokenError,
@@ -153,10 +154,49 @@ def test_a_copy_of_the_data_file_gets_the_map_and_more(chunk, folder, tmp_path):
 def test_a_map_that_is_gone_is_written_from_memory_or_not_at_all(chunk, folder):
     path = moved(chunk, folder)
     (folder / "meta_0.gmeta").unlink()
+    expected = ["a", "b", "c", "new"]
     try:
         with chunk.open("ab"):
             chunk.append("new", {}, JPEGS[:2])
     except GulpError:  # an index has no entries without the map
         assert not path.exists()
+        del expected[3]
     else:
-        assert list(read(folder, path)) == ["a", "b", "c", "new"]
+        assert list(read(folder, path)) == expected
+    assert list(chunk.meta_dict) == expected
+
+
+def test_a_map_that_was_removed_is_written_anew(chunk, folder):
+    path, before = folder / "meta_0.gmeta", content(folder)
+    label(chunk.meta_dict, "a")
+    path.unlink()
+    expected = {"a": "new", "b": "old", "c": None, "new": None}
+    try:
+        with chunk.open("ab"):
+            chunk.append("new", {}, JPEGS[:2])
+    except GulpError:  # as above
+        path.write_bytes(before["meta_0.gmeta"])
+        assert content(folder) == before
+        with chunk.open("ab"):
+            chunk.append("new", {}, JPEGS[:2])
+    assert read(folder, path) == expected
+    assert list(chunk.meta_dict) == list(expected)
+    assert problems(folder) == []
+
+
+def test_a_map_is_not_written_for_a_data_file_that_was_cut(folder):
+    chunk = new_chunk(folder)
+    (folder / "meta_0.gmeta").unlink()
+    os.truncate(folder / "data_0.gulp", 100)
+    with pytest.raises(ChunkMismatchError, match="ends at byte 100"), chunk.open("ab"):
+        pass
+    assert list(content(folder)) == ["data_0.gulp"]
+
+
+def test_a_chunk_that_was_removed_is_begun_anew(folder):
+    chunk = new_chunk(folder)
+    for path in folder.iterdir():
+        path.unlink()
+    with chunk.open("ab"):
+        chunk.append("new", {}, JPEGS[:2])
+    assert list(new_chunk(folder).meta_dict) == ["new"]

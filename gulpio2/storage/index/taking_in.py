@@ -97,7 +97,7 @@ def remember(meta_dict: MutableMapping[str, Any], undo: ExitStack) -> None:
 def taken_in(
     mine: MutableMapping[str, Any],
     base: Mapping[str, Any] | GivenMap,
-    disk: Mapping[str, Any],
+    disk: Mapping[str, Any] | None,
     undo: ExitStack,
 ) -> tuple[Any, dict[str, Any]]:
     """Bring a map up to date; see `gulpio2.format.edits.take_in`.
@@ -109,8 +109,9 @@ def taken_in(
         over the index give from then on.
     base : mapping or GivenMap
         What it was made of; where the chunk has not read that, what it was given.
-    disk : mapping
-        What is on the disk.
+    disk : mapping or None
+        What is on the disk; None where the map is gone and its data file is there, as
+        for it to be written anew: what is in memory is all of it then.
     undo : ExitStack
         Is told how to let the other maps be as they were.
 
@@ -121,6 +122,9 @@ def taken_in(
     before : dict
         What its entries were made of, as far as that is known.
     """
+    if disk is None:
+        whole = mine.copy() if isinstance(mine, Entries) else mine
+        return whole, {} if isinstance(base, GivenMap) else dict(base)
     if isinstance(mine, Entries):
         plain, made_of = _detached(mine, disk)
         take_in(plain, made_of, disk)
