@@ -283,8 +283,7 @@ class GulpChunk(ReadingVerbs):
                 self.flush()
                 undo.pop_all()
             except BaseException:
-                base = self._base_map.or_else(self._map_file)
-                session.abort(base.end_if_changed(self._base))
+                session.abort(self._base_map.end_if_changed(self._base))
                 raise
             finally:
                 session.close()
@@ -294,7 +293,7 @@ class GulpChunk(ReadingVerbs):
     def _take_in(self, undo: ExitStack) -> dict[str, Any]:
         """Bring the map in memory up to date; give what it was made of, if needed."""
         remember(self.meta_dict, undo)
-        map_ = self._base_map.or_else(self._map_file)
+        self._base_map = map_ = self._base_map.or_at(self.meta_file_path)
         if self._base is not None and map_.read() == self._base:
             return {}
         disk: Any = None  # where the map alone is gone

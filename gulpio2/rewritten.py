@@ -33,13 +33,11 @@ class _Chunk(Protocol):
     """What is looked at of a `gulpio2.GulpChunk`."""
 
     data_file_path: StrPath
+    meta_file_path: StrPath
     meta_dict: Any
     verify: Verify
     _base: bytes | None
     _base_map: MapFile
-
-    @property
-    def _map_file(self) -> MapFile: ...
 
 
 class LoadedMap(NamedTuple):
@@ -222,7 +220,7 @@ def _stored_now(chunk: _Chunk) -> Mapping[str, Any]:
 
 def _map_of(chunk: _Chunk) -> MapFile:
     """Give the map that a chunk has read; the one assigned since, where it is gone."""
-    return chunk._base_map.or_else(chunk._map_file)
+    return chunk._base_map.or_at(chunk.meta_file_path)
 
 
 def _difference(

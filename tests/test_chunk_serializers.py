@@ -131,6 +131,29 @@ def test_an_assigned_serializer_writes_the_whole_map(tmp_path, indexed):
     assert new_chunk(tmp_path, verify=True).read_jpegs("c") == JPEGS[:2]
 
 
+@pytest.mark.parametrize("assigned", [None, json_serializer])
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_map_of_ones_own_may_have_been_moved(tmp_path, grown, assigned):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    chunk = new_chunk(old, serializer=pickle_serializer)
+    with chunk.open("wb"):
+        chunk.append("a", {}, JPEGS[:1])
+    old.rename(new)
+    if grown:
+        other = new_chunk(new, serializer=pickle_serializer)
+        with other.open("ab"):
+            other.append("other", {}, [])
+    chunk.data_file_path = new / "data_0.gulp"
+    chunk.meta_file_path = new / "meta_0.gmeta"
+    chunk.serializer = assigned or pickle_serializer
+    with chunk.open("ab"):
+        chunk.append("b", {}, JPEGS[:1])
+    again = new_chunk(new, serializer=chunk.serializer, verify=True)
+    assert set(again.meta_dict) == {"a", "b"} | ({"other"} if grown else set())
+    assert not old.exists()
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_serializer_may_be_assigned_with_another_path(tmp_path, inside):
     chunk = write(tmp_path, ("a", {}, JPEGS[:1]))

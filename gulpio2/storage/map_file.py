@@ -7,7 +7,8 @@ import os
 import shutil
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MetaFileError, StorageError
@@ -22,7 +23,6 @@ from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from gulpio2.types import StrPath, Verify
 
@@ -52,9 +52,9 @@ class MapFile:
     )
     """What was seen of the file that was dropped."""
 
-    def or_else(self, other: MapFile) -> MapFile:
-        """Give this map; another one where there is no file of it."""
-        return self if os.path.lexists(self.path) else other
+    def or_at(self, path: StrPath) -> MapFile:
+        """Give this map; that at another path, read alike, where it is not there."""
+        return self if os.path.lexists(self.path) else replace(self, path=Path(path))
 
     def read(self) -> bytes:
         """Give its bytes; none where it is missing."""
