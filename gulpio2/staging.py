@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
@@ -12,6 +13,7 @@ from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
+from gulpio2.storage.permissions import withhold
 from gulpio2.storage.removals_file import forgetting_deleted
 
 if TYPE_CHECKING:
@@ -354,6 +356,7 @@ def begin_writing(
     session = ChunkSession(store, path.name, meta_dict, None, extend=extend)
     if session.partial is not None:
         partial, anew = store.path(session.partial), stored is None
+        withhold(Path(partial), path)
         try:
             lock.begin(partial, path, store.names(), replacing=anew)
         except BaseException:

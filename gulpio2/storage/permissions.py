@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-__all__ = ["settle_permissions"]
+__all__ = ["settle_permissions", "withhold"]
 
 
 def settle_permissions(
@@ -59,6 +59,24 @@ def settle_permissions(
             mode &= ~0o070 | (mode & 0o007) << 3
         if mode != stat.S_IMODE(own.st_mode):
             path.chmod(mode)
+
+
+def withhold(path: Path, replaced: Path) -> None:
+    """Let nobody read a file while it is written who may not read what it replaces.
+
+    Its owner may write to it all the same, as others do to lock it.
+
+    Parameters
+    ----------
+    path : Path
+        The file, under the name that it is written by.
+    replaced : Path
+        Its name to be, which another file may have.
+    """
+    with contextlib.suppress(OSError):
+        if (model := _regular_state(replaced.lstat)) is not None:
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            path.chmod(mode & (model.st_mode | 0o600))
 
 
 def _regular_state(look: Callable[[], os.stat_result]) -> os.stat_result | None:

@@ -131,6 +131,9 @@ def test_a_chunk_that_is_written_anew_keeps_its_permissions(
         chunk = GulpChunk(*paths)
         with chunk.open(flag):
             chunk.append(flag, {}, make_frames(1))
+            under_way = [*folder.glob("*.partial")]
+            assert len(under_way) == (flag == "wb")
+            assert not any(mode_of(path) & ~(mode | 0o600) for path in under_way)
             chunk.flush()
         assert [mode_of(path) for path in paths] == [mode] * 2
 
