@@ -208,6 +208,14 @@ def test_a_share_that_has_no_chunk_is_none(tmp_path):
         (tmp_path / name).unlink()
 
 
+def test_a_manifest_that_is_lost_is_noted_where_anything_tells_of_it(folder):
+    (folder / "gulp.json").unlink()
+    (note,) = check_directory(folder).notes
+    assert (note.code, note.file) == ("no-manifest", "gulp.json")
+    (folder / "label2idx.json").unlink()
+    assert check_directory(folder).notes == []
+
+
 def test_a_copy_of_a_map_is_to_be_removed_and_its_items_are_not_there_twice(folder):
     for number in (7, 8):
         shutil.copy(folder / "meta_1.gmeta", folder / f"meta_{number}.gmeta")
@@ -525,7 +533,8 @@ def test_a_chunk_of_which_nothing_is_left_is_noted_where_no_manifest_tells_of_it
     report = check_directory(folder)
     assert [problem.code for problem in report.problems] == ["missing-chunk"]
     assert report.notes == []
-    (folder / "gulp.json").unlink()
+    for name in ("gulp.json", "label2idx.json"):
+        (folder / name).unlink()
     report = check_directory(folder)
     assert report.ok
     assert [str(note) for note in report.notes] == [

@@ -169,6 +169,10 @@ class _DirectoryCheck:
                 note_missing_shares(data)
                 + note_other_labels(data, listing.numbers, labels),
             )
+        elif {LABELS_NAME, FAILURES_NAME} & {*names} and not (
+            {MANIFEST_NAME, JOURNAL_NAME} & {*names}
+        ):
+            self._note_no_manifest()
         problems = self.findings.report.problems
         if not any(problem.code == "missing-chunk" for problem in problems):
             self.findings.add([], note_gaps(listing.numbers))
@@ -179,6 +183,17 @@ class _DirectoryCheck:
         if self.findings.report.deep and INDEX_NAME in names:
             present = {id_ for ids in ids_by_chunk.values() for id_ in ids}
             check_index_of(self.store, self.findings, present)
+
+    def _note_no_manifest(self) -> None:
+        """Tell of a manifest that is lost; GulpIO2 0.0.4 writes labels without one."""
+        report = self.findings.report
+        if report.frames > report.frames_without_checksum:
+            text = (
+                "is not there, and an ingest writes it together with the labels, or "
+                "the list of failures. Frames can be read without it; but it alone "
+                "tells of chunks that are lost. Put it back, if there was one"
+            )
+            self.findings.add([], [Problem("no-manifest", text, MANIFEST_NAME)])
 
     def _copied_maps(self, listing: Listing) -> dict[str, Problem]:
         """Find maps without a data file that are copies of another map.
