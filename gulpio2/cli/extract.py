@@ -167,7 +167,8 @@ def extract(
                 write(item, indices, overwrite=overwrite, progress=bar)
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
-        click.echo(f"{would}{escape(target)}: {count(len(indices), 'frame')}")
+        replaced = f", replacing {count(len(present), 'file')}" if present else ""
+        click.echo(f"{would}{escape(target)}: {count(len(indices), 'frame')}{replaced}")
 
 
 def _refuse_folders(paths: list[Path]) -> None:

@@ -224,6 +224,8 @@ def _to_lines(
     if summary.labels:
         kinds = len(summary.labels)
         yield f"  labels     {kinds:,} by {label_key!r}: {_histogram(summary.labels)}"
+    elif summary.items and label_key != "label":  # which most would not miss
+        yield f"  labels     none: no item has the key {escape(repr(label_key))}"
     if summary.metadata_keys:
         yield f"  metadata   {escape(', '.join(summary.metadata_keys))}"
     if metainfo:

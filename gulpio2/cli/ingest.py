@@ -283,9 +283,10 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             "all shards, would give each of them some"
         )
     if report.failures:
+        them = "it" if len(report.failures) == 1 else "them"
         note(
             f"gulp2: {count(len(report.failures), 'item')} failed; "
-            f"{escape(settings.output / FAILURES_NAME)} lists them"
+            f"{escape(settings.output / FAILURES_NAME)} lists {them}"
         )
     if (report.failures or report.not_given) and not settings.allow_failures:
         ctx.exit(1)

@@ -78,7 +78,9 @@ def number_option(
 ) -> Callable[[Any], Any]:
     """Add an option of a whole number, whose default is shown."""
     attrs = {"metavar": "N", "show_default": "default" in attrs, **attrs}
-    return click.option(*names, type=click.IntRange(least, most), **attrs)
+    numbers = click.IntRange(least, most)
+    numbers.name = "whole number"  # what click's message says that 'x' is not
+    return click.option(*names, type=numbers, **attrs)
 
 
 def verbosity_options(command: Callable[..., Any]) -> Any:

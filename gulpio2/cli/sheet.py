@@ -90,7 +90,8 @@ def sheet(
         if not ids:
             what = "has no items" if pattern is None else f"has no id like {pattern!r}"
             raise GulpLookupError(f"{directory} {what}; gulp2 ls lists what it has")
-        if not overwrite and is_there(out):
+        is_replaced = is_there(out)
+        if not overwrite and is_replaced:
             raise StorageError(None, f"{out} is there already; --overwrite replaces it")
         if not out.parent.is_dir():
             raise StorageError(
@@ -109,7 +110,9 @@ def sheet(
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
         of_all = f" of {len(ids):,}" if len(ids) > len(chosen) else ""
-        click.echo(f"{would}{escape(out)}: {count(len(chosen), 'item')}{of_all}")
+        replaced = ", replacing the file" if is_replaced else ""
+        drawn = f"{count(len(chosen), 'item')}{of_all}{replaced}"
+        click.echo(f"{would}{escape(out)}: {drawn}")
     for why in refused.values():
         note(f"gulp2: error: {escape(why)}")
     if refused:

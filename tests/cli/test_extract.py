@@ -102,6 +102,10 @@ def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
     assert files_below(Path("item0")) == ["000003.jpg"]
     gulp2("extract", gulped, "item0", "--overwrite")
     assert Path("item0/000003.jpg").read_bytes()[:2] == b"\xff\xd8"
+    words = ["extract", gulped, "item0", "--frames", "2:4", "--overwrite"]
+    told = "item0: 2 frames, replacing 2 files\n"
+    assert gulp2(*words, "--dry-run").stdout == f"would write {told}"
+    assert gulp2(*words).stdout == told
     result = gulp2("extract", gulped, "item0", status=1)
     told = "item0/000000.jpg is there already, and 5 more; --overwrite replaces them\n"
     assert result.stderr.endswith(told)

@@ -148,6 +148,11 @@ def test_a_damaged_first_frame_is_said_and_no_end(gulp2, gulped):
     assert "damaged    1 first frame: item0" in gulp2("info", gulped).stdout
 
 
+def test_a_label_key_that_no_item_has_is_told(gulp2, gulped):
+    told = gulp2("info", gulped, "--label-key", "lable").stdout
+    assert "  labels     none: no item has the key 'lable'\n" in told
+
+
 def test_a_damaged_manifest_is_a_warning(gulp2, gulped):
     (gulped / "gulp.json").write_text("{}")
     result = gulp2("info", gulped)

@@ -108,7 +108,7 @@ def test_a_damaged_video_costs_that_item_and_the_exit_status(
     assert result.stdout.startswith("out: 1 item, 6 frames")
     assert "warning: item 'videos-2.mp4' (position 1): SourceReadError" in result.stderr
     assert "videos/2.mp4" in result.stderr
-    assert "1 item failed; out/failures.jsonl lists them" in result.stderr
+    assert "1 item failed; out/failures.jsonl lists it\n" in result.stderr
     assert "Traceback" not in result.stderr
     (line,) = Path("out/failures.jsonl").read_text().splitlines()
     assert json.loads(line)["id"] == "videos-2.mp4"

@@ -206,6 +206,11 @@ def test_a_quiet_dry_run_says_what_would_be_done(gulp2, gulped, tmp_path):
     assert gulp2(*words, "-q").output == ""
 
 
+def test_a_number_that_is_none_is_called_so(gulp2, gulped):
+    said = gulp2("info", gulped, "--sample", "x", status=2).stderr
+    assert "'x' is not a valid whole number." in said
+
+
 def test_verbose_shows_what_the_library_says(gulp2, adapter_file):
     words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
     gulp2(*words)

@@ -111,7 +111,8 @@ def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
     Path("contact_sheet.png").write_text("mine")
     assert "--overwrite" in gulp2("sheet", gulped, status=1).stderr
     assert Path("contact_sheet.png").read_text() == "mine"
-    gulp2("sheet", gulped, "--overwrite")
+    told = gulp2("sheet", gulped, "--overwrite").stdout
+    assert told == "contact_sheet.png: 4 items, replacing the file\n"
     assert read("contact_sheet.png").ndim == 3
 
 
