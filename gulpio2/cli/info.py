@@ -16,7 +16,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, note, size, write_lines
+from gulpio2.cli.terminal import count, escape, is_quiet, note, size, write_lines
 from gulpio2.format.manifest import missing_shares
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def info(
             )
         lines = _to_lines(directory, summary, metainfo, label_key, index)
         write_lines((*lines, *_made_by(runs, lost, unknown)))
-    if warning:
+    if warning and not is_quiet():
         note(warning)
     if summary.refused:
         ctx.exit(1)

@@ -276,7 +276,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             )
     elif not is_quiet():
         click.echo(_sentence(report, settings.output))
-    if settings.shard is not None and not num_items:
+    if settings.shard is not None and not num_items and not is_quiet():
         note(
             f"gulp2: shard {settings.shard} has no chunk: there are fewer chunks than "
             "shards. That loses no item; a smaller --videos-per-chunk, the same for "

@@ -159,6 +159,9 @@ def test_a_damaged_manifest_is_a_warning(gulp2, gulped):
     assert "items      4" in result.stdout
     assert "gulp.json" in result.stderr
     assert result.output == result.stdout + result.stderr  # and not before it
+    quiet = gulp2("info", gulped, "-q")
+    assert quiet.stderr == ""
+    assert "unknown: gulp.json cannot be read" in quiet.stdout
 
 
 def test_a_folder_that_is_no_gulp_directory_is_an_error(gulp2, tmp_path):

@@ -389,6 +389,8 @@ def test_nothing_to_resume_is_said(gulp2, tmp_path, images):
 def test_a_shard_without_a_chunk_is_explained(gulp2, tmp_path, images):
     words = ["ingest", "image-folder", images, tmp_path / "out", "--shard", "1/500"]
     assert "there are fewer chunks than shards" in gulp2(*words).stderr
+    words[-2:] = ["--shard", "2/500", "-q"]
+    assert gulp2(*words).output == ""
 
 
 def test_shares_that_come_later_go_on_with_the_labels_of_the_output(
