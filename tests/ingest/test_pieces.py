@@ -291,7 +291,10 @@ def test_adapters_that_break_the_contract_are_taken_as_by_one_process(
         assert told["items"] == report.items
         assert told["failures"] == len(report.failures)
     assert ends[0] == ends[1]
-    assert content(tmp_path / "several") == content(tmp_path / "one")
+    folders = (tmp_path / "one", tmp_path / "several")
+    # Of a run that was refused before it stored anything there is no folder.
+    one, several = (content(each) if each.exists() else None for each in folders)
+    assert one == several
 
 
 class OneDict(Uneven):
