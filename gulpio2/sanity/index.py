@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["check_index_of"]
 
 _LOST = (
-    "is not in the map any more, was not deleted, and its frames are there: an older "
-    "map was put back, or a program has taken it out. Put the newer map back"
+    "is not in the map any more, was not deleted, and its frames are there: was an "
+    "older map put back? Put the newer one back. If a program has taken it out of the "
+    "map, `gulp2 index` makes the index without it"
 )
 _KEEP_INDEX = "It alone tells of what maps have lost: let it be until they are back"
 _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
