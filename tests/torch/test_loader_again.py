@@ -355,7 +355,8 @@ def test_a_state_whose_counts_are_none_changes_nothing(folder):
 @pytest.mark.parametrize("threads", [0, 1])
 def test_what_is_refused_ends_no_iteration(folder, threads):
     dataset = GulpClipDataset(folder, window, target="id")
-    loader = GulpLoader(dataset, batch_size=2, threads=threads, shuffle=False)
+    settings = {"threads": threads, "shuffle": False, "output": "numpy"}
+    loader = GulpLoader(dataset, batch_size=2, **settings)
     seen = []
     for batch in loader:
         seen += batch.targets
