@@ -219,9 +219,20 @@ JOURNALS: dict[str, list[Any]] = {
 
 def head_of(ingestor):
     """Give the first line of the journal that an ingest would take up."""
+    ingestor._num_items = len(ingestor.adapter)  # counted where a run begins
     plan = ingestor._plan(frozenset()).digest()
     arguments = ingestor._arguments(ask_for_facts(ingestor.adapter))
     return {"run": arguments, "first_number": 0, "plan": plan}
+
+
+def resume(ingestor):
+    """Resume by a journal, which may be refused, but not as that of another run."""
+    refusal = ""
+    try:
+        ingestor.run()
+    except GulpError as error:
+        refusal = str(error)
+    assert "had other arguments" not in refusal
 
 
 @pytest.mark.parametrize("name", JOURNALS)
@@ -236,8 +247,7 @@ def test_a_crafted_journal_is_an_error_and_changes_nothing_outside(tmp_path, nam
         folder.mkdir()
         lines = [head, *JOURNALS[name]]
         (folder / "ingest.journal").write_bytes(b"".join(map(dump_line, lines)))
-        with suppress(GulpError):
-            ingestor.run()
+        resume(ingestor)
 
     assert end_of_small_child(attempt) == 0
     assert (tmp_path / "victim").read_bytes() == b"precious"
@@ -277,8 +287,7 @@ def test_a_crafted_item_journal_reaches_no_other_file(tmp_path, line):
         (folder / "victim.link").symlink_to(victim)
         (folder / "chunk_0.gulp.abc.partial").symlink_to(victim)
         (folder / "chunk_0.journal.abc.partial").write_bytes(dump_line(line))
-        with suppress(GulpError):
-            ingestor.run()
+        resume(ingestor)
 
     assert end_of_small_child(attempt) == 0
     assert victim.read_bytes() == b"precious" * 100
