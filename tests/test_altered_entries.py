@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import CorruptFrameError, MetaFileError
 from gulpio2.storage.index.keeping import build_index, remove_index
 from gulpio2.testing import FrameAdapter, make_frames
+from tests.faults.rot import rot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +28,7 @@ def write_items(folder: Path) -> None:
 
 def change_label(folder: Path) -> None:
     """Change a byte, and nothing that size or time of the map tell of."""
-    path = folder / "meta_0.gmeta"
-    state = path.stat()
-    path.write_bytes(path.read_bytes().replace(b"push", b"pusi"))
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    rot(folder / "meta_0.gmeta", b"push", b"pusi")
 
 
 @pytest.mark.parametrize("indexed", [False, True])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 
 import numpy as np
@@ -15,6 +14,7 @@ from gulpio2.format.checked_json import dump_checked
 from gulpio2.format.manifest import Manifest, dump_manifest
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_gulp_directory
+from tests.faults.rot import rot
 
 
 def test_a_whole_directory_is_exit_status_0(gulp2, gulped):
@@ -188,10 +188,7 @@ def test_an_index_that_is_wrong_is_to_be_made_anew(gulp2, gulped):
 
 def test_a_repair_comes_before_the_index_is_made_anew(gulp2, gulped):
     gulp2("index", gulped)
-    path = gulped / "meta_0.gmeta"
-    state = path.stat()
-    path.write_bytes(path.read_bytes().replace(b'"number": 1', b'"number": 7'))
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    rot(gulped / "meta_0.gmeta", b'"number": 1', b'"number": 7')
     repaired, indexed = last_lines(gulp2("check", "--deep", gulped, status=1))
     assert repaired.startswith("`gulp2 repair` copies")
     assert indexed.startswith(f"after that, `gulp2 index {gulped}` makes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from gulpio2.storage.index.in_blocks import indexed_blocks
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames
 from tests.chunks import Timed
+from tests.faults.rot import rot
 from tests.storage.index.conftest import as_json, plain
 
 if TYPE_CHECKING:
@@ -54,22 +54,13 @@ def test_blocks_have_what_the_items_have(folder, monkeypatch, items_of_a_block):
     assert as_json(found) == as_json(one_by_one(indexed(folder)))
 
 
-def _swap(path: Path, one: bytes, other: bytes) -> None:
-    """Put other bytes into a file, and leave its size and time as they are."""
-    state = path.stat()
-    data = path.read_bytes()
-    assert one in data
-    path.write_bytes(data.replace(one, other, 1))
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-
-
 @pytest.mark.parametrize("name", ["meta_1.gmeta", "index.arrow"])
 def test_a_byte_that_has_changed_is_seen_and_counted_as_the_map_has_it(
     folder, monkeypatch, name
 ):
     build_index(folder)
     change = (b"u00fc", b"u00fd") if "gmeta" in name else (b"wavi", b"ravi")
-    _swap(folder / name, *change)
+    rot(folder / name, *change)
     monkeypatch.setattr(texts, "_MOST_BYTES", 0)
     monkeypatch.setattr(texts, "_MOST_CHUNKS", 1)
     monkeypatch.setattr(texts, "_MOST_TOUCHED_BYTES", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ from gulpio2.storage.handles import read_once
 from gulpio2.storage.index import texts
 from gulpio2.storage.index.keeping import build_index
 from tests.chunks import Timed
+from tests.faults.rot import rot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,11 +82,10 @@ def test_items_in_another_order_are_read_one_by_one(many, reads):
 def test_an_entry_that_has_changed_in_the_map_is_noticed(many, item):
     (number,) = (n for n, items in enumerate(CHUNKS) if item in items)
     path = many / f"meta_{number}.gmeta"
-    state, wanted = path.stat(), list(range(1000, 1000 + ITEMS))
+    wanted = list(range(1000, 1000 + ITEMS))
     before, after = (b'"number": %d}' % (n + item) for n in (1000, 2000))
     assert path.read_bytes().count(before) == 1
-    path.write_bytes(path.read_bytes().replace(before, after))
-    os.utime(path, ns=(state.st_mtime_ns, state.st_mtime_ns))
+    rot(path, before, after)
     wanted[item] += 1000
     directory = GulpDirectory(many, indexed=True)
     assert is_mapped(directory)

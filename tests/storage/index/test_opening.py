@@ -35,6 +35,7 @@ from gulpio2.storage.index import composing, opening, texts
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
 from gulpio2.testing import make_frames, make_gulp_directory
+from tests.faults.rot import rot
 from tests.storage.index.conftest import (
     METAS,
     as_json,
@@ -121,10 +122,7 @@ def test_a_copied_directory_keeps_its_index(folder, tmp_path):
 
 def test_a_map_of_the_same_size_and_time_and_another_content_is_noticed(folder):
     build_index(folder)
-    path = folder / "meta_0.gmeta"
-    state = path.stat()
-    path.write_bytes(path.read_bytes().replace(b'"jumping"', b'"running"'))
-    os.utime(path, ns=(state.st_mtime_ns, state.st_mtime_ns))
+    rot(folder / "meta_0.gmeta", b'"jumping"', b'"running"')
     directory = indexed(folder)
     assert directory["item 0/1"][1]["label"] == "running"
     assert not mapped(directory)
