@@ -230,6 +230,17 @@ def test_a_copy_of_a_map_is_to_be_removed_and_its_items_are_not_there_twice(fold
     assert "Put the data file back" in named["meta_0.gmeta"]
 
 
+def test_deleted_items_are_not_lost_where_nothing_tells_what_was_deleted(tmp_path):
+    make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
+    build_index(tmp_path)
+    older = (tmp_path / "index.arrow").read_bytes()
+    delete_items(tmp_path, ["item1"])
+    (tmp_path / "index.arrow").write_bytes(older)
+    (tmp_path / "deleted.json").write_bytes(b"{")
+    codes = {problem.code for problem in check_directory(tmp_path, deep=True).problems}
+    assert codes == {"bad-removals", "unreferenced-bytes"}
+
+
 def test_items_that_an_older_map_has_lost_are_named_by_the_index(tmp_path):
     make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
     path = tmp_path / "meta_0.gmeta"

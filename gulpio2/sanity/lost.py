@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +40,8 @@ def lost_items(
     Yields
     ------
     (int, str)
-        Chunk and id. None of an item without checksums: nothing tells its frames.
+        Chunk and id. None of an item without checksums: nothing tells its frames; and
+        none at all where what was deleted cannot be read.
     """
     columns = map_index(store.path(INDEX_NAME)).columns
     for number in numbers:
@@ -58,8 +58,10 @@ def lost_items(
         }
         # Behind the map, and the data file behind it: that is the order in which who
         # deletes and compacts writes them.
-        with suppress(MetaFileError, OSError):
+        try:
             there |= {id_ for id_, _ in read_removals(store).deleted.get(number, ())}
+        except (MetaFileError, OSError):
+            return  # a finding itself, and nobody knows what was deleted
         store.close()
         for row in np.flatnonzero(columns.chunk == number).tolist():
             id_ = columns.id_at(row)
