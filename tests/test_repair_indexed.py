@@ -278,6 +278,43 @@ def test_a_map_that_was_edited_is_what_it_is_now(tmp_path: Path) -> None:
     assert report.items == 5
 
 
+@pytest.mark.parametrize("where", ["end", "middle", "all"])
+def test_items_that_an_older_map_has_lost_are_named_and_can_be_had_back(
+    tmp_path: Path, where: str
+) -> None:
+    source = indexed(tmp_path / "in")
+    expected = items_of(source)
+    path = source / "meta_1.gmeta"
+    entries = json.loads(path.read_bytes())
+    ids = list(entries)
+    gone = {"end": ids[-1:], "middle": ids[:1], "all": ids}[where]
+    for id_ in gone:
+        del entries[id_]
+    path.write_text(json.dumps(entries))
+    report = repaired(source, tmp_path / "out")
+    assert not report.ok
+    named = [loss for loss in report.lost if loss.item]
+    assert [(loss.file, loss.item) for loss in named] == [
+        ("meta_1.gmeta", id_) for id_ in gone
+    ]
+    assert "move it away" in str(named[0])
+    path.rename(tmp_path / "older")
+    report = repaired(source, tmp_path / "again")
+    assert report.items == len(expected)
+    assert items_of(tmp_path / "again") == expected
+
+
+def test_items_that_were_deleted_since_the_index_was_made_are_no_loss(
+    tmp_path: Path,
+) -> None:
+    source = indexed(tmp_path / "in")
+    index = (source / "index.arrow").read_bytes()
+    delete_items(source, ["item2"])
+    (source / "index.arrow").write_bytes(index)
+    report = repaired(source, tmp_path / "out")
+    assert (report.lost, report.items) == ([], 5)
+
+
 def test_an_entry_whose_id_alone_is_damaged_is_not_there_twice(tmp_path: Path) -> None:
     source = indexed(tmp_path / "in")
     expected = items_of(source)

@@ -14,18 +14,23 @@ from gulpio2.format.salvage import salvage_map
 from gulpio2.format.wording import counted
 from gulpio2.repair.entries import read_entry
 from gulpio2.repair.report import Loss
+from gulpio2.storage.index.lost import lost_items
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from gulpio2.format.removals import Removals
     from gulpio2.repair.data_file import DataFile
     from gulpio2.repair.indexed import IndexedMaps
     from gulpio2.storage.base import Store
 
-__all__ = ["MapReading", "no_map", "read_map"]
+__all__ = ["MapReading", "left_out", "no_map", "read_map"]
 
 _Pair = tuple[str, dict[str, Any]]
+_LEFT_OUT = (
+    f"is in {INDEX_NAME} and not in the map any more, and was not deleted: if an older "
+    "map was put back, move it away, and a repair takes its items from the index"
+)
 
 
 @dataclass(slots=True)
@@ -42,12 +47,38 @@ class MapReading:
     """Its bytes; None where there are none to be had."""
     is_json: bool = False
     """Whether it could be parsed as a whole."""
+    is_other: bool = False
+    """Whether it is whole, and the index was made of another."""
 
 
 def no_map(number: int) -> Loss:
     """Say that there is no map."""
     text = "is missing: lost, or its chunk was never committed"
     return Loss(meta_name(number), text)
+
+
+def left_out(
+    store: Store, numbers: Iterable[int], present: Collection[str]
+) -> Iterator[tuple[int, Loss]]:
+    """Name the items that are in the index and in no map, and whose frames are there.
+
+    Parameters
+    ----------
+    store : Store
+        The damaged directory.
+    numbers : iterable of int
+        Chunks of which the index had another map.
+    present : collection of str
+        Items that are in any map.
+
+    Yields
+    ------
+    (int, Loss)
+        Chunk and item. It is not known whether an older map was put back, or a program
+        has taken the item out, so the copy is made without it.
+    """
+    for number, id_ in lost_items(store, numbers, present):
+        yield number, Loss(meta_name(number), _LEFT_OUT, item=id_)
 
 
 def read_map(
@@ -86,7 +117,7 @@ def read_map(
         text = f"{meta_name(file.number)}: {why}. {INDEX_NAME} has all of it"
         return MapReading(told.pairs, sound=True, notes=[text])
     if reading.is_json:  # it was changed since, perhaps on purpose
-        return reading
+        return replace(reading, is_other=True)
     rows = dict(_still_there(told.pairs, file, removals))
     taken = len(rows.keys() - trusted)
     if not taken:

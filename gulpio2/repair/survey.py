@@ -22,7 +22,7 @@ from gulpio2.repair.candidates import (
 from gulpio2.repair.data_file import DataFile
 from gulpio2.repair.entries import deleted_frames, read_entry
 from gulpio2.repair.indexed import IndexedMaps
-from gulpio2.repair.maps import no_map, read_map
+from gulpio2.repair.maps import left_out, no_map, read_map
 from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
 from gulpio2.repair.regions import regions_between
 from gulpio2.repair.report import Loss
@@ -64,6 +64,10 @@ def survey_chunks(
     chunks = [_ChunkSurveyor(store, n, removals, progress, indexed) for n in numbers]
     for chunk in chunks:
         chunk.look()
+    if others := {chunk.number: chunk for chunk in chunks if chunk.is_other}:
+        present = {item.id for chunk in chunks for item in chunk.items}
+        for number, loss in left_out(store, others, present):
+            others[number].survey.lost.append(loss)
     files = {chunk.number: chunk.file for chunk in chunks}
     misfits = [chunk.places for chunk in chunks if chunk.places is not None]
     moved = MovedFrames(misfits, files, deleted_frames(removals))
@@ -136,6 +140,7 @@ class _ChunkSurveyor:
         self.items: list[_Item] = []
         self.sound = True
         """Whether all of the map is known, and each entry can be trusted."""
+        self.is_other = False  # than the map that the index was made of
         self.places: Places | None = None
         """What the map speaks of, where any of it is not in its place."""
         self.is_unprovable = False
@@ -151,6 +156,7 @@ class _ChunkSurveyor:
         self.file.open()
         reading = read_map(self.store, self.file, self._indexed, self.removals)
         pairs, self.sound = reading.pairs, reading.sound
+        self.is_other = reading.is_other
         self.survey.lost += reading.lost
         self.survey.notes += reading.notes
         if self.file.fault and not (pairs or self.sound):

@@ -5,7 +5,6 @@
 * `data_files`: the records in a data file, read in blocks.
 * `deleted`: frames of deleted items that are gone from a data file.
 * `index`: the index, compared with the maps.
-* `lost`: items that the index has and a map has lost.
 """
 
 from gulpio2.sanity.directory import check_directory

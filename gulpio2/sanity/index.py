@@ -18,8 +18,9 @@ __all__ = ["check_index_of"]
 
 _LOST = (
     "is not in the map any more, was not deleted, and its frames are there: was an "
-    "older map put back? Put the newer one back. If a program has taken it out of the "
-    "map, `gulp2 index` makes the index without it"
+    "older map put back? Put the newer one back, or, if there is none, move this one "
+    "away, and `gulp2 repair` takes its items from the index. If a program has taken "
+    "it out of the map, `gulp2 index` makes the index without it"
 )
 _KEEP_INDEX = "It alone tells of what maps have lost: let it be until they are back"
 _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
@@ -38,8 +39,8 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
         Items that are in any map.
     """
     # Loaded here: most checks need none of these.
-    from gulpio2.sanity.lost import lost_items
     from gulpio2.storage.index.keeping import check_index, index_state
+    from gulpio2.storage.index.lost import lost_items
 
     def note(text: str) -> None:
         findings.add([], [Problem("stale-index", text, INDEX_NAME)])
