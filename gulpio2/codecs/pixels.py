@@ -20,6 +20,7 @@ __all__ = [
     "is_pil_image",
     "resample_plane",
     "sixteen_to_eight_bits",
+    "to_eight_bits",
     "to_storable",
 ]
 
@@ -140,7 +141,21 @@ def sixteen_to_eight_bits(values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint
     >>> sixteen_to_eight_bits(np.array([0, 128, 129, 65535], np.uint16)).tolist()
     [0, 0, 1, 255]
     """
-    return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    return to_eight_bits(values, 0xFFFF)
+
+
+def to_eight_bits(
+    values: npt.NDArray[np.unsignedinteger[Any]], most: int
+) -> npt.NDArray[np.uint8]:
+    """Scale 0 to `most`, at most 65535, to 0 to 255, rounded; what is above is cut.
+
+    Examples
+    --------
+    >>> to_eight_bits(np.array([0, 2, 3, 1023], np.uint16), 1023).tolist()
+    [0, 0, 1, 255]
+    """
+    wide: npt.NDArray[np.uint32] = np.minimum(values, most).astype(np.uint32)
+    return ((wide * 510 + most) // (2 * most)).astype(np.uint8)
 
 
 def cmyk_to_rgb(cmyk: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""How large an image file says that it is, before memory is set aside for it.
+"""How large an image file says that it is, before memory is set aside for it, how deep.
 
 A JPEG is looked at by `gulpio2.media.jpeg_outline`; PGM, PPM and PAM by
 `gulpio2.media.netpbm`.
@@ -10,7 +10,7 @@ import re
 
 from gulpio2.media.tiff import size_of_tiff
 
-__all__ = ["declared_size"]
+__all__ = ["declared_depth", "declared_size"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _BITMAP = re.compile(rb"P[14](?:\s|#[^\n]*\n)+(\d{1,9})(?:\s|#[^\n]*\n)+(\d{1,9})\s")
@@ -60,6 +60,22 @@ def declared_size(data: bytes) -> tuple[int, int]:
     if data[4:8] == b"ftyp":
         return _size_of_avif(data)
     return 0, 0
+
+
+def declared_depth(data: bytes) -> int:
+    """Give the bits of a value that a JPEG 2000 or an AVIF declares; 0 for others.
+
+    OpenCV gives the values of both as they are, of 10 bits up to 1023.
+    """
+    if data[:4] == _CODESTREAM or data[:8] == _JP2:
+        sizes = data.partition(_CODESTREAM)[2]
+        # A byte for each component: the sign, and the bits less one.
+        bits = sizes[38 : 38 + 3 * int.from_bytes(sizes[36:38], "big") : 3]
+        return max((each & 0x7F) + 1 for each in bits) if bits else 0
+    if data[4:8] == b"ftyp":
+        flags = [data[i.end() + 2] for i in re.finditer(b"av1C(?=...)", data, re.S)]
+        return max((8 + (f >> 5 & 2) + (f >> 4 & 2) for f in flags), default=0)
+    return 0
 
 
 def _little(data: bytes, place: int, length: int) -> int:

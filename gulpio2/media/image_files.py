@@ -1,7 +1,7 @@
 """Reading image files: JPEG through the codec, PGM, PPM and PAM here, others by OpenCV.
 
-Orientation in EXIF is not applied, as in GulpIO2 0.0.4. Transparency is dropped and 16
-bits are scaled to 8, as `gulpio2.codecs.pixels` says.
+Orientation in EXIF is not applied, as in GulpIO2 0.0.4. Transparency is dropped and
+deeper values are scaled to 8 bits, as `gulpio2.codecs.pixels` says.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from gulpio2.codecs.jpeg import MAX_PIXELS
-from gulpio2.codecs.pixels import cmyk_to_rgb, sixteen_to_eight_bits, to_storable
+from gulpio2.codecs.pixels import cmyk_to_rgb, to_eight_bits, to_storable
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
-from gulpio2.media.declared import declared_size
+from gulpio2.media.declared import declared_depth, declared_size
 from gulpio2.media.jpeg_outline import outline_jpeg
 from gulpio2.media.netpbm import decode_netpbm
 from gulpio2.media.tiff import as_stored
@@ -276,7 +276,8 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
     if pixels is None or pixels.size == 0:
         raise ValueError("it is no image that OpenCV reads, or a damaged one")
     if pixels.dtype == np.uint16:
-        pixels = sixteen_to_eight_bits(np.asarray(pixels, np.uint16))
+        most = (1 << (declared_depth(data) or 16)) - 1
+        pixels = to_eight_bits(np.asarray(pixels, np.uint16), most)
     if pixels.ndim == 3:
         grey = data[:8] == _PNG and data[25] == _PNG_GREY_AND_ALPHA
         pixels = pixels[..., 0] if grey else pixels[..., 2::-1]  # BGR to RGB

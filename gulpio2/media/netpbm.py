@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gulpio2.codecs.jpeg import MAX_PIXELS
+from gulpio2.codecs.pixels import to_eight_bits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -75,8 +76,7 @@ def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
         pixels = pixels[..., 0] if depth == 2 else pixels[..., :3]
     if most == 255 and pixels.dtype == np.uint8:
         return np.array(pixels, np.uint8)  # not the bytes of the file
-    wide = np.minimum(pixels, most).astype(np.uint32)
-    return ((wide * 510 + most) // (2 * most)).astype(np.uint8)
+    return to_eight_bits(pixels, most)
 
 
 def _text(data: bytes, start: int, count: int) -> npt.NDArray[np.uint32]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gulpio2.media.declared import declared_size
+from gulpio2.media.declared import declared_depth, declared_size
 
 SIZE = (70, 30)
 
@@ -67,7 +67,9 @@ def test_rarer_forms_are_known(data):
 @pytest.mark.parametrize(
     "start",
     [b"", b"text", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM", b"RIFF1234WEBPVP8L", b"P4 9",
-     b"II*\0", b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  ", b"1234ftypispe"],
+     b"II*\0", b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  ", b"1234ftypispe",
+     b"1234ftypav1C"],
 )  # fmt: skip
 def test_a_cut_one_has_none_or_little(start):
     assert max(declared_size(start)) <= 1
+    assert declared_depth(start) == 0

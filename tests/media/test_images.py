@@ -8,6 +8,7 @@ import struct
 import zlib
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -184,6 +185,46 @@ def test_sixteen_bits_are_scaled_to_eight(tmp_path, shape):
     pixels = stored(write_png_16(tmp_path / "a.png", values))
     assert pixels.shape == shape
     assert np.abs(pixels - values * (255 / 65535)).max() <= 0.5
+
+
+@pytest.mark.parametrize("bits", [10, 12, 16])
+@pytest.mark.parametrize(
+    ("pix_fmt", "ending"),
+    [("gray{}le", "jp2"), ("gray{}le", "j2k"), ("gbrp{}le", "jp2")],
+)
+def test_jpeg_2000_of_any_depth_is_scaled_to_eight_bits(
+    tmp_path, pix_fmt, ending, bits
+):
+    ramp = np.arange(64, dtype=np.uint16)[np.newaxis].repeat(40, axis=0)
+    most = (1 << bits) - 1
+    values = (ramp * (most // 63)).astype("<u2")
+    frame = av.VideoFrame(64, 40, pix_fmt.format(bits))
+    for plane in frame.planes:
+        rows = np.zeros((40, plane.line_size // 2), "<u2")
+        rows[:, :64] = values
+        plane.update(rows.tobytes())
+    path = str(tmp_path / f"a.{ending}")
+    with av.open(path, "w", format="image2") as file:
+        stream = file.add_stream("jpeg2000", rate=1)
+        stream.width, stream.height, stream.pix_fmt = 64, 40, frame.format.name
+        stream.codec_context.options = {"format": ending, "pred": "dwt53"}
+        for part in (frame, None):
+            file.mux(stream.encode(part))
+    channels = read_image(path).reshape(40, 64, -1)
+    assert np.abs(channels - values[..., None] * (255 / most)).max() <= 1
+
+
+@pytest.mark.skipif(
+    not cv2.haveImageWriter("a.avif"), reason="this OpenCV writes no AVIF"
+)
+@pytest.mark.parametrize("bits", [8, 10, 12])
+def test_avif_of_any_depth_is_scaled_to_eight_bits(tmp_path, drawn, bits):
+    values = np.asarray(drawn)[..., ::-1].astype(np.uint16) << (bits - 8)
+    path = str(tmp_path / "a.avif")
+    deep = values if bits > 8 else values.astype(np.uint8)
+    options = [cv2.IMWRITE_AVIF_DEPTH, bits, cv2.IMWRITE_AVIF_QUALITY, 100]
+    assert cv2.imwrite(path, deep, options)
+    assert np.abs(read_image(path) - np.asarray(drawn, np.float64)).mean() < 2
 
 
 @pytest.mark.parametrize("format_", ["jpg", "png", "webp"])
