@@ -331,13 +331,12 @@ def open_video(
     """
     name = os.fspath(path)
     damage = _damage_of(name)
-    # An explicit protocol: a file may be called "a:b.mp4".
     options = {"max_pixels": str(max_pixels)}
     try:
         container = av.open(
-            f"file:{name}",
+            f"file:{name}",  # an explicit protocol: a file may be called "a:b.mp4"
             options=options,
-            container_options={"format_whitelist": _formats()},
+            container_options=_container_options(),
         )
     except (av.FFmpegError, ValueError) as cause:
         reason = f"it {damage.message}" if damage else str(cause.args[-1])
@@ -381,9 +380,10 @@ def open_video(
 
 
 @functools.cache
-def _formats() -> str:
-    """List the formats that a video may have."""
-    return ",".join(sorted(av.formats_available - _REFERRING))
+def _container_options() -> dict[str, str]:
+    """List the formats that a video may have; an image "a%d.png" is no series."""
+    formats = sorted(av.formats_available - _REFERRING)
+    return {"format_whitelist": ",".join(formats), "pattern_type": "none"}
 
 
 def _damage_of(name: str) -> Damage | None:

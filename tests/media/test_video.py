@@ -14,6 +14,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from PIL import Image
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
@@ -298,6 +299,14 @@ def test_a_name_is_a_file_and_never_a_url(clip, name, monkeypatch):
     assert len(VideoFrames(renamed)) == 30
     monkeypatch.chdir(clip.parent)
     assert len(VideoFrames(name)) == 30
+
+
+def test_an_image_is_itself_whatever_pattern_its_name_is(tmp_path, pictures):
+    own, other = pictures(2, 24, 32)
+    Image.fromarray(own).save(tmp_path / "a%d.png")
+    Image.fromarray(other).save(tmp_path / "a1.png")
+    (frame,) = VideoFrames(tmp_path / "a%d.png")
+    assert np.array_equal(frame, own)
 
 
 @pytest.mark.parametrize("size", [(49, 65), (48, 65), (49, 64), (17, 16)])
