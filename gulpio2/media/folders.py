@@ -119,36 +119,38 @@ def find_files(
     folders are followed, except to a folder that they lie in.
     """
     root = str(Path(folder))
-    found = _walk(root, tuple(endings), max_depth, ancestors=())
+    found = _walk(root, tuple(endings), max_depth)
     return sorted(found, key=lambda entry: join_path(*entry))
 
 
 def _walk(
-    folder: str,
-    endings: tuple[str, ...],
-    max_depth: int | None,
-    ancestors: tuple[tuple[int, int], ...],
+    root: str, endings: tuple[str, ...], max_depth: int | None
 ) -> Iterator[tuple[str, str]]:
-    try:
-        status = Path(folder).stat()
-        with os.scandir(folder) as listing:
-            entries = [entry for entry in listing if not entry.name.startswith(".")]
-    except OSError as cause:
-        raise unreadable(
-            cause,
-            f"The folder {folder!r} cannot be listed ({cause.strerror}). "
-            "Give the path of an existing folder.",
-        ) from cause
-    identity = (status.st_dev, status.st_ino)
-    if identity in ancestors:
-        return
-    path = (*ancestors, identity)
-    for entry in entries:
-        if not _is_folder(entry):
-            if entry.name.endswith(endings):
-                yield folder, entry.name
-        elif max_depth is None or len(ancestors) < max_depth:
-            yield from _walk(join_path(folder, entry.name), endings, max_depth, path)
+    # Folders to look into, each with those that it lies in: there may be more of these
+    # than Python has room for calls.
+    waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [(root, ())]
+    while waiting:
+        folder, ancestors = waiting.pop()
+        try:
+            status = Path(folder).stat()
+            with os.scandir(folder) as listing:
+                entries = [each for each in listing if not each.name.startswith(".")]
+        except OSError as cause:
+            raise unreadable(
+                cause,
+                f"The folder {folder!r} cannot be listed ({cause.strerror}). "
+                "Give the path of an existing folder.",
+            ) from cause
+        identity = (status.st_dev, status.st_ino)
+        if identity in ancestors:
+            continue
+        inside = (*ancestors, identity)
+        for entry in entries:
+            if not _is_folder(entry):
+                if entry.name.endswith(endings):
+                    yield folder, entry.name
+            elif max_depth is None or len(ancestors) < max_depth:
+                waiting.append((join_path(folder, entry.name), inside))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

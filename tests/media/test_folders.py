@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,17 @@ def test_files_are_found_at_any_depth_sorted_by_path(tmp_path):
         (f"{root}/b", "2.jpg"),
         (f"{root}/b/c", "1.jpg"),
     ]
+
+
+def test_files_are_found_in_more_folders_than_python_has_room_for_calls(tmp_path):
+    touch(tmp_path, "/".join("d" * 150) + "/a.mp4")
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        ((_, name),) = find_files(tmp_path, [".mp4"])
+    finally:
+        sys.setrecursionlimit(before)
+    assert name == "a.mp4"
 
 
 def test_files_below_a_depth_are_left_out(tmp_path):
