@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin
 from gulpio2.adapters.settings import check_choice
-from gulpio2.adapters.sources import IMAGE_FORMATS, image_frames
+from gulpio2.adapters.sources import IMAGE_FORMATS, OTHER_IMAGE_FORMATS, image_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.errors import SourceFormatError, unreadable
 from gulpio2.storage.refusals import local_path
@@ -169,7 +169,7 @@ class ImageFolderAdapter(FolderTreeAdapter):
     """
 
     known_endings = frozenset(
-        f".{ending}" for ending in (*IMAGE_FORMATS, "gif", "ppm", "pgm")
+        f".{ending}" for ending in IMAGE_FORMATS | OTHER_IMAGE_FORMATS
     )
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import re
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
-from gulpio2.adapters.sources import video_frames
+from gulpio2.adapters.sources import OTHER_VIDEO_FORMATS, VIDEO_FORMATS, video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import SourceReadError
 from gulpio2.media.folders import find_files
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from gulpio2.types import FrameSource, Item, StrPath
 
 __all__ = ["KineticsAdapter"]
+
+logger = logging.getLogger(__name__)
 
 # <video>_<first second>_<last second>, read from the right: a video's own id may hold
 # underscores and digits.
@@ -39,7 +42,8 @@ class KineticsAdapter(AbstractDatasetAdapter):
     json_file : str or path object
         Object of YouTube id to record.
     folder : str or path object
-        Holds ``<class>/<id>_<start>_<end>.mp4``, the times in seconds of six digits.
+        Holds ``<class>/<id>_<start>_<end>.mp4``, the times in seconds of six digits. A
+        warning tells of videos that lie otherwise, or are no MP4: they are left out.
     shuffle : bool
         Whether to permute the items, with the global `random` state.
     frame_size : int
@@ -111,11 +115,22 @@ class KineticsAdapter(AbstractDatasetAdapter):
             There are videos of which the JSON has no record.
         """
         folder = str(local_path(self.folder, "read"))
-        paths = [
-            str(Path(parent, name))
-            for parent, name in find_files(folder, [".mp4"], max_depth=1)
-            if parent != folder
-        ]
+        paths, left_out = [], []
+        for parent, name in find_files(folder, [""], max_depth=1):
+            path = str(Path(parent, name))
+            if parent != folder and name.endswith(".mp4"):
+                paths.append(path)
+            elif Path(name).suffix[1:].lower() in VIDEO_FORMATS | OTHER_VIDEO_FORMATS:
+                left_out.append(path)
+        if left_out:
+            logger.warning(
+                "%s: %d videos are left out, since they are no <class>/<clip>.mp4: "
+                "%s%s. Put them into the folder of their class, as MP4",
+                self.folder,
+                len(left_out),
+                ", ".join(left_out[:3]),
+                ", ..." if len(left_out) > 3 else "",
+            )
         unlisted = [path for path in paths if self._video_of(path) is None]
         if unlisted and not self.skip_unlisted:
             raise SourceReadError(
@@ -123,8 +138,8 @@ class KineticsAdapter(AbstractDatasetAdapter):
                 f"{len(paths)} videos, among them {unlisted[0]!r}. Give the JSON file "
                 "that belongs to the folder, or leave them out with skip_unlisted=True."
             )
-        left_out = set(unlisted)
-        self.vid_storage = [path for path in paths if path not in left_out]
+        skipped = set(unlisted)
+        self.vid_storage = [path for path in paths if path not in skipped]
 
     def get_bursted_frames(self, vid_file: StrPath) -> FrameSource:
         """Give the frames of a video, which is opened when they are iterated.

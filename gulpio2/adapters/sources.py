@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IMAGE_FORMATS",
     "OTHER_IMAGE_FORMATS",
+    "OTHER_VIDEO_FORMATS",
     "VIDEO_FORMATS",
     "DeferredFrames",
     "folder_frames",
@@ -46,6 +47,14 @@ VIDEO_FORMATS = frozenset(
     {
         "3gp", "avi", "flv", "gif", "m2ts", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg",
         "mts", "ogv", "ts", "webm", "wmv",
+    }
+)  # fmt: skip
+# Videos too, of which a warning tells alike.
+OTHER_VIDEO_FORMATS = frozenset(
+    {
+        "264", "265", "3g2", "asf", "divx", "dv", "f4v", "h264", "hevc", "ivf", "m1v",
+        "m2v", "mjpeg", "mpe", "mxf", "nut", "ogg", "ogm", "qt", "rm", "rmvb", "vob",
+        "y4m",
     }
 )  # fmt: skip
 # A number in a name, but not the decimals of one: 1.25 comes before 1.5.

@@ -128,7 +128,8 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         if left_out:
             logger.warning(
                 "files below %s are left out for their endings: %s. Name the endings "
-                "to take in file_extensions (on the command line --file-extensions)",
+                "to take in file_extensions (on the command line --file-extensions), "
+                "or convert the files",
                 folder,
                 ", ".join(f"{ending} ({n})" for ending, n in sorted(left_out.items())),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.settings import checked_frame_rate
-from gulpio2.adapters.sources import VIDEO_FORMATS, video_frames
+from gulpio2.adapters.sources import OTHER_VIDEO_FORMATS, VIDEO_FORMATS, video_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ class VideoFolderAdapter(FolderTreeAdapter):
     Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
     """
 
-    known_endings = frozenset(f".{ending}" for ending in VIDEO_FORMATS)
+    known_endings = frozenset(
+        f".{ending}" for ending in VIDEO_FORMATS | OTHER_VIDEO_FORMATS
+    )
     # Of a subclass with a constructor of its own, as written for 0.0.4.
     frame_rate: FrameRate | None = None
 

@@ -226,3 +226,12 @@ def test_labels_of_the_output_folder_keep_their_index(
     for item in adapter.iter_data():
         assert item["meta"]["idx"] == mapping[item["meta"]["label"]]
     assert json.loads((out / "label2idx.json").read_text()) == {"b": 5, "y": 7}
+
+
+@pytest.mark.parametrize("ending", ["avif", "jp2", "jpe", "PBM", "gif", "heic"])
+def test_images_of_other_endings_are_told_where_they_are_left_out(
+    images, caplog, ending
+):
+    (images / f"x.{ending}").touch()
+    assert len(ImageFolderAdapter(images, "out")) == 4
+    assert f"left out for their endings: .{ending} (1). Name" in caplog.text

@@ -90,6 +90,20 @@ def test_a_video_without_a_record_is_named_or_left_out(make_kinetics):
     assert adapter.item_ids() == ["abc"]
 
 
+def test_videos_that_are_left_out_for_their_place_or_ending_are_told(
+    make_kinetics, tmp_path, caplog
+):
+    make_kinetics(["c/abc_000001_000011.mp4", "top_000001_000011.mp4"], ["abc"])
+    for name in ("d.mkv", "e.MP4", "notes.txt"):
+        (tmp_path / "vids" / "c" / name).touch()
+    assert KineticsAdapter("k.json", "vids").item_ids() == ["abc"]
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        "vids: 3 videos are left out, since they are no <class>/<clip>.mp4: "
+        "vids/c/d.mkv, vids/c/e.MP4, vids/top_000001_000011.mp4. Put them"
+    )
+
+
 def test_an_unknown_id_rule_is_answered_with_the_known_ones(make_kinetics):
     make_kinetics(["c/abc_000001_000011.mp4"], ["abc"])
     with pytest.raises(ValueError, match=r"allowed are \['video', 'clip'\]"):
