@@ -111,7 +111,7 @@ class ImageListAdapter(FolderLabelMixin, AbstractDatasetAdapter):
             if not line.strip():
                 continue
             path, comma, label = (part.strip() for part in line.rpartition(","))
-            if not comma or not path:
+            if not (comma and path and label):
                 raise SourceFormatError(
                     f"{str(input_file)!r}, line {number}: {line.strip()!r} is not "
                     "'path,label'. Add the comma and the label."

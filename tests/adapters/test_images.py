@@ -98,7 +98,7 @@ def test_lines_of_a_list(tmp_path, text, expected):
     assert [(row["path"], row["label"]) for row in rows] == expected
 
 
-@pytest.mark.parametrize("line", ["a.jpg", ",x"])
+@pytest.mark.parametrize("line", ["a.jpg", ",x", "a.jpg,", "a.jpg, "])
 def test_a_line_without_both_parts_is_named(tmp_path, line):
     path = write_list(tmp_path, f"b.jpg,y\n{line}\n")
     with pytest.raises(SourceReadError, match=r"list\.txt', line 2: .*is not 'path,"):
