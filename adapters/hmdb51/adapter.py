@@ -125,7 +125,13 @@ def _split_files(folder: Path, fold: int) -> dict[str, Path]:
 
 def _read_split(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each clip's name and the subset that it is in."""
-    for line in path.read_text("utf-8").splitlines():
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as cause:
+        raise SourceReadError(
+            f"{path} cannot be read ({cause}). Unpack the splits again."
+        ) from cause
+    for line in lines:
         name, _, mark = line.strip().rpartition(" ")
         if not line.strip():
             continue

@@ -57,12 +57,23 @@ class SomethingSomethingV2Adapter(AbstractDatasetAdapter):
         self.frame_size = frame_size
         self.frame_rate = frame_rate
         numbers = _read_json(Path(labels), dict)
+        for template, number in numbers.items():
+            if not re.fullmatch("[0-9]+", str(number)):
+                raise SourceReadError(
+                    f"{labels} has {number!r} for {template!r}, which is no number. "
+                    "Give the labels file as it was published."
+                )
         self.label2idx = {
             template: int(number)
             for template, number in sorted(numbers.items(), key=lambda e: int(e[1]))
         }
         self.rows: list[Meta] = _read_json(Path(annotations), list)
-        for row in self.rows:
+        for position, row in enumerate(self.rows):
+            if not _is_row(row):
+                raise SourceReadError(
+                    f"{annotations}: item {position + 1} is {row!r:.80}; an object "
+                    "with an id, and a text as its template if it has one, is needed."
+                )
             if "template" in row and _label(row) not in self.label2idx:
                 raise SourceReadError(
                     f"{labels} has no {_label(row)!r}, the template of {row['id']} in "
@@ -109,6 +120,15 @@ class SomethingSomethingV2Adapter(AbstractDatasetAdapter):
             meta["caption"] = row.get("label")
             meta["placeholders"] = list(row.get("placeholders", []))
         return meta
+
+
+def _is_row(row: Any) -> bool:
+    return (
+        isinstance(row, dict)
+        and type(row.get("id")) in (str, int)
+        and isinstance(row.get("template", ""), str)
+        and isinstance(row.get("placeholders", []), list)
+    )
 
 
 def _label(row: Meta) -> str:

@@ -58,10 +58,7 @@ class Ucf101Adapter(AbstractDatasetAdapter):
         self.lists = Path(root) / "ucfTrainTestlist"
         self.frame_size = frame_size
         self.frame_rate = frame_rate
-        self.label2idx = {
-            name: int(number) - 1
-            for number, name in map(str.split, _lines(self.lists / "classInd.txt"))
-        }
+        self.label2idx = _numbers_of_classes(self.lists / "classInd.txt")
         self.paths: list[tuple[str, str]] = [
             (part, line.split()[0])
             for part in _LISTS[subset]
@@ -119,13 +116,27 @@ class Ucf101Adapter(AbstractDatasetAdapter):
         return meta
 
 
+def _numbers_of_classes(path: Path) -> dict[str, int]:
+    """Read lines of a number, from 1, and the name of its class."""
+    numbers = {}
+    for line in _lines(path):
+        match = re.fullmatch(r"([1-9][0-9]*)\s+(\S+)", line)
+        if match is None:
+            raise SourceReadError(
+                f"{path}: {line!r} is no number and class. Unpack the lists again."
+            )
+        numbers[match[2]] = int(match[1]) - 1
+    return numbers
+
+
 def _lines(path: Path) -> list[str]:
     """Give the lines of a text file that have something in them."""
     try:
         text = path.read_text("utf-8")
-    except OSError as cause:
+    except (OSError, UnicodeDecodeError) as cause:
+        reason = getattr(cause, "strerror", None) or cause
         raise SourceReadError(
-            f"{path} cannot be read ({cause.strerror}). Unpack UCF-101 and "
+            f"{path} cannot be read ({reason}). Unpack UCF-101 and "
             "ucfTrainTestlist side by side, and give the folder that holds them."
         ) from cause
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -92,6 +92,9 @@ def test_wrong_choices_and_lines_are_answered(make, root):
     path.write_text("a.avi 3\n\n")
     with pytest.raises(SourceReadError, match=r"'a\.avi 3' does not end in 0, 1 or 2"):
         make(root)
+    path.write_bytes(b"\xff.avi 1\n")
+    with pytest.raises(SourceReadError, match=r"_test_split1\.txt cannot be read \("):
+        make(root)
 
 
 def test_it_is_gulped_from_the_command_line(gulp, root, tmp_path):

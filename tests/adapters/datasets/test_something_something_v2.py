@@ -102,8 +102,27 @@ def test_files_that_do_not_belong_together_are_named(make, files):
     files["labels"].write_text('{"Other": "0"}')
     with pytest.raises(SourceReadError, match="has no 'Holding something next to"):
         make(**files)
+    files["labels"].write_text('{"Other": null}')
+    with pytest.raises(SourceReadError, match="has None for 'Other', which is no num"):
+        make(**files)
     files["labels"].unlink()
     with pytest.raises(SourceReadError, match=r"labels\.json cannot be read as JSON"):
+        make(**files)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "1",
+        '{"label": "x"}',
+        '{"id": null}',
+        '{"id": "1", "template": null}',
+        '{"id": "1", "placeholders": "pen"}',
+    ],
+)
+def test_a_row_that_is_none_is_named(make, files, row):
+    files["annotations"].write_text(f'[{{"id": "0"}}, {row}]')
+    with pytest.raises(SourceReadError, match=r"\.json: item 2 is .*is needed"):
         make(**files)
 
 

@@ -92,6 +92,19 @@ def test_wrong_choices_and_missing_lists_are_answered(make, root):
         make(root)
 
 
+@pytest.mark.parametrize("line", [b"ApplyEyeMakeup", b"1 Apply Eye", b"x Yo", b"0 Yo"])
+def test_a_line_that_is_no_class_is_named(make, root, line):
+    (root / "ucfTrainTestlist" / "classInd.txt").write_bytes(b"101 YoYo\n" + line)
+    with pytest.raises(SourceReadError, match=f"classInd.txt: '{line.decode()}' is no"):
+        make(root)
+
+
+def test_a_list_that_is_no_text_is_named(make, root):
+    (root / "ucfTrainTestlist" / "classInd.txt").write_bytes(b"1 \xff\n")
+    with pytest.raises(SourceReadError, match=r"classInd\.txt cannot be read \('utf-8"):
+        make(root)
+
+
 def test_it_is_gulped_from_the_command_line(gulp, root, tmp_path):
     report = gulp("ucf101:Ucf101Adapter", root, "--subset", "train")
     assert report["items"] == 2
