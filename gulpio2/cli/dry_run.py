@@ -95,6 +95,13 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
             progress=bar,
             expect=partial(setattr, bar, "total"),
         )
+    # Where no ids are listed, the sample has met them.
+    met = next((odd for odd in found.oddities if odd.kind == "id taken"), None)
+    if met and settings.on_duplicate == "raise" and refused is None:
+        plan["refused"] = refused = (
+            f"{met.examples[0]} has an id that is taken. Give each item an id of its "
+            "own, or choose to skip such items (--on-duplicate skip)"
+        )
     is_out_of_space = False
     if refused is None:
         plan |= _judge_space(settings, found)
@@ -106,7 +113,10 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
         write_lines(_lines(plan, found, warning, settings))
     if refused is not None or is_out_of_space:
         return False
-    fails = bool(run.failures or (num_items and not found.frames))
+    is_reported = met is not None and settings.on_duplicate == "report"
+    num_met = 0 if met is None else met.sampled
+    is_nothing = not found.frames and found.sampled > num_met
+    fails = bool(run.failures or is_reported or is_nothing)
     return settings.allow_failures or not fails
 
 
@@ -116,6 +126,7 @@ def _find_plan(
     """Plan the run; say why it would be refused, where it would be."""
     from gulpio2.cli.main import one_line
     from gulpio2.errors import IngestError, MetaFileError, StorageError
+    from gulpio2.ingest.foretold import foretell
     from gulpio2.ingest.planning import plan_run
 
     make_plan = partial(
@@ -125,14 +136,17 @@ def _find_plan(
         items_per_chunk=settings.videos_per_chunk,
         shard=settings.shard,
     )
-    run = None
+    run, is_complete = None, False
     try:
         _refuse_place(settings.output)
+        ingestor = make_ingestor(adapter, settings, settings.num_workers)
         if settings.resume:
-            ingestor = make_ingestor(adapter, settings, settings.num_workers)
             run = ingestor.left_to_resume()
+            is_complete = run is not None and not run.tasks
         if run is None:
             run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
+        if not is_complete:
+            foretell(ingestor, run, adds=bool(stored))
     except (IngestError, MetaFileError, StorageError) as error:
         return make_plan(on_duplicate="skip"), one_line(error)
     return run, None
@@ -241,6 +255,6 @@ def _lines(
             "(--on-duplicate report)"
         )
     if plan["items"]:
-        yield from survey_lines(found, settings.num_workers)
+        yield from survey_lines(found, settings.num_workers, settings.on_duplicate)
     if warning is not None:
         yield f"  {escape(warning)}"

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["survey_lines"]
 
 
-def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
+def survey_lines(
+    survey: Survey, num_workers: int, on_duplicate: str = "raise"
+) -> Iterator[str]:
     """Write a survey for people.
 
     Parameters
@@ -23,6 +25,8 @@ def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
         Of the run.
     num_workers : int
         Workers of the run; its time is divided by them.
+    on_duplicate : {"raise", "skip", "report"}, optional
+        What the run does about ids that are taken.
 
     Yields
     ------
@@ -54,6 +58,8 @@ def survey_lines(survey: Survey, num_workers: int) -> Iterator[str]:
             )
     for oddity in survey.oddities:
         fate = "will fail" if oddity.fails else "to be expected"
+        if oddity.kind == "id taken" and on_duplicate == "skip":
+            fate = "will be skipped"
         yield (
             f"  {oddity.kind}: {oddity.sampled:,} of the sample, so about "
             f"{count(oddity.expected, 'item')} {fate}"

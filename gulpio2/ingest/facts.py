@@ -26,6 +26,7 @@ __all__ = [
     "ask",
     "ask_for_facts",
     "count_items",
+    "is_utf8",
     "item_ids",
     "require_items",
     "warn_of_ids_beyond_utf8",
@@ -147,7 +148,7 @@ def item_ids(adapter: Adapter) -> list[str] | None:
 
 def warn_of_ids_beyond_utf8(ids: Iterable[str]) -> None:
     """Tell of ids that are stored and read, and that nothing else takes."""
-    found = [id_ for id_ in ids if not _is_utf8(id_)]
+    found = [id_ for id_ in ids if not is_utf8(id_)]
     if found:
         _logger.warning(
             "%s no text in UTF-8, as of a file whose name is none: %r%s. Such a "
@@ -159,7 +160,8 @@ def warn_of_ids_beyond_utf8(ids: Iterable[str]) -> None:
         )
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Tell whether a text can be written as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import reprlib
 import time
@@ -27,7 +26,6 @@ from gulpio2.format.plan import calculate_chunk_slices
 from gulpio2.ingest.chunk_bar import chunk_bar
 from gulpio2.ingest.completeness import is_complete, settle_not_given
 from gulpio2.ingest.dispatch import Dispatcher
-from gulpio2.ingest.duplicates import warn_of_repeats
 from gulpio2.ingest.estimate import bytes_of_partials, refuse_what_cannot_fit
 from gulpio2.ingest.facts import (
     ask_for_facts,
@@ -35,6 +33,7 @@ from gulpio2.ingest.facts import (
     require_items,
     warn_of_ids_beyond_utf8,
 )
+from gulpio2.ingest.foretold import arguments_of, tell_before
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.noted import NotedFailures
@@ -44,8 +43,6 @@ from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (
     describe_run,
     known_failures,
-    refuse_other_labels,
-    warn_of_other_metainfo,
     write_labels,
     write_records,
 )
@@ -366,20 +363,13 @@ class GulpIngestor:
             ) from cause
         self._refuse_other_count(plan)
         changes = changed_settings(runs, facts.options, self.encoder.describe())
-        if stored and plan.tasks:
-            warn_of_other_metainfo(store, facts)
-            if changes:
-                _logger.warning("%s", warning_of(changes, self.output_folder))
+        if stored and plan.tasks and changes:
+            _logger.warning("%s", warning_of(changes, self.output_folder))
         report.skipped += plan.skipped
         report.failures.extend(plan.failures)
         taken = DuplicateIdError(plan.failures[0].message) if plan.failures else None
         dispatcher.failures.note(plan.failures, taken)
-        if plan.ids is not None:
-            if self.on_duplicate == "skip":
-                warn_of_repeats(self.adapter, plan.ids, plan.repeats)
-            positions = (n for task in plan.tasks for n in task.positions())
-            warn_of_ids_beyond_utf8(plan.ids[n] for n in positions)
-        refuse_other_labels(facts, self.output_folder)
+        tell_before(self, facts, plan, adds=bool(stored))
         folder = self._folder_for_workers()
         sources = dispatcher.look_at_workers(self.adapter, plan.tasks, folder)
         replaces = not resumed and JOURNAL_NAME in store.names()
@@ -484,20 +474,7 @@ class GulpIngestor:
         return num_items
 
     def _arguments(self, facts: AdapterFacts) -> dict[str, Any]:
-        """Give what decides which bytes are written."""
-        arguments = {
-            "adapter": type(self.adapter).__name__,
-            "options": facts.options,
-            "items": self._num_items,
-            "encoder": self.encoder.describe(),
-            "videos_per_chunk": self.videos_per_chunk,
-            "chunk_bytes": self.chunk_bytes,
-            "on_duplicate": self.on_duplicate,
-        }
-        if self.shard is not None:
-            arguments["shard"] = str(self.shard)
-        # As it will be when it has been read back.
-        return dict(json.loads(json.dumps(arguments)))
+        return arguments_of(self, facts, self._num_items)
 
     def _is_complete(self, facts: AdapterFacts) -> bool:
         # Had nothing been stored. Nobody is to be told of repeated ids here.

@@ -21,7 +21,7 @@ from gulpio2.codecs.pixels import to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError, SourceReadError
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.estimate import MAP_BYTES
-from gulpio2.ingest.facts import ask
+from gulpio2.ingest.facts import ask, is_utf8, item_ids
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
 from gulpio2.ingest.looks import Look, Varied, take_sample
 from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
@@ -181,9 +181,12 @@ def survey(
     for sample in samples[1:]:
         sample.at_first = _VARIED_ANYWAY
     met = {*stored}
+    is_listed = item_ids(adapter) is not None
 
     def look(place: int) -> Look:
         found = _look_or_note(adapter, wanted[place], samples)
+        if not (is_listed or found.id_ is None or is_utf8(found.id_)):
+            found.note("id that is no text in UTF-8", f"item {found.id_!r}")
         if found.id_ in met:
             found.note("id taken", f"item {found.id_!r}")
             found = Look(odd=found.odd)
@@ -258,8 +261,7 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
         try:
             if item.error is not None:
                 raise item.error
-            phase = position * _FROM_ITEM_TO_ITEM % 1
-            _look_at(item, samples, look, phase=phase)
+            _look_at(item, samples, look, phase=position * _FROM_ITEM_TO_ITEM % 1)
         except (Exception, SystemExit) as cause:  # noqa: BLE001  # the item boundary
             error = as_failure(cause)
             failure = describe_failure(adapter, position, item.id_, error)
@@ -274,11 +276,7 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
 
 
 def _look_at(
-    item: PlacedItem,
-    samples: list[_Samples],
-    look: Look,
-    *,
-    phase: float,
+    item: PlacedItem, samples: list[_Samples], look: Look, *, phase: float
 ) -> None:
     """Decode an item and encode some of its frames."""
     base, *others = samples

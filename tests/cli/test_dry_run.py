@@ -370,3 +370,100 @@ def test_one_line_tells_of_all_frames_that_exif_would_turn(gulp2, tmp_path):
     assert "where EXIF turns it: 1 of the sample" in text
     note = "item 'a', frame 1: by 90 degrees clockwise, and 1 more of its frames"
     assert note in text
+
+
+@pytest.fixture
+def telling(tmp_path):
+    """Make a module whose adapter tells what the test wants it to."""
+    (tmp_path / "telling.py").write_text(
+        """
+import os
+from gulpio2.testing import FrameAdapter
+
+class Telling(FrameAdapter):
+    def __init__(self, name, number=0, edition=1, lists_ids=True):
+        super().__init__(num_items=4)
+        self.name, self.number, self.lists_ids = name, number, lists_ids
+        self.metainfo = {"edition": edition}
+
+    def item_ids(self):
+        return [self.name_of(n) for n in range(4)] if self.lists_ids else None
+
+    def name_of(self, n):
+        name = f"{self.name}{n}"
+        return name + "\\udcff" if self.name == "odd" and n % 2 else name
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            id_ = self.name_of(item["meta"]["number"])
+            if id_ == os.environ.get("ENDS_AT"):
+                raise KeyboardInterrupt
+            yield {**item, "id": id_}
+
+    def label_mapping(self):
+        return {"a": self.number}
+
+    def describe(self):
+        return {}
+"""
+    )
+    return "telling.py:Telling"
+
+
+def test_a_dry_run_is_refused_for_labels_as_the_run_is(gulp2, telling):
+    gulp2("ingest", telling, "one", "out")
+    other = ["ingest", telling, "two", "out", "--number", "1"]
+    told = "out has 'a' as 0, this run as 1"
+    plan = json.loads(gulp2(*other, "--dry-run", "--json", status=1).stdout)
+    assert told in plan["refused"]
+    assert told in gulp2(*other, status=1).stderr
+
+
+def test_a_dry_run_warns_of_what_the_run_warns_of(gulp2, telling):
+    gulp2("ingest", telling, "one", "out")
+    words = ["ingest", telling, "odd", "out", "--edition", "2"]
+    for more in (["--dry-run"], ["--dry-run", "--json"], []):
+        warnings = gulp2(*words, *more).stderr
+        assert "warning: 2 ids are no text in UTF-8" in warnings
+        assert "another 'edition' in its metainfo" in warnings
+
+
+def test_a_dry_run_warns_where_the_run_gives_an_interrupted_one_up(gulp2, telling):
+    words = ["ingest", telling, "one", "out", "--videos-per-chunk"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENDS_AT", "one2")
+        gulp2(*words, "1", "--num-workers", "1", status=130)
+    words = [*words, "2", "--on-duplicate", "skip"]
+    for more in (["--dry-run"], []):
+        warnings = gulp2(*words, *more).stderr
+        assert "an ingest that was interrupted is given up for this one" in warnings
+
+
+@pytest.mark.parametrize(
+    ("choice", "status", "told"),
+    [
+        ("raise", 1, "it would be refused: item 'one0' has an id that is taken"),
+        ("skip", 0, "about 4 items will be skipped"),
+        ("report", 1, "about 4 items will fail"),
+    ],
+)
+def test_a_dry_run_ends_as_the_run_does_where_it_meets_ids_that_are_taken(
+    gulp2, telling, choice, status, told
+):
+    words = ["ingest", telling, "one", "out", "--no-lists-ids"]
+    gulp2(*words)
+    words += ["--on-duplicate", choice]
+    assert told in gulp2(*words, "--dry-run", status=status).stdout
+    plan = json.loads(gulp2(*words, "--dry-run", "--json", status=status).stdout)
+    assert (plan["refused"] is not None) == (choice == "raise")
+    gulp2(*words, status=status)
+
+
+def test_a_dry_run_finds_ids_that_are_no_utf_8_also_where_none_are_listed(
+    gulp2, telling
+):
+    words = ["ingest", telling, "odd", "out", "--no-lists-ids"]
+    text = gulp2(*words, "--dry-run").stdout
+    assert "id that is no text in UTF-8: 2 of the sample, so about 2 items" in text
+    listed = gulp2(*words[:-1], "--dry-run").stdout
+    assert "UTF-8" not in listed, "there the warning tells of all"

@@ -1,0 +1,77 @@
+"""What is told of a run before it stores anything, by its dry run as well."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.ingest.duplicates import warn_of_repeats
+from gulpio2.ingest.facts import ask_for_facts, count_items, warn_of_ids_beyond_utf8
+from gulpio2.ingest.journal import RunJournal
+from gulpio2.ingest.records import refuse_other_labels, warn_of_other_metainfo
+
+if TYPE_CHECKING:
+    from gulpio2.ingest.facts import AdapterFacts
+    from gulpio2.ingest.ingestor import GulpIngestor
+    from gulpio2.ingest.planning import RunPlan
+
+__all__ = ["arguments_of", "foretell", "tell_before"]
+
+
+def arguments_of(
+    ingestor: GulpIngestor, facts: AdapterFacts, num_items: int
+) -> dict[str, Any]:
+    """Give what decides which bytes are written."""
+    arguments = {
+        "adapter": type(ingestor.adapter).__name__,
+        "options": facts.options,
+        "items": num_items,
+        "encoder": ingestor.encoder.describe(),
+        "videos_per_chunk": ingestor.videos_per_chunk,
+        "chunk_bytes": ingestor.chunk_bytes,
+        "on_duplicate": ingestor.on_duplicate,
+    }
+    if ingestor.shard is not None:
+        arguments["shard"] = str(ingestor.shard)
+    # As it will be when it has been read back.
+    return dict(json.loads(json.dumps(arguments)))
+
+
+def tell_before(
+    ingestor: GulpIngestor, facts: AdapterFacts, plan: RunPlan, *, adds: bool
+) -> None:
+    """Warn of what a plan brings, and refuse what its labels contradict.
+
+    Parameters
+    ----------
+    ingestor : GulpIngestor
+        Of the run.
+    facts : AdapterFacts
+        What its adapter tells of itself.
+    plan : RunPlan
+        What it is to store.
+    adds : bool
+        Whether the directory holds items already.
+
+    Raises
+    ------
+    IngestError, MetaFileError
+        The labels contradict those of the directory, or these cannot be read.
+    """
+    if adds and plan.tasks:
+        warn_of_other_metainfo(ingestor.output_store(), facts)
+    if plan.ids is not None:
+        if ingestor.on_duplicate == "skip":
+            warn_of_repeats(ingestor.adapter, plan.ids, plan.repeats)
+        positions = (n for task in plan.tasks for n in task.positions())
+        warn_of_ids_beyond_utf8(plan.ids[n] for n in positions)
+    refuse_other_labels(facts, ingestor.output_folder)
+
+
+def foretell(ingestor: GulpIngestor, plan: RunPlan, *, adds: bool) -> None:
+    """Warn and refuse as a run would, for a dry run; as `tell_before`."""
+    facts = ask_for_facts(ingestor.adapter)
+    tell_before(ingestor, facts, plan, adds=adds)
+    if not ingestor.resume:
+        arguments = arguments_of(ingestor, facts, count_items(ingestor.adapter))
+        RunJournal(ingestor.output_store(), arguments).tell_of_other()
