@@ -751,3 +751,17 @@ def test_the_index_at_the_end_is_told_of_by_its_bytes(tmp_path, monkeypatch):
     assert sum(counts["num_bytes"] for counts in told) == sizes
     assert sum(counts.get("items", 0) for counts in told) == 12, "each once"
     assert len(told) == len(files) + len(maps)
+
+
+def test_parts_may_come_from_a_generator(tmp_path):
+    ingest_shards(tmp_path, 2)
+    report = merge_directories(tmp_path.glob("shard_*"), tmp_path / "merged")
+    assert (report.items, report.missing) == (12, [])
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_one_path_in_the_place_of_the_parts_is_refused(tmp_path, kind):
+    (part,) = ingest_shards(tmp_path, 1)
+    with pytest.raises(IngestSettingError, match=r"give a list of directories: \["):
+        merge_directories(kind(part), tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import write_label_file
-from gulpio2.errors import (
-    IngestError,
-    IngestSettingError,
-)
+from gulpio2.errors import IngestError, IngestSettingError
 from gulpio2.format.gmeta import refuse_cut_data
 from gulpio2.format.layout import (
     FAILURES_NAME,
@@ -98,7 +96,7 @@ class MergeReport:
 
 
 def merge_directories(
-    parts: Sequence[StrPath],
+    parts: Iterable[StrPath],
     target: StrPath,
     *,
     link: bool = True,
@@ -108,7 +106,7 @@ def merge_directories(
 
     Parameters
     ----------
-    parts : sequence of str or path
+    parts : iterable of str or path
         Directories; they stay as they are.
     target : str or path
         Made if it is missing; what is in it stays.
@@ -129,7 +127,7 @@ def merge_directories(
     FormatError
         A part is no gulp directory, or has lost a chunk or the end of a data file.
     IngestSettingError
-        A part is the target, or is given twice.
+        A part is the target, or is given twice; or `parts` is a single path.
     IngestError
         A part or the target is unfinished; or a part holds deleted items that were
         not erased, or an item that was deleted in the target; or it
@@ -149,6 +147,11 @@ def merge_directories(
     finished by merging again; until then it has a journal, as an ingest has, and a
     check tells of it.
     """
+    if isinstance(parts, str | os.PathLike):
+        raise IngestSettingError(
+            f"parts is {str(parts)!r}; give a list of directories: [{str(parts)!r}]"
+        )
+    parts = list(parts)
     seen: set[Path] = set()
     for path in parts:
         place = real_path(path)
