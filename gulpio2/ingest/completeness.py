@@ -78,7 +78,9 @@ def settle_not_given(
     """
     if plan.ids is None or not report.not_given:
         return
-    failed = {failure.id for failure in report.failures}
+    # Not those that the plan leaves out: the item whose id they repeat may be missing.
+    repeats = {each.position for each in plan.failures}
+    failed = {each.id for each in report.failures if each.position not in repeats}
     positions = {each.position for each in report.failures if each.id is None}
     with GulpDirectory(folder) as directory:
         missing = [

@@ -226,3 +226,19 @@ def test_one_at_a_time_is_asked_for_only_where_an_item_comes_before_its_turn():
     asked.clear()
     list(place_items(adapter, 3, 8, adapter.item_ids()[3:]))
     assert asked == [(3, 8)]
+
+
+class Repeated(Holes):
+    """Lists the item that it does not give once more, at its end."""
+
+    def item_ids(self):
+        return [*super().item_ids()[:-1], "item2"]
+
+
+def test_a_repeat_that_is_reported_does_not_stand_for_the_one_that_did_not_come(
+    tmp_path, caplog
+):
+    report = GulpIngestor(Repeated(), tmp_path, 100, 1, on_duplicate="report").run()
+    assert [failure.position for failure in report.failures] == [7]
+    assert (report.items, report.not_given) == (6, 1)
+    assert "'item2', position 2" in caplog.text
