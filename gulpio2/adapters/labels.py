@@ -43,6 +43,12 @@ _ADVICE = (
     "it starts from its labels"
 )
 
+# To number labels afresh would give stored numbers other labels.
+_MEND = (
+    "Mend it, or put the right one back: the items have label and number in their "
+    "metadata (gulp2 ls --long)."
+)
+
 
 def label_key(label: object) -> str:
     """Give the name that a label has in ``label2idx.json``.
@@ -182,8 +188,7 @@ def read_label_file(folder: StrPath) -> dict[str, int]:
         return {}
     except (ValueError, RecursionError) as cause:
         raise MetaFileError(
-            f"{store.path(LABELS_NAME)} is no JSON ({cause}). Mend it, or move it "
-            "away: labels are then numbered afresh."
+            f"{store.path(LABELS_NAME)} is no JSON ({cause}). {_MEND}"
         ) from cause
     finally:
         store.close()
@@ -193,8 +198,7 @@ def read_label_file(folder: StrPath) -> dict[str, int]:
     ):
         raise MetaFileError(
             f"{store.path(LABELS_NAME)} is not one JSON object of label to integer. "
-            "Mend it, or put the right one back: the items have label and number in "
-            "their metadata."
+            f"{_MEND}"
         )
     return content
 
