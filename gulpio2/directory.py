@@ -667,6 +667,7 @@ class GulpDirectory(ReadingVerbs):
             state.pop("_original", None)
             return state
         lookups = {name: getattr(self, name) for name in _LOOKUPS}
+        chunks = list(self._made_chunks().items())  # other threads may make more
         edits = (
             self._index.changed_entries(),
             {
@@ -676,12 +677,12 @@ class GulpDirectory(ReadingVerbs):
             },
             {
                 number: changes
-                for number, chunk in self._made_chunks().items()
+                for number, chunk in chunks
                 if (changes := self._changes_of(chunk, self._index.entries))
             },
             {
                 number: assigned
-                for number, chunk in self._made_chunks().items()
+                for number, chunk in chunks
                 if (assigned := self._assigned_to(chunk, number))
             },
         )

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -157,6 +158,31 @@ def test_a_directory_is_pickled_before_and_after_reading(folder, read_before):
         assert sums_of(clone) == sums_of(directory)
         entry = clone.merged_meta_dict["item0"]
         assert entry is clone.chunk_objs_lookup[0].meta_dict["item0"]
+
+
+def test_a_directory_is_pickled_while_a_thread_asks_for_entries_and_chunks(tmp_path):
+    for number in range(200):
+        paths = tmp_path / f"data_{number}.gulp", tmp_path / f"meta_{number}.gmeta"
+        chunk = GulpChunk(*paths)
+        with chunk.open("wb"):
+            chunk.append(number, {}, [])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(3):
+            directory = GulpDirectory(tmp_path, indexed=True)
+
+            def ask(directory: GulpDirectory = directory) -> None:
+                for number, chunk in directory.chunk_objs_lookup.items():
+                    assert str(number) in chunk.meta_dict
+                    assert directory.merged_meta_dict[str(number)]
+
+            thread = threading.Thread(target=ask)
+            thread.start()
+            while thread.is_alive():
+                pickle.dumps(directory)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_changes_to_metadata_go_along_with_the_pickle(folder):
