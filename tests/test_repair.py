@@ -563,6 +563,19 @@ def test_a_target_that_is_filled_while_the_source_is_looked_at_stays_as_it_is(tm
     assert check_directory(target, deep=True).ok
 
 
+def test_each_frame_is_told_of_when_it_is_looked_at_and_when_it_is_written(tmp_path):
+    source, target = make(tmp_path / "in"), tmp_path / "out"
+    size = sum(path.stat().st_size for path in source.glob("data_*.gulp"))
+    told: list[dict[str, int]] = []
+    repair_directory(source, target, dry_run=True, progress=lambda **c: told.append(c))
+    assert sum(counts["frames"] for counts in told) == 15
+    told.clear()
+    repair_directory(source, target, progress=lambda **c: told.append(c))
+    assert sum(counts["frames"] for counts in told) == 30
+    assert all(counts["frames"] == 1 for counts in told[-15:]), "one after the other"
+    assert sum(counts["num_bytes"] for counts in told[-15:]) == size
+
+
 @pytest.mark.parametrize("depth", [101, 600, 900])
 def test_metadata_that_is_too_deep_costs_its_item_and_not_the_repair(tmp_path, depth):
     source = make(tmp_path / "in")

@@ -55,6 +55,8 @@ def repair(
     from gulpio2.repair import repair_directory
 
     total = data_bytes(source, orphans=True)
+    if not dry_run:
+        total *= 2  # what is looked at is written, but for what is lost or deleted
     with ProgressBar(total, counted="num_bytes") as bar:
         report = repair_directory(source, target, dry_run=dry_run, progress=bar)
         bar.settle()  # padding, and what is nobody's, is not told of

@@ -73,7 +73,7 @@ def repair_directory(
     dry_run : bool, optional
         Only say what would be done; every byte of the source is read all the same.
     progress : Progress, optional
-        Told of frames and bytes as they are looked at.
+        Told of frames and bytes as they are looked at, and again as they are written.
 
     Returns
     -------
@@ -139,7 +139,8 @@ def repair_directory(
         with contextlib.suppress(OSError):
             require_known_version(store)
         with store.lock():
-            chosen = _survey(store, report, progress or no_progress)
+            tell = progress or no_progress
+            chosen = _survey(store, report, tell)
             if not dry_run:
                 output = open_store(target)
                 output.make()
@@ -148,7 +149,7 @@ def repair_directory(
                     # Until all is there, a check tells that it is not.
                     journal = Copying("repair", (str(real_path(source)),)).dump()
                     output.write_atomically(JOURNAL_NAME, journal)
-                    _write(store, output, chosen)
+                    _write(store, output, chosen, tell)
                     take_over_files(store, output, report)
                     output.remove(JOURNAL_NAME)
             else:
@@ -298,9 +299,10 @@ def _content(candidate: Candidate) -> Any:
 class _MovedFrames:
     """The frames of an item as a `gulpio2.types.FrameSource`."""
 
-    def __init__(self, store: Store, candidate: Candidate) -> None:
+    def __init__(self, store: Store, candidate: Candidate, tell: Progress) -> None:
         self.store = store
         self.candidate = candidate
+        self.tell = tell
 
     def __iter__(self) -> Iterator[Any]:
         return (frame.image for frame in self.stored())
@@ -319,6 +321,7 @@ class _MovedFrames:
                     "changed since they were looked at. Run the repair again"
                 )
             yield StoredFrame(jpeg, frame.pts)
+            self.tell(frames=1, num_bytes=padded_length(frame.num_bytes))
 
     @property
     def time_base(self) -> Fraction | None:
@@ -330,14 +333,16 @@ class _MovedFrames:
         return dict(self.candidate.extras.source)
 
 
-def _write(store: Store, output: Store, chosen: dict[int, list[Candidate]]) -> None:
+def _write(
+    store: Store, output: Store, chosen: dict[int, list[Candidate]], tell: Progress
+) -> None:
     for number in sorted(chosen):
         session = ChunkSession(
             output, data_name(number), OrderedDict(), EncoderSettings()
         )
         try:
             for candidate in chosen[number]:
-                frames = _MovedFrames(store, candidate)
+                frames = _MovedFrames(store, candidate, tell)
                 session.append(candidate.id, candidate.metas[0], frames)
                 for meta in candidate.metas[1:]:
                     session.append(candidate.id, meta, ())

@@ -59,6 +59,20 @@ def test_the_bar_ends_with_all_that_there_was_to_do(gulp2, gulped, tmp_path):
 
 
 @pytest.mark.usefixtures("_drawn_at_once")
+def test_the_bar_goes_on_while_the_mended_files_are_written(
+    gulp2, gulped, tmp_path, monkeypatch
+):
+    from gulpio2.cli import progress
+
+    monkeypatch.setattr(progress, "_FILE_SECONDS", 0.0)
+    looked = gulp2("repair", gulped, tmp_path / "out", "--dry-run").stderr.splitlines()
+    told = gulp2("repair", gulped, tmp_path / "out").stderr.splitlines()
+    assert len(told) == len(looked) + 24, "a line for each frame that is written"
+    shares = [line.partition("B [")[0].split("/") for line in told]
+    assert all(done != total for done, total in shares[:-2])
+
+
+@pytest.mark.usefixtures("_drawn_at_once")
 def test_there_is_no_bar_where_no_data_file_is_left(gulp2, gulped, tmp_path):
     for path in gulped.glob("data_*.gulp"):
         path.unlink()
