@@ -47,7 +47,7 @@ from gulpio2 import GulpIngestor
 def parse_arguments():
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        description={summary},
+        description={summary},{more}
     )
 {options}
     return parser.parse_args()
@@ -172,6 +172,8 @@ def program_text(cls: type, module: str) -> str:
                     f'"--{name}"', "type=int", f"default={default}", f'help="{what}"'
                 )
             )
+    # argparse refuses a second --help; as of `gulp2 ingest`, -h is left to it.
+    more = '\n        conflict_handler="resolve",' if "help" in names else ""
     return _PROGRAM.format(
         title=f"Gulp what {cls.__name__} yields.",
         mark=_MARK,
@@ -179,6 +181,7 @@ def program_text(cls: type, module: str) -> str:
         module=module,
         name=cls.__name__,
         summary=_literal(summary_of(cls)),
+        more=more,
         options="\n".join(lines),
         call=_call(parameters),
     )

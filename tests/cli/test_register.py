@@ -133,6 +133,8 @@ def test_the_program_is_named_after_the_class(name, expected):
         ("longest=float('inf'), bounds=(0.5, float('-inf'))", ["out"],
          {"longest": math.inf, "bounds": [0.5, -math.inf]}),
         ("", ["out"], {}),
+        ("first, help='', h=1", ["1", "out", "--help", "me"],
+         {"first": "1", "help": "me", "h": 1}),
         ("output_folder, num_workers=2, videos_per_chunk=7",
          ["out", "--videos_per_chunk", "3"],
          {"output_folder": "out", "num_workers": 2, "videos_per_chunk": 3}),
@@ -177,6 +179,12 @@ def test_help_shows_the_words_of_the_docstring(register):
     words = " ".join(result.stdout.split())
     assert "100% of it, \"quoted\" and 'quoted'." in words
     assert 'The "first", 50% of it' in words
+
+
+def test_a_parameter_that_is_called_help_leaves_the_short_option_for_help(register):
+    result = start(register("first, help=''"), "-h")
+    assert result.returncode == 0
+    assert "An adapter of a client" in result.stdout
 
 
 def test_wrong_usage_and_failures_end_nonzero(register):
