@@ -61,7 +61,8 @@ def given_metainfo(of_class: Mapping[str, Any], given: Any) -> dict[str, Any]:
 
 def _lines_or_itself(key: str, value: str) -> list[str] | str:
     try:
-        with Path(value).open(encoding="utf-8") as file:
+        # utf-8-sig: some editors put a byte order mark in front.
+        with Path(value).open(encoding="utf-8-sig") as file:
             return [line.rstrip("\r\n") for line in file]
     except (OSError, ValueError):  # also: no text, or a string that is no path
         logger.warning(

@@ -198,6 +198,7 @@ def test_a_lazy_dataset_has_no_metadata_of_the_file_yet(make):
     [
         ("x\n y \n\nz", ["x", " y ", "", "z"]),
         ("x\r\ny\r\n", ["x", "y"]),
+        ("\ufeffx\r\ny\r\n", ["x", "y"]),
         ("one\x0ctwo\u2028three\n", ["one\x0ctwo\u2028three"]),
         ("", []),
     ],
