@@ -49,7 +49,7 @@ def sampler_of(sampler: Any) -> ClipSampler:
     KeyError
         The config names none.
     TypeError
-        It is neither.
+        It is neither, or something is bound in the place of an item's frames.
     """
     found: ClipSampler = sampler
     if isinstance(sampler, Mapping):
@@ -63,6 +63,15 @@ def sampler_of(sampler: Any) -> ClipSampler:
             f"sampler is {sampler!r}, expected a function such as "
             "partial(sample_window, clip_length=16), or a config of one"
         )
+    if isinstance(sampler, functools.partial) and sampler.args:
+        name = name_of_sampler(found, timed=False) or name_of_sampler(found, timed=True)
+        if name is not None:  # which would take the frames of an item for another thing
+            bound = ", ".join(map(reprlib.repr, sampler.args))
+            raise TypeError(
+                f"sampler is {name} with {bound} in the place of the frames, or their "
+                "times, which the dataset gives: bind arguments by name, as in "
+                "partial(sample_window, clip_length=16)"
+            )
     return found
 
 

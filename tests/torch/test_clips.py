@@ -262,6 +262,13 @@ def test_what_is_no_sampler_is_refused(make_directory, sampler):
         GulpClipDataset(make_directory(counts=[4]), sampler)
 
 
+@pytest.mark.parametrize("sampler", [sample_window, sample_window_by_time])
+def test_what_is_bound_in_the_place_of_the_frames_is_refused(make_directory, sampler):
+    # sample_window(4, 9): nine frames of an item of four, where it has nine.
+    with pytest.raises(TypeError, match=f"{sampler.__name__} with 4 in the place of"):
+        GulpClipDataset(make_directory(counts=[9]), partial(sampler, 4))
+
+
 def test_what_a_subclass_makes_of_an_item_keeps_what_finds_it(make_directory):
     class Bare(GulpClipDataset):
         def parse_data_info(self, raw_data_info):
