@@ -135,7 +135,12 @@ def require_gulp_directory(path: Path) -> None:
     names = open_store(path).names()
     found = list_chunks(names)
     if not (found.chunks or found.meta_only or MANIFEST_NAME in names):
-        advice = found.describe_strays() or describe_shares(names) or _OTHER_FOLDER
+        advice = (
+            found.describe_lone_data()
+            or found.describe_strays()
+            or describe_shares(names)
+            or _OTHER_FOLDER
+        )
         raise FormatError(
             f"{path} is no gulp directory: it holds no chunk, that is no data_N.gulp "
             f"with its meta_N.gmeta. {advice}"

@@ -138,6 +138,19 @@ class Listing:
                 "are missing. Put the file back, or run `gulp2 check` for a full list"
             )
 
+    def describe_lone_data(self) -> str:
+        """Say which data files have no map; nothing where all have one."""
+        if not self.data_only:
+            return ""
+        others = len(self.data_only) - 1
+        return (
+            data_name(self.data_only[0])
+            + (f" and {counted(others, 'other data file')}" if others else "")
+            + (" have" if others else " has")
+            + " no map: never committed, or the map is lost. Run `gulp2 check` on the "
+            "directory"
+        )
+
     def describe_strays(self) -> str:
         """Say that there are strays, and which; nothing where there are none."""
         if not self.strays:

@@ -83,7 +83,8 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
         raise FormatError(
             f"{path} is no gulp directory: it holds no chunk. "
             + (
-                listing.describe_strays()
+                listing.describe_lone_data()
+                or listing.describe_strays()
                 or "Leave it out, or give the folder that was ingested into"
             )
         )

@@ -171,6 +171,18 @@ def test_a_folder_that_is_no_gulp_directory_is_an_error(gulp2, tmp_path):
     assert gulp2("info", "nowhere", status=2).stdout == ""
 
 
+@pytest.mark.parametrize("command", ["info {0}", "ls {0}", "merge {0} {1}"])
+def test_data_files_of_which_all_maps_are_lost_are_named(gulp2, tmp_path, command):
+    make_gulp_directory(tmp_path / "lost", num_items=4, num_frames=1).close()
+    for path in (tmp_path / "lost").glob("meta_*.gmeta"):
+        path.unlink()
+    arguments = command.format(tmp_path / "lost", tmp_path / "out").split()
+    said = gulp2(*arguments, status=1).stderr
+    assert "data_0.gulp and 1 other data file have no map" in said
+    assert "Run `gulp2 check`" in said
+    assert "that was ingested into" not in said, "for it is this folder"
+
+
 def test_grey_and_empty_items_are_counted(tmp_path):
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
     with chunk.open("wb"):
