@@ -20,6 +20,11 @@ from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadE
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.media.declared import declared_depth, declared_size
 from gulpio2.media.jpeg_outline import outline_jpeg
+from gulpio2.media.misread import (
+    is_made_grey,
+    refuse_misread,
+    without_transparency,
+)
 from gulpio2.media.netpbm import decode_netpbm
 from gulpio2.media.tiff import as_stored
 
@@ -265,11 +270,12 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
         raise ValueError("it is no image: the file is empty")
     if (netpbm := decode_netpbm(data)) is not None:
         return to_storable(netpbm)
+    refuse_misread(data)
+    # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
+    flags = cv2.IMREAD_COLOR if is_made_grey(data) else cv2.IMREAD_UNCHANGED
+    readable = without_transparency(as_stored(data))
     try:
-        # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
-        decoded = cv2.imdecode(
-            np.frombuffer(as_stored(data), np.uint8), cv2.IMREAD_UNCHANGED
-        )
+        decoded = cv2.imdecode(np.frombuffer(readable, np.uint8), flags)
     except cv2.error as cause:
         raise ValueError(f"OpenCV says {cause.err or cause}") from cause
     pixels = None if decoded is None else np.asarray(decoded)

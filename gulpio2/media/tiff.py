@@ -17,7 +17,7 @@ from gulpio2.errors import AdapterContractError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["as_stored", "size_of_tiff"]
+__all__ = ["as_stored", "has_two_colours", "size_of_tiff"]
 
 _SHORT = 3
 # Bytes of a value, by its kind; all kinds but these two have no place in these tags.
@@ -33,6 +33,7 @@ _DEFLATE = frozenset({8, 32946})
 _PIECE, _OVERHANG = 1 << 20, 1 << 24
 _REDUCED_OR_MASK = 0b101
 _WHITE_IS_ZERO = 0
+_PALETTE = 3
 _LAB = frozenset({8, 9, 10})
 _SEPARATE = 2
 _UNASSOCIATED, _ASSOCIATED = 2, 1
@@ -139,6 +140,16 @@ def size_of_tiff(data: bytes) -> tuple[int, int] | None:
     tiff = _Tiff(data)
     first = next(tiff.pages(), {})
     return tiff.value(first.get(_WIDTH)), tiff.value(first.get(_HEIGHT))
+
+
+def has_two_colours(data: bytes) -> bool:
+    """Tell a TIFF with a palette of one bit, which OpenCV makes grey if it may."""
+    if not _is_tiff(data):
+        return False
+    tiff = _Tiff(data)
+    first = next(tiff.pages(), {})
+    bits, kind = tiff.value(first.get(_BITS), 1), tiff.value(first.get(_PHOTOMETRIC))
+    return bits == 1 and kind == _PALETTE
 
 
 def as_stored(data: bytes) -> bytes:

@@ -206,3 +206,15 @@ def test_any_bytes_are_taken(drawn, compression):
             cut[place - 1] = rng.integers(256)
         with contextlib.suppress(ValueError):
             assert len(as_stored(bytes(cut))) == len(cut)
+
+
+def test_two_colours_of_a_palette_stay_colours(tmp_path):
+    colours = np.array([[10, 30, 50], [20, 40, 60]], np.uint8)
+    dots = np.eye(16, dtype=np.uint8)
+    path = tmp_path / "a.tif"
+    shades = tuple((colours.T.astype(int) * 257).ravel().tolist())
+    Image.fromarray(dots == 1).save(path, tiffinfo={258: 1, 277: 1, 320: shades})
+    data = bytearray(path.read_bytes())
+    data[data.index(struct.pack("<HHI", 262, 3, 1)) + 8] = 3  # a palette
+    path.write_bytes(data)
+    assert np.array_equal(read_image(path), colours[dots])

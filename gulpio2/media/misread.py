@@ -1,0 +1,74 @@
+"""What of BMP, GIF and JPEG 2000 OpenCV would read otherwise than it is stored.
+
+It makes bitmaps of OS/2 grey, and puts the background into transparent pixels of a GIF,
+which both can be helped. What cannot is refused: bitmaps whose colours lie in another
+order, and JPEG 2000 of sYCC, which it converts with another matrix. More about TIFF is
+in `gulpio2.media.tiff`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gulpio2.errors import AdapterContractError
+from gulpio2.media.tiff import has_two_colours
+
+__all__ = ["is_made_grey", "refuse_misread", "without_transparency"]
+
+# The length of the header of a BMP, and what stands in it of 32 bits with masks, and
+# behind it: where the bits of red, green and blue are.
+_OS2_HEADER = b"\x0c\0\0\0"
+_WITH_MASKS = b"\x20\0\x03\0\0\0"
+_USUAL_MASKS = bytes.fromhex("0000ff00 00ff0000 ff000000")
+# The number of sYCC in the box of a JP2 that tells its colours.
+_SYCC = re.compile(rb"colr\x01..\0\0\0\x12", re.DOTALL)
+_CODESTREAM = b"\xff\x4f\xff\x51"
+
+
+def is_made_grey(data: bytes) -> bool:
+    """Tell whether colours become grey unless they are asked for."""
+    is_of_os2 = data[:2] == b"BM" and data[14:18] == _OS2_HEADER
+    return is_of_os2 or has_two_colours(data)
+
+
+def refuse_misread(data: bytes) -> None:
+    """Refuse an image whose colours would be others.
+
+    Raises
+    ------
+    AdapterContractError
+        It is such a one; the message is a clause about it.
+    """
+    if data[:2] == b"BM" and data[28:34] == _WITH_MASKS and data[54:66] != _USUAL_MASKS:
+        raise AdapterContractError(
+            "it is a BMP whose colours lie in another order than blue, green, red, and "
+            "would be exchanged; write it with 24 bits"
+        )
+    if data[4:8] == b"jP  " and _SYCC.search(data.partition(_CODESTREAM)[0]):
+        raise AdapterContractError(
+            "it is a JPEG 2000 of sYCC, which would be read with other colours; "
+            "convert it to RGB"
+        )
+
+
+def without_transparency(data: bytes) -> bytes:
+    """Give a GIF such that no pixel of its first picture is transparent.
+
+    Parameters
+    ----------
+    data : bytes
+        Any file; what is no GIF comes back.
+    """
+    if data[:4] != b"GIF8" or len(data) < 13:
+        return data
+    place = 13 + (3 << (data[10] & 7) + 1 if data[10] & 0x80 else 0)
+    while data[place : place + 1] == b"!":
+        if data[place + 1 : place + 3] == b"\xf9\x04":  # how the next picture is shown
+            flags = data[place + 3 : place + 4]
+            opaque = bytes(flag & 0xFE for flag in flags)
+            data = data[: place + 3] + opaque + data[place + 4 :]
+        place += 2
+        while length := data[place : place + 1].strip(b"\0"):
+            place += 1 + length[0]
+        place += 1
+    return data

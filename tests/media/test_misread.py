@@ -1,0 +1,99 @@
+"""Images that OpenCV would read otherwise than they are stored."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media.image_files import read_image
+from gulpio2.media.misread import without_transparency
+
+
+@pytest.fixture
+def drawn(pictures):
+    return pictures(1, 20, 31)[0]
+
+
+def bitmap(header, bits, pixels, *, behind=b""):
+    """Give the bytes of a BMP: rows from the bottom up, each of full words."""
+    rows = pixels[::-1].reshape(len(pixels), -1)
+    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 4))).tobytes()
+    height, width = pixels.shape[:2]
+    kind = "<HH" if header == 12 else "<ii"
+    facts = struct.pack("<I", header) + struct.pack(kind, width, height)
+    facts += struct.pack("<HH", 1, bits)
+    if header > 12:
+        facts += struct.pack("<IIiiII", 3 if bits == 32 else 0, len(rows), 0, 0, 0, 0)
+    start = 14 + len(facts) + len(behind)
+    return struct.pack("<2sIII", b"BM", start + len(rows), 0, start) + (
+        facts + behind + rows
+    )
+
+
+def test_a_bitmap_of_os2_keeps_its_colours(tmp_path, drawn):
+    path = tmp_path / "a.bmp"
+    path.write_bytes(bitmap(12, 24, drawn[..., ::-1]))
+    assert np.array_equal(read_image(path), drawn)
+    palette = np.random.default_rng(0).integers(0, 256, (256, 3), np.uint8)
+    numbers = drawn[..., 0]
+    path.write_bytes(bitmap(12, 8, numbers, behind=palette[:, ::-1].tobytes()))
+    assert np.array_equal(read_image(path), palette[numbers])
+
+
+def test_a_bitmap_of_exchanged_colours_is_refused(tmp_path, drawn):
+    path = tmp_path / "a.bmp"
+    pixels = np.dstack([drawn, drawn[..., 0]])
+    blue_first = struct.pack("<III", 0xFF0000, 0xFF00, 0xFF)
+    path.write_bytes(bitmap(40, 32, pixels[..., [2, 1, 0, 3]], behind=blue_first))
+    assert np.array_equal(read_image(path), drawn)
+    red_first = struct.pack("<III", 0xFF, 0xFF00, 0xFF0000)
+    path.write_bytes(bitmap(40, 32, pixels, behind=red_first))
+    with pytest.raises(
+        SourceReadError, match=r"a\.bmp': it is a BMP whose colours lie"
+    ):
+        read_image(path)
+
+
+@pytest.mark.parametrize("options", [{}, {"comment": b"x" * 300}, {"interlace": 0}])
+def test_a_transparent_pixel_of_a_gif_keeps_its_colour(tmp_path, drawn, options):
+    image = Image.fromarray(drawn).quantize(16)
+    path = tmp_path / "a.gif"
+    image.save(path, transparency=5, **options)
+    with Image.open(path) as saved:
+        numbers, colours = np.asarray(saved), saved.getpalette()
+    assert colours is not None
+    assert (numbers == 5).any()
+    assert np.array_equal(read_image(path), np.reshape(colours, (-1, 3))[numbers])
+
+
+def test_any_beginning_of_a_gif_is_taken(tmp_path, drawn):
+    path = tmp_path / "a.gif"
+    Image.fromarray(drawn).quantize(16).save(path, transparency=5, comment=b"x")
+    data = path.read_bytes()
+    for end in range(100):
+        assert len(without_transparency(data[:end])) == end
+
+
+@pytest.mark.parametrize(
+    ("pix_fmt", "is_refused"), [("yuv444p", True), ("rgb24", False)]
+)
+def test_a_jpeg_2000_of_sycc_is_refused(tmp_path, drawn, pix_fmt, is_refused):
+    frame: Any = av.VideoFrame.from_ndarray(drawn, format="rgb24")
+    path = str(tmp_path / "a.jp2")
+    with av.open(path, "w", format="image2") as file:
+        stream = file.add_stream("jpeg2000", rate=1)
+        stream.width, stream.height, stream.pix_fmt = 31, 20, pix_fmt
+        stream.codec_context.options = {"format": "jp2", "pred": "dwt53"}
+        for part in (frame.reformat(format=pix_fmt), None):
+            file.mux(stream.encode(part))
+    if is_refused:
+        with pytest.raises(SourceReadError, match="JPEG 2000 of sYCC"):
+            read_image(path)
+    else:
+        assert np.abs(read_image(path) - drawn.astype(float)).max() <= 1
