@@ -7,6 +7,7 @@ import inspect
 import logging
 import os
 import random
+import sys
 import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -188,7 +189,9 @@ def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
     # --shuffle: one order for all shares of a run, and for a run that is resumed.
     random.seed(0)
     try:
-        return make_adapter(cls, given, output)
+        # Stdout is for the report: that of --json is read by a program.
+        with contextlib.redirect_stdout(sys.stderr):
+            return make_adapter(cls, given, output)
     except IngestSettingError as cause:
         raise click.UsageError(str(cause)) from cause
     except GulpError:

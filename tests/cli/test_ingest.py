@@ -171,6 +171,18 @@ def test_the_report_can_be_read_by_a_program(gulp2, adapter_file):
     assert report["failures"][0]["id"] == "ramp1"
 
 
+def test_what_a_constructor_prints_is_no_part_of_the_report(
+    gulp2, tmp_path, make_video
+):
+    make_video(tmp_path / "videos" / "a" / "1.mp4", 3)
+    row = {"id": "a", "template": "walk"}
+    (tmp_path / "list.json").write_text(json.dumps([row, row]))
+    words = ["20bn-json-videos", "list.json", "videos", "out"]
+    result = gulp2("ingest", *words, "--remove-duplicate-ids", "--json")
+    assert json.loads(result.stdout)["items"] == 1
+    assert "Id a more than once in json file, I skip it!" in result.stderr
+
+
 def test_duplicates_are_refused_skipped_or_reported(gulp2, adapter_file):
     words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
     gulp2(*words)
