@@ -13,6 +13,7 @@ from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import IngestSettingError, SourceFieldError, unreadable
+from gulpio2.media.folders import is_folder
 from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
@@ -132,17 +133,20 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
             )
         folder = local_path(self.folder, "read")
         try:
-            entries = os.scandir(folder)
-            names = sorted(
-                entry.name
-                for entry in entries
-                if not (entry.name.endswith("part") or entry.is_dir())
-            )
+            with os.scandir(folder) as entries:
+                names = sorted(
+                    entry.name
+                    for entry in entries
+                    if not (entry.name.endswith("part") or is_folder(entry))
+                )
         except OSError as cause:
+            advice = "Give the path of an existing folder"
+            if isinstance(cause, PermissionError):
+                advice = "Mend that, or give another one"
             raise unreadable(
                 cause,
                 f"The folder of videos {os.fspath(self.folder)!r} cannot be listed "
-                f"({cause.strerror}). Give the path of an existing folder.",
+                f"({cause.strerror}). {advice}.",
             ) from cause
         for name in names:
             record = self.json_storage.get(_id_of(name))

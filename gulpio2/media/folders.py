@@ -24,6 +24,7 @@ __all__ = [
     "find_files",
     "find_images_in_folder",
     "get_single_video_path",
+    "is_folder",
     "join_path",
 ]
 
@@ -136,24 +137,26 @@ def _walk(
             with os.scandir(folder) as listing:
                 entries = [each for each in listing if not each.name.startswith(".")]
         except OSError as cause:
-            raise unreadable(
-                cause,
-                f"The folder {folder!r} cannot be listed ({cause.strerror}). "
-                "Give the path of an existing folder.",
-            ) from cause
+            advice = "Give the path of an existing folder"
+            if folder != root or isinstance(cause, PermissionError):
+                advice = "Mend that, or move it away"
+            why = (
+                f"The folder {folder!r} cannot be listed ({cause.strerror}). {advice}."
+            )
+            raise unreadable(cause, why) from cause
         identity = (status.st_dev, status.st_ino)
         if identity in ancestors:
             continue
         inside = (*ancestors, identity)
         for entry in entries:
-            if not _is_folder(entry):
+            if not is_folder(entry):
                 if entry.name.endswith(endings):
                     yield folder, entry.name
             elif max_depth is None or len(ancestors) < max_depth:
                 waiting.append((join_path(folder, entry.name), inside))
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def is_folder(entry: os.DirEntry[str]) -> bool:
     """Tell whether an entry is a folder; what cannot be looked at is none."""
     try:
         return entry.is_dir()
@@ -180,7 +183,7 @@ def _files_in_folder(folder: StrPath, formats: Iterable[str]) -> list[str]:
                     or any(pattern.match(entry.name) for pattern in patterns)
                 )
                 and not entry.name.startswith(".")
-                and not _is_folder(entry)
+                and not is_folder(entry)
             )
     except (FileNotFoundError, NotADirectoryError):
         return []

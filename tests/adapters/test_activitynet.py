@@ -110,6 +110,16 @@ def test_a_missing_folder_is_named(json_file, tmp_path):
         ActivitynetAdapter(json_file, tmp_path / "missing")
 
 
+def test_a_link_in_a_circle_is_an_item_that_fails(json_file, tmp_path):
+    path = tmp_path / "videos" / "abc.mp4"
+    path.unlink()
+    path.symlink_to(path)
+    first, second = ActivitynetAdapter(json_file, tmp_path / "videos").iter_data()
+    with pytest.raises(SourceReadError, match="Too many levels of symbolic links"):
+        list(first["frames"])
+    assert list(second["frames"])
+
+
 def test_files_without_a_record_and_records_without_a_file_are_told_of(
     json_file, tmp_path, caplog
 ):

@@ -148,6 +148,23 @@ def test_a_missing_folder_is_named(tmp_path):
         find_files(tmp_path / "missing", [".jpg"])
 
 
+@pytest.mark.usefixtures("permissions")
+@pytest.mark.parametrize("name", ["lost+found", "."])
+def test_a_folder_that_may_not_be_read_is_named_with_what_helps(tmp_path, name):
+    closed = touch(tmp_path, "a.jpg") / name
+    closed.mkdir(exist_ok=True)
+    closed.chmod(0)
+    try:
+        with pytest.raises(SourceReadError) as caught:
+            find_files(tmp_path, [".jpg"])
+    finally:
+        closed.chmod(0o700)
+    assert str(caught.value) == (
+        f"The folder {str(closed)!r} cannot be listed (Permission denied). "
+        "Mend that, or move it away."
+    )
+
+
 def test_the_current_folder_may_be_searched(tmp_path, monkeypatch):
     touch(tmp_path, "a/b.jpg")
     monkeypatch.chdir(tmp_path)
