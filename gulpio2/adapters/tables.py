@@ -106,6 +106,8 @@ class Table(Sequence["Meta"]):
         SourceFieldError
             There is no such column, or a row lacks it.
         """
+        if not (self.columns or self):  # JSON without rows names no columns
+            return []
         if name not in self.columns:
             raise SourceFieldError(
                 f"{self.name} has no column {name!r}; it has {list(self.columns)}. "

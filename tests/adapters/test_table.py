@@ -256,6 +256,13 @@ def test_an_empty_table_has_no_items(tmp_path):
     assert (len(adapter), list(adapter.iter_data())) == (0, [])
 
 
+@pytest.mark.parametrize(("name", "text"), [("t.json", "[]"), ("t.jsonl", "\n")])
+def test_json_without_rows_has_no_items_and_no_missing_column(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    adapter = TableAdapter(tmp_path / name, label_column="class")
+    assert list(adapter.iter_data()) == adapter.item_ids() == []
+
+
 def test_shuffling_follows_the_global_state_and_keeps_rows_together(table):
     orders = set()
     for seed in range(10):
