@@ -215,6 +215,12 @@ def _open(
 ) -> FrameSource:
     """Find out what a path leads to, once its frames are wanted."""
     ending = Path(path).suffix[1:].lower()
+    known = ending in VIDEO_FORMATS or ending in IMAGE_FORMATS
+    if media == "auto" and known and Path(path).is_dir():
+        raise SourceReadError(
+            f"{path!r} is a folder, though it ends as a file does. Give media='folder' "
+            "if it holds the frames of the item."
+        )
     if media == "video" or (media == "auto" and ending in VIDEO_FORMATS):
         return video_frames(path, frame_rate=frame_rate, frame_size=frame_size)
     if media == "image" or (media == "auto" and ending in IMAGE_FORMATS):

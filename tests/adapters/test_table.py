@@ -184,6 +184,18 @@ def test_a_path_that_leads_to_no_frames_costs_its_own_item_only(
         list(first["frames"])
 
 
+@pytest.mark.parametrize("name", ["frames.mp4", "frames.jpg"])
+def test_a_folder_that_ends_as_a_file_is_told_what_to_give(tmp_path, make_jpeg, name):
+    make_jpeg(tmp_path / name / "1.jpg")
+    path = tmp_path / "t.csv"
+    path.write_text(f"path,id\n{name},1\n")
+    (item,) = TableAdapter(path).iter_data()
+    with pytest.raises(SourceReadError, match="Give media='folder' if it"):
+        list(item["frames"])
+    (item,) = TableAdapter(path, media="folder").iter_data()
+    assert len(list(item["frames"])) == 1
+
+
 def test_media_may_be_told_where_the_ending_does_not(table, tmp_path):
     (tmp_path / "v.mp4").rename(tmp_path / "v.dat")
     rows = write_rows(tmp_path, {"path": "v.dat", "id": 1})
