@@ -144,6 +144,7 @@ def adapter_command(name: str, cls: type) -> click.Command:
         name, cls=DocumentedCommand, help=summary, short_help=summary
     )(body)
     taken = {word[2:] for param in common.params for word in param.opts}
+    taken.add("help")  # which click adds when it is asked for
     own = adapter_options(cls, taken)
     output = click.Argument(
         ["output"],

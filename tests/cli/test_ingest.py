@@ -491,3 +491,18 @@ def test_skipping_repeated_ids_is_told_with_what_keeps_them(
     assert "skipped and not stored" not in again, "one of the id is there"
     gulp2(*words[:3], "all", "--id-rule", "path")
     assert GulpDirectory("all").num_chunks == 1
+
+
+def test_a_parameter_called_help_leaves_the_help_of_the_command(gulp2, tmp_path):
+    (tmp_path / "helpful.py").write_text(
+        """
+from gulpio2.testing import FrameAdapter
+
+class Helpful(FrameAdapter):
+    def __init__(self, help=2):
+        super().__init__(num_items=help)
+"""
+    )
+    assert "--adapter-help" in gulp2("ingest", "helpful.py:Helpful", "--help").stdout
+    told = gulp2("ingest", "helpful.py:Helpful", "out", "--adapter-help", "3").stdout
+    assert "out: 3 items" in told
