@@ -43,8 +43,10 @@ _BLOCK = 1000
 # Advice of the library that a user of the program cannot follow as it stands.
 _ARGUMENT = re.compile(r"\(\w+='\w+', on the command line (--[a-z-]+ \w+)\)")
 _DUPLICATE = re.compile(r"\(on_duplicate='(\w+)'\)")
+# From the beginning of a word: a message may hold one of a hundred thousand letters.
 _FLAG = re.compile(
-    r"(?:\w+=(?:True|1)|[a-z]+_[a-z]+) \(on the command line (--[a-z-]+(?: 1)?)\)"
+    r"\b(?:\w+=(?:True|1)|[a-z]+(?:_[a-z]+)+) "
+    r"\(on the command line (--[a-z-]+(?: 1)?)\)"
 )
 _IN_PYTHON_ONLY = re.compile(r"; GulpDirectory\(path, verify=False\) gives [\w ]+")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 import types
 
 import pytest
 
-from gulpio2.cli.terminal import count, escape, note, size, write_lines
+from gulpio2.cli.terminal import as_options, count, escape, note, size, write_lines
 
 
 @pytest.mark.parametrize(
@@ -68,3 +69,11 @@ def test_a_note_needs_no_bar_that_is_whole(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
     note("a line")
     assert capsys.readouterr().err == "a line\n"
+
+
+@pytest.mark.parametrize("part", ["x", "x_", "(x", "x="])
+def test_a_message_of_one_long_word_is_looked_through_once(part):
+    text = part * 20_000
+    began = time.process_time()
+    assert as_options(text) == text
+    assert time.process_time() - began < 0.5
