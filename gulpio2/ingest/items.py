@@ -276,7 +276,7 @@ def portable_error(error: Exception) -> Exception:
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301  # made in the line before
     except Exception:  # noqa: BLE001  # whatever a foreign class raises
-        return IngestError(f"{type(error).__name__}: {error}")
+        return IngestError(f"{type(error).__name__}: {_text_of(error)}")
     return error
 
 

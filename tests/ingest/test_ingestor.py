@@ -672,3 +672,26 @@ def test_chunks_that_only_want_other_names_are_not_begun_beside(tmp_path):
     with pytest.raises(IngestError, match=r"data_000\.gulp and 3 .*: rename .* before"):
         ingestor.run()
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+class Speechless(FrameAdapter):
+    """Fails with an error that has no text and cannot be sent to another process."""
+
+    def iter_data(self, slice_element=None):
+        class SpeechlessError(Exception):
+            def __str__(self):
+                raise ValueError
+
+        for item in super().iter_data(slice_element):
+            if item["id"] == "item1":
+                raise SpeechlessError
+            yield item
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_that_cannot_be_shown_costs_its_item_alone(tmp_path, workers):
+    report = GulpIngestor(Speechless(num_items=4), tmp_path, 2, workers).run()
+    assert report.items == 3
+    (failure,) = report.failures
+    assert (failure.position, failure.error) == (1, "SpeechlessError")
+    assert failure.message == "its message cannot be shown"
