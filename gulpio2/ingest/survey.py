@@ -19,6 +19,7 @@ from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
 from gulpio2.codecs.pixels import to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError, SourceReadError
+from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.facts import ask, is_utf8, item_ids
@@ -321,7 +322,8 @@ def _look_at(
     if not is_varied and not is_known():
         spare(others, look)
     look.seconds = decoding + took * look.frames / encoded
-    meta = len(json.dumps(item.meta, default=str))
+    plain = plain_metadata(item.meta, f"the metadata of item {item.id_!r}")
+    meta = len(json.dumps(plain))
     if look.frames <= _FEW:
         sizes = beginning
     share = len(sizes) / look.frames

@@ -511,3 +511,30 @@ def test_ids_that_are_taken_are_seen_where_the_adapter_lists_none():
     assert (oddity.kind, oddity.sampled, oddity.fails) == ("id taken", 3, True)
     assert sorted(oddity.examples) == ["item '0'", "item '1'", "item '3'"]
     assert found.frames == 2 * 5, "they are not stored"
+
+
+class WithMeta(FrameAdapter):
+    """Items with further metadata."""
+
+    def __init__(self, value):
+        super().__init__(num_items=5, num_frames=2)
+        self.value = value
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "meta": {"value": self.value}}
+
+
+def test_metadata_are_counted_as_they_are_stored(tmp_path):
+    adapter = WithMeta(np.linspace(0, 1, 5000))
+    found = survey(adapter, EncoderSettings())
+    GulpIngestor(adapter, tmp_path, 100, 1).run()
+    stored = sum((tmp_path / n).stat().st_size for n in ("data_0.gulp", "meta_0.gmeta"))
+    assert found.num_bytes == pytest.approx(stored, rel=0.02)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, b"bytes"])
+def test_metadata_that_cannot_be_stored_are_foretold(value):
+    (oddity,) = survey(WithMeta(value), EncoderSettings()).oddities
+    assert (oddity.fails, oddity.expected) == (True, 5)
+    assert "cannot be stored as JSON" in oddity.examples[0]
