@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import pickle
 import re
 from collections.abc import Mapping
@@ -39,6 +38,8 @@ _ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
 _logger = logging.getLogger(__name__)
 
 _ITEM_KEYS = ("id", "meta", "frames")
+# What tables have where there is no value: None, NaN of any kind, those of pandas.
+_MISSING = {"None", "nan", "NaT", "<NA>"}
 
 # Told past the end of a slice: a crash there is no item's fault.
 NOTHING = -1
@@ -102,8 +103,8 @@ def check_item(item: Any, position: int) -> PlacedItem:
             )
     id_ = item["id"]
     # Of other kinds str() makes an id too, and 0.0.4 took it. These nobody has meant.
-    is_nan = isinstance(id_, float) and math.isnan(id_)
-    if id_ is None or isinstance(id_, bytes) or is_nan:
+    is_missing = not isinstance(id_, str) and str(id_) in _MISSING
+    if is_missing or isinstance(id_, bytes):
         raise AdapterContractError(
             f"the adapter's item at position {position} has the id {id_!r}; it must be "
             "a string or an integer"

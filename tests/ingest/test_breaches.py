@@ -277,7 +277,13 @@ def test_an_adapter_that_ends_the_program_loses_its_item_only(tmp_path, workers,
     assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["item0", "item2"]
 
 
-@pytest.mark.parametrize("id_", [None, b"a", float("nan"), np.float64("nan")])
+@pytest.mark.parametrize(
+    "id_",
+    [
+        *(None, b"a", float("nan"), np.float64("nan")),
+        *(np.float32("nan"), np.datetime64("NaT")),
+    ],
+)
 def test_what_nobody_can_have_meant_for_an_id_is_refused(tmp_path, id_):
     class Odd(FrameAdapter):
         def item_ids(self):
