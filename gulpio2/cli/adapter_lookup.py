@@ -74,7 +74,7 @@ def find_adapter(name: str) -> type:
         module = _import_file(place) if place.endswith(".py") else import_here(place)
     except click.ClickException:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # it may be a script that ends itself
         raise click.ClickException(_told(place, error)) from error
     if not colon:
         raise click.UsageError(_no_name(module, place))
@@ -169,7 +169,7 @@ def _is_file_of(module: ModuleType, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path
 
 
-def _told(place: str, error: Exception) -> str:
+def _told(place: str, error: BaseException) -> str:
     """Tell of an error in the user's module, from there on."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = {__file__, importlib.__file__}

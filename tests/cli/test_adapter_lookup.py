@@ -119,6 +119,7 @@ def test_a_class_that_is_no_adapter_is_refused(tmp_path, monkeypatch, name):
         ("import nowhere_to_be_found\n", "ModuleNotFoundError"),
         ("def x(:\n", "SyntaxError"),
         ("def f():\n    raise RuntimeError('boom')\nf()\n", "RuntimeError: boom"),
+        ("import sys\nsys.exit(0)\n", "SystemExit: 0"),
     ],
 )
 @pytest.mark.parametrize("class_name", [":Mine", ""])
