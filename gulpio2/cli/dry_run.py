@@ -95,12 +95,14 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
             progress=bar,
             expect=partial(setattr, bar, "total"),
         )
-    # Where no ids are listed, the sample has met them.
+    # What the plan does not know of: ids that are not listed, or given for another.
     met = next((odd for odd in found.oddities if odd.kind == "id taken"), None)
     if met and settings.on_duplicate == "raise" and refused is None:
         plan["refused"] = refused = (
             f"{met.examples[0]} has an id that is taken. Give each item an id of its "
-            "own, or choose to skip such items (--on-duplicate skip)"
+            "own, or choose to skip such items (--on-duplicate skip). If no two have "
+            "the same: does iter_data give the items of its slice_element, and no "
+            "others?"
         )
     is_out_of_space = False
     if refused is None:

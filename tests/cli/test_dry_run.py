@@ -467,3 +467,28 @@ def test_a_dry_run_finds_ids_that_are_no_utf_8_also_where_none_are_listed(
     assert "id that is no text in UTF-8: 2 of the sample, so about 2 items" in text
     listed = gulp2(*words[:-1], "--dry-run").stdout
     assert "UTF-8" not in listed, "there the warning tells of all"
+
+
+def test_a_dry_run_is_refused_where_an_id_is_given_twice_that_is_listed_once(
+    gulp2, tmp_path
+):
+    (tmp_path / "twice.py").write_text(
+        """
+from gulpio2.testing import FrameAdapter
+
+class Twice(FrameAdapter):
+    def __init__(self):
+        super().__init__(num_items=4)
+
+    def item_ids(self):
+        return super().item_ids()
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": "item0"} if item["id"] == "item3" else item
+"""
+    )
+    words = ["ingest", "twice.py:Twice", "out"]
+    told = gulp2(*words, "--dry-run", "--json", status=1).stdout
+    assert "does iter_data give the items of its slice" in json.loads(told)["refused"]
+    assert "the id 'item0' (position 3)" in gulp2(*words, status=1).stderr
