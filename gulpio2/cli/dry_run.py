@@ -164,6 +164,9 @@ def _refuse_place(output: Path) -> None:
     from gulpio2.storage.refusals import refused
 
     there = _existing(output)
+    if not there.exists():  # a link to nothing
+        is_there = OSError(errno.EEXIST, os.strerror(errno.EEXIST))
+        raise refused(is_there, "create the folder", there, writing=True)
     reason = 0 if there.is_dir() else errno.ENOTDIR
     if not (reason or os.access(there, os.W_OK | os.X_OK)):
         is_mounted_so = os.statvfs(there).f_flag & os.ST_RDONLY
@@ -179,7 +182,8 @@ def _refuse_place(output: Path) -> None:
 
 def _existing(output: Path) -> Path:
     """Give the folder, or the nearest above it that is there, where a run makes it."""
-    return next(path for path in (output, *output.absolute().parents) if path.exists())
+    paths = (output, *output.absolute().parents)
+    return next(path for path in paths if path.exists() or path.is_symlink())
 
 
 def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:

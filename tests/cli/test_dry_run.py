@@ -234,11 +234,13 @@ def test_a_dry_run_is_refused_where_the_place_of_the_run_is(
     (tmp_path / "merging").mkdir()
     journal = Copying("merge", ("a",)).dump()
     (tmp_path / "merging" / "ingest.journal").write_bytes(journal)
+    (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "strange").mkdir()
     for name in ("data_00.gulp", "meta_00.gmeta"):
         (tmp_path / "strange" / name).write_bytes(b"")
     for output, told in (
         ("file/out", "file: Not a directory"),
+        ("link", "or a link that leads nowhere"),
         ("merging", "a merge into this folder was not finished"),
         ("strange", "data_00.gulp"),
     ):
