@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from gulpio2.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 __all__ = ["index"]
@@ -82,19 +84,13 @@ def index(directory: Path, check: bool, remove: bool, as_json: bool) -> None:
 def _build(directory: Path, *, as_json: bool) -> None:
     from gulpio2.cli.options import open_gulp_directory
     from gulpio2.cli.progress import ProgressBar
-    from gulpio2.errors import FormatError
-    from gulpio2.format.scan import UnusualMapError
     from gulpio2.storage.index.keeping import build_index, map_bytes
 
-    with ProgressBar(map_bytes(directory), counted="num_bytes") as bar:
-        try:
-            summary = build_index(directory, thorough=True, progress=bar)
-        except UnusualMapError as cause:
-            raise FormatError(
-                f"{cause}. Such a directory can be opened, but has no index. Where "
-                "only the form of a map is another than ours, opening its chunk with "
-                "GulpChunk.open('ab') rewrites it"
-            ) from cause
+    with (
+        ProgressBar(map_bytes(directory), counted="num_bytes") as bar,
+        _unusual_maps_explained(),
+    ):
+        summary = build_index(directory, thorough=True, progress=bar)
     if summary is None:
         open_gulp_directory(directory).close()  # or it says what is wrong
         if as_json:
@@ -115,12 +111,35 @@ def _build(directory: Path, *, as_json: bool) -> None:
         click.echo(escape(f"{summary.path}: {', '.join(parts)}"))
 
 
+@contextmanager
+def _unusual_maps_explained() -> Iterator[None]:
+    """Say what can be done where a map cannot be put into columns."""
+    from gulpio2.errors import FormatError
+    from gulpio2.format.scan import UnusualMapError
+
+    try:
+        yield
+    except UnusualMapError as cause:
+        raise FormatError(
+            f"{cause}. Such a directory can be opened, but has no index. Where only "
+            "the form of a map is another than ours, opening its chunk with "
+            "GulpChunk.open('ab') rewrites it"
+        ) from cause
+
+
 def _check(directory: Path, *, as_json: bool) -> None:
     from gulpio2.cli.progress import ProgressBar
+    from gulpio2.format.layout import list_chunks
     from gulpio2.storage.index.keeping import check_index, index_state, map_bytes
+    from gulpio2.storage.local import open_store
 
     require_gulp_directory(directory)
-    with ProgressBar(map_bytes(directory), counted="num_bytes") as bar:
+    store = open_store(directory)
+    list_chunks(store.names()).require_data(store.path)  # as for making one
+    with (
+        ProgressBar(map_bytes(directory), counted="num_bytes") as bar,
+        _unusual_maps_explained(),
+    ):
         faults = check_index(directory, bar)
     state = index_state(directory)
     if as_json:

@@ -135,6 +135,27 @@ def test_a_check_misses_no_index_where_there_are_no_items(gulp2, tmp_path):
     assert "is no gulp directory" in result.stderr
 
 
+def test_a_check_of_a_map_without_data_ends_as_opening_does(gulp2, gulped):
+    gulp2("index", gulped)
+    for name in ("data_1.gulp", "meta_1.gmeta"):
+        (gulped / name).rename(gulped / f"away_{name}")
+    gulp2("index", gulped, "--remove")
+    gulp2("index", gulped)
+    (gulped / "away_meta_1.gmeta").rename(gulped / "meta_1.gmeta")
+    result = gulp2("index", gulped, "--check", status=1)
+    assert "meta_1.gmeta has no data_1.gulp: the frames are missing" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_check_advises_no_index_where_there_can_be_none(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("\ud800", {}, [])
+    told = gulp2("index", tmp_path, status=1).stderr
+    assert "Such a directory can be opened, but has no index" in told
+    assert gulp2("index", tmp_path, "--check", status=1).stderr == told
+
+
 def test_a_folder_without_chunks_has_nothing_to_index(gulp2, start, tmp_path):
     result = gulp2("index", tmp_path, status=1)
     assert "no gulp directory" in result.stderr

@@ -13,7 +13,6 @@ import numpy as np
 from gulpio2.errors import ChunkMismatchError, MetaFileError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
-from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import ALTERED, DTYPES, Columns, make_lookup
@@ -379,11 +378,12 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
 
 
 def _has_items(folder: str) -> bool:
-    """Tell whether there is anything to index, or a map that cannot be."""
+    """Tell whether there is anything to index, or a damaged map."""
     for number in list_chunks(LocalStore(folder).names()).chunks:
+        where = os.path.join(folder, meta_name(number))  # noqa: PTH118  # as everywhere here
         try:
-            columns = columns_of_map(read_map(folder, number)[0], number, where=folder)
-        except (MetaFileError, UnusualMapError):
+            columns = columns_of_map(read_map(folder, number)[0], number, where=where)
+        except MetaFileError:
             return True
         if len(columns):
             return True
