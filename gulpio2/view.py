@@ -117,6 +117,7 @@ class GulpView(ReadingVerbs):
 
     def __init__(self, directory: Viewed, ids: Iterable[str]) -> None:
         index = directory._item_index
+        self._held = index.hold()  # stays, whatever is done while ids are given
         rows: dict[int, None] = {}
         for id_ in map(str, _each_of(ids)):
             row = index.row(id_)
@@ -195,8 +196,7 @@ class GulpView(ReadingVerbs):
     def num_chunks(self) -> int:
         """Chunks that have items of it."""
         self._require_whole()
-        columns = self._held.columns
-        return len(np.unique(columns.chunk[self._rows]))
+        return len(np.unique(self._held.columns.chunk[self._rows]))
 
     @property
     def ids(self) -> Sequence[str]:

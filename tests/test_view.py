@@ -21,6 +21,7 @@ from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames, make_gulp_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -138,6 +139,28 @@ def test_a_view_gives_a_view_of_its_own_items_alone(directory):
             view.view(["item1", gone])
     with pytest.raises(TypeError, match="which is one; give a list of ids"):
         view.view("item1")
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_view_has_the_items_asked_for_although_maps_change_meanwhile(
+    tmp_path, indexed
+):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number in range(6):
+            chunk.append(number, {"number": number}, [])
+    build_index(tmp_path)
+    directory = GulpDirectory(tmp_path, indexed=indexed)
+
+    def ids() -> Iterator[int]:
+        yield 3
+        directory.close()
+        delete_items(tmp_path, ["0"])
+        yield 5
+
+    view = directory.view(ids())
+    assert view.ids == ["3", "5"]
+    assert [view[id_][1]["number"] for id_ in view.ids] == [3, 5]
 
 
 def test_one_id_is_no_list_of_its_letters(tmp_path):

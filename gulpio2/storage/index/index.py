@@ -195,16 +195,12 @@ class Index:
 
     def row(self, id_: str) -> int | None:
         """Find the row of an id; None where there is none."""
-        return self._find(id_)[1]
+        return self._find_sound(id_)[1]
 
     def number(self, id_: str) -> int | None:
         """Give the number of an item's chunk; None where there is no such item."""
-        loaded, row = self._find(id_)
-        if row is None:
-            return None
-        if not loaded.is_of_the_maps and self._sound_ids() is not loaded:
-            return self.number(id_)
-        return loaded.columns.chunk.item(row)
+        loaded, row = self._find_sound(id_)
+        return None if row is None else loaded.columns.chunk.item(row)
 
     def record(self, id_: str) -> IndexRecord | None:
         """Look up an item; None where there is none."""
@@ -222,6 +218,13 @@ class Index:
                 self._verify(id_, loaded.columns, row)
             seen[row >> 3] |= bit
         return IndexRecord(loaded.columns, row, self._texts.read)
+
+    def _find_sound(self, id_: str) -> tuple[Held, int | None]:
+        """Find a row of an index that was made of the maps that are here."""
+        loaded, row = self._find(id_)
+        if row is None or loaded.is_of_the_maps or self._sound_ids() is loaded:
+            return loaded, row
+        return self._find_sound(id_)
 
     def _find(self, id_: str) -> tuple[Held, int | None]:
         key = id_.encode("utf-8", "surrogatepass")

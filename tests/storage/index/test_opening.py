@@ -765,9 +765,12 @@ def _foreign(tmp_path: Path, number: int = 40) -> Path:
         lambda directory: list(directory.merged_meta_dict),
         lambda directory: directory.table["id"].to_pylist(),
         lambda directory: ("a0-1" in directory, "b0-1" in directory),
+        lambda directory: ("b0-1" in directory, "a0-1" in directory),
+        lambda directory: ("b0-1" in directory.merged_meta_dict, len(directory)),
         lambda directory: (directory.chunk_lookup.get("a3-1"), "b3-1" in directory),
+        lambda directory: (directory.merged_meta_dict.pop("b0-1", 5), len(directory)),
     ],
-    ids=["query", "keys", "table", "there", "chunk"],
+    ids=["query", "keys", "table", "there", "not there", "key", "chunk", "popped"],
 )
 def test_an_index_of_other_maps_of_the_same_sizes_and_times_is_put_aside(
     tmp_path, monkeypatch, caplog, most_bytes, ask
@@ -778,6 +781,23 @@ def test_an_index_of_other_maps_of_the_same_sizes_and_times_is_put_aside(
     assert found
     assert found == ask(plain(folder))
     assert "it was made of other maps than these" in caplog.text
+
+
+def test_a_view_goes_by_no_index_of_the_same_items_in_another_order(tmp_path):
+    for name, ids in (("mine", "xyzw"), ("other", "yxzv")):
+        folder = tmp_path / name
+        folder.mkdir()
+        chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+        with chunk.open("wb"):
+            for id_ in ids:
+                chunk.append(id_, {"n": id_}, make_frames(1))
+        os.utime(folder / "meta_0.gmeta", (1, 1))
+    build_index(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "index.arrow", tmp_path / "mine")
+    for wanted in (["x"], ["w", "y"]):
+        view = indexed(tmp_path / "mine").view(wanted)
+        assert view.ids == wanted
+        assert [view[id_][1]["n"] for id_ in wanted] == wanted
 
 
 @pytest.mark.parametrize("how", ["renamed", "in place", "by a link"])
