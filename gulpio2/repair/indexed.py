@@ -94,7 +94,7 @@ def _pair(columns: Columns, row: int, data: bytes) -> tuple[str, dict[str, Any]]
     GulpError, ValueError, KeyError, TypeError, RecursionError
         It is not what was written, or cannot be told without the map.
     """
-    if columns.row_check(row) != columns.row_crc32.item(row):
+    if not columns.is_sound(row):
         raise ValueError("the row has changed")
     id_ = columns.id_at(row)
 

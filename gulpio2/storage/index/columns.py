@@ -193,6 +193,13 @@ class Columns:
         """Compute the CRC-32 of one row; see `row_checks`."""
         return self.row_checks(row, row + 1)[0]
 
+    def is_sound(self, row: int) -> bool:
+        """Tell whether a row is what its own CRC-32 says."""
+        try:
+            return self.row_check(row) == self.row_crc32.item(row)
+        except ValueError:
+            return False
+
     def ids(self, start: int, stop: int) -> list[str]:
         """Give the ids of these rows."""
         bounds = self.id_bounds[start : stop + 1].tolist()

@@ -314,10 +314,7 @@ class Index:
     def _is_right(self, loaded: Held, row: int) -> bool:
         """Check a row against itself, and against its map."""
         columns = loaded.columns
-        try:
-            if columns.row_check(row) != columns.row_crc32.item(row):
-                return False
-        except ValueError:
+        if not columns.is_sound(row):
             return False
         if self._texts.is_sound(columns, row):
             return True

@@ -67,7 +67,7 @@ def lost_items(
             id_ = columns.id_at(row)
             if id_ in there or id_ in present:
                 continue
-            if columns.row_check(row) != columns.row_crc32.item(row):
+            if not columns.is_sound(row):
                 continue
             frames = _frames(columns, row)
             if not frames or any(loc in spoken_of for loc, _, _ in frames):

@@ -89,11 +89,13 @@ class MapTexts:
             )
         )
         some = same[:: -(-len(same) // _MOST_CHUNKS) or 1]
+        rows = [(row[0], int(starts[row[0]]) + row[4] // 2) for row in some if row[4]]
+        columns = content.columns
         return all(
-            self.is_sound(content.columns, int(starts[number]) + num_items // 2)
-            or is_replaced(number)
-            for number, *_, num_items in some
-            if num_items
+            # Where an entry stands may be anything, in a row that is damaged.
+            columns.is_sound(row)
+            and (self.is_sound(columns, row) or is_replaced(number))
+            for number, row in rows
         )
 
     def _touched(self, chunks: list[list[int]]) -> list[list[int]]:

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import time
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +33,10 @@ from gulpio2.format.layout import list_chunks
 from gulpio2.removal import delete_items
 from gulpio2.storage.handles import read_once
 from gulpio2.storage.index import composing, opening, texts
+from gulpio2.storage.index.file import map_index, write_index
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
+from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames, make_gulp_directory
 from tests.faults.rot import rot
 from tests.storage.index.conftest import (
@@ -798,6 +801,22 @@ def test_a_view_goes_by_no_index_of_the_same_items_in_another_order(tmp_path):
         view = indexed(tmp_path / "mine").view(wanted)
         assert view.ids == wanted
         assert [view[id_][1]["n"] for id_ in wanted] == wanted
+
+
+@pytest.mark.parametrize("stale", [False, True])
+@pytest.mark.parametrize("column", ["entry_offset", "entry_length"])
+def test_a_damaged_row_of_a_large_directory_keeps_nobody_from_reading(
+    folder, monkeypatch, column, stale
+):
+    build_index(folder)
+    content = map_index(str(folder / "index.arrow"))
+    places = getattr(content.columns, column) ^ np.iinfo("i8").min  # a bit of each
+    columns = replace(content.columns, **{column: places})
+    write_index(LocalStore(folder), columns, content.lookup, content.chunks)
+    monkeypatch.setattr(texts, "_MOST_BYTES", 0)
+    if stale:
+        os.utime(folder / "meta_0.gmeta")
+    assert_same(indexed(folder), plain(folder))
 
 
 @pytest.mark.parametrize("how", ["renamed", "in place", "by a link"])
