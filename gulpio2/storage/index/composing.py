@@ -29,6 +29,7 @@ from gulpio2.storage.index.columns import (
 )
 from gulpio2.storage.index.file import NewerIndexError, map_index
 from gulpio2.storage.index.table import make_table
+from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.refusals import refused
 
@@ -207,6 +208,8 @@ def compose(
     fresh = old is not None and np.array_equal(old.chunks[:, :3], states[:, :3])
     if old is not None and fresh and not thorough:
         return old, 0
+    if old is not None and not thorough and not MapTexts(folder).are_those_of(old):
+        old = None  # made of other maps, of the same sizes and times
     earlier = _Earlier(old)
     ahead = {} if ahead is None else ahead
     growing = GrowingColumns()

@@ -786,21 +786,33 @@ def test_an_index_of_other_maps_of_the_same_sizes_and_times_is_put_aside(
     assert "it was made of other maps than these" in caplog.text
 
 
-def test_a_view_goes_by_no_index_of_the_same_items_in_another_order(tmp_path):
-    for name, ids in (("mine", "xyzw"), ("other", "yxzv")):
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("last", ["a", "v"])
+def test_no_item_is_read_by_an_index_of_the_same_items_in_another_order(
+    tmp_path, changed, kept, last
+):
+    for name, ids in (("mine", ("xyzw", last)), ("other", ("yxzv", "b"))):
         folder = tmp_path / name
         folder.mkdir()
-        chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
-        with chunk.open("wb"):
-            for id_ in ids:
-                chunk.append(id_, {"n": id_}, make_frames(1))
-        os.utime(folder / "meta_0.gmeta", (1, 1))
+        for number, part in enumerate(ids):
+            paths = folder / f"data_{number}.gulp", folder / f"meta_{number}.gmeta"
+            chunk = GulpChunk(*paths)
+            with chunk.open("wb"):
+                for id_ in part:
+                    chunk.append(id_, {"n": id_}, make_frames(1, seed=ord(id_)))
+            os.utime(paths[1], (1, 1))
     build_index(tmp_path / "other")
     shutil.copy(tmp_path / "other" / "index.arrow", tmp_path / "mine")
+    if changed:  # so that the rows of the other map are taken over
+        os.utime(tmp_path / "mine" / "meta_1.gmeta", (2, 2))
+    if kept:  # by a writer, so that the index is made in memory
+        (tmp_path / "mine" / "data_2.gulp.0a.partial").write_bytes(b"")
     for wanted in (["x"], ["w", "y"]):
         view = indexed(tmp_path / "mine").view(wanted)
         assert view.ids == wanted
         assert [view[id_][1]["n"] for id_ in wanted] == wanted
+    assert "b" not in indexed(tmp_path / "mine")
 
 
 @pytest.mark.parametrize("stale", [False, True])
