@@ -29,7 +29,6 @@ from gulpio2.storage.index.columns import (
 )
 from gulpio2.storage.index.file import NewerIndexError, map_index
 from gulpio2.storage.index.table import make_table
-from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.refusals import refused
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "compose",
+    "is_fresh",
     "is_settled",
     "keep_lost",
     "load_index",
@@ -170,6 +170,11 @@ def _refuse_broken_link(folder: str, name: str, fd: int) -> None:
     )
 
 
+def is_fresh(old: IndexContent | None, states: npt.NDArray[np.int64]) -> bool:
+    """Tell whether an index is of maps of these sizes and times, and of no others."""
+    return old is not None and np.array_equal(old.chunks[:, :3], states[:, :3])
+
+
 def compose(
     folder: str,
     states: npt.NDArray[np.int64],
@@ -205,11 +210,9 @@ def compose(
     parsed : int
         Maps that were parsed.
     """
-    fresh = old is not None and np.array_equal(old.chunks[:, :3], states[:, :3])
+    fresh = is_fresh(old, states)
     if old is not None and fresh and not thorough:
         return old, 0
-    if old is not None and not thorough and not MapTexts(folder).are_those_of(old):
-        old = None  # made of other maps, of the same sizes and times
     earlier = _Earlier(old)
     ahead = {} if ahead is None else ahead
     growing = GrowingColumns()

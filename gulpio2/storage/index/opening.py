@@ -13,9 +13,16 @@ import numpy as np
 from gulpio2.errors import MapChangedError, MetaFileError, StorageError
 from gulpio2.format.layout import INDEX_NAME
 from gulpio2.format.scan import UnusualMapError
-from gulpio2.storage.index.composing import compose, load_index, lost_maps, map_states
+from gulpio2.storage.index.composing import (
+    compose,
+    is_fresh,
+    load_index,
+    lost_maps,
+    map_states,
+)
 from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.index import Index
+from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
@@ -184,6 +191,13 @@ class _Maker:
         if states is None:
             states = map_states(folder, self._numbers)
         old, may_replace = load_index(folder) if trust else (None, False)
+        if (
+            old is not None
+            and not is_fresh(old, states)
+            and not MapTexts(folder).are_those_of(old)
+        ):
+            # Of other maps, or of one that has rotted, for a repair: it is left alone.
+            old, may_replace = None, False
         content, _ = compose(folder, states, old)
         if self._of_state is not None and not np.array_equal(
             content.chunks[:, :3], self._of_state[:, :3]

@@ -815,6 +815,23 @@ def test_no_item_is_read_by_an_index_of_the_same_items_in_another_order(
     assert "b" not in indexed(tmp_path / "mine")
 
 
+@pytest.mark.parametrize("change", ["times", "items"])
+def test_an_index_keeps_what_a_map_said_before_it_rotted(tmp_path, monkeypatch, change):
+    folder = tmp_path / "out"
+    make_gulp_directory(folder, num_items=4).close()
+    monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 0)
+    build_index(folder)
+    rot(folder / "meta_1.gmeta", b'"number"', b'"NUMBER"')
+    if change == "times":
+        os.utime(folder / "meta_0.gmeta")
+    else:
+        delete_items(folder, ["item0"])
+    assert "NUMBER" in indexed(folder).table.column_names
+    kept = map_index(str(folder / "index.arrow")).columns.meta_text.tobytes()
+    assert b"NUMBER" not in kept
+    assert kept.count(b"number") == 4 - (change == "items")
+
+
 @pytest.mark.parametrize("stale", [False, True])
 @pytest.mark.parametrize("column", ["entry_offset", "entry_length"])
 def test_a_damaged_row_of_a_large_directory_keeps_nobody_from_reading(
