@@ -198,6 +198,11 @@ class _Maker:
         ):
             # Of other maps, or of one that has rotted, for a repair: it is left alone.
             old, may_replace = None, False
+            _logger.warning(
+                "%s: it was made of other maps than these, so it is built anew from "
+                "the maps, in memory. Run `gulp2 index` to replace the file",
+                os.path.join(folder, INDEX_NAME),  # noqa: PTH118  # as everywhere here
+            )
         content, _ = compose(folder, states, old)
         if self._of_state is not None and not np.array_equal(
             content.chunks[:, :3], self._of_state[:, :3]

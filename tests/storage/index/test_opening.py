@@ -790,7 +790,7 @@ def test_an_index_of_other_maps_of_the_same_sizes_and_times_is_put_aside(
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("last", ["a", "v"])
 def test_no_item_is_read_by_an_index_of_the_same_items_in_another_order(
-    tmp_path, changed, kept, last
+    tmp_path, caplog, changed, kept, last
 ):
     for name, ids in (("mine", ("xyzw", last)), ("other", ("yxzv", "b"))):
         folder = tmp_path / name
@@ -812,6 +812,8 @@ def test_no_item_is_read_by_an_index_of_the_same_items_in_another_order(
         view = indexed(tmp_path / "mine").view(wanted)
         assert view.ids == wanted
         assert [view[id_][1]["n"] for id_ in wanted] == wanted
+        assert caplog.text.count("it was made of other maps than these") == 1
+        caplog.clear()
     assert "b" not in indexed(tmp_path / "mine")
 
 
