@@ -18,6 +18,7 @@ import numpy as np
 from gulpio2._optional import require
 from gulpio2.storage.index.exact import compare_exactly, is_among, is_number_type
 from gulpio2.storage.index.fitting import (
+    advice_on,
     as_written,
     explain_misfit,
     find_unquoted,
@@ -354,8 +355,7 @@ class _Translator:
             more = f" (of the metadata, {MAX_COLUMNS} keys at most are columns)"
             raise ValueError(
                 f"there is no column {name!r}; there are {', '.join(names)}"
-                f"{more if len(names) > MAX_COLUMNS else ''}. "
-                f"A text stands in quotes: '{name}'"
+                f"{more if len(names) > MAX_COLUMNS else ''}. {advice_on(name)}"
             )
         return self._compute.field(name)
 
@@ -373,6 +373,8 @@ class _Translator:
             return -node.operand.value  # type: ignore[operator]  # a number
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             return [self._constant(part) for part in node.elts]
+        if isinstance(node, ast.Constant) and node.value is None:
+            raise ValueError("null is compared with nothing: write name is None for it")
         raise self._refused(node, "a number, a string or a list of them")
 
     def _refused(self, node: ast.expr, wanted: str = "") -> ValueError:

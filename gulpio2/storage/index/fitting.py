@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
+    "advice_on",
     "as_written",
     "explain_misfit",
     "find_unquoted",
@@ -29,6 +30,8 @@ __all__ = [
 
 _SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 _SHOWN = 100  # characters of a part of a condition in a message
+# What other languages write in lower case, or in upper.
+_MEANT = {"true": "True", "false": "False", "null": "None", "none": "None"}
 _HAS_QUOTES = "texts in it have quotes of their own"
 _HAS_FORM = "it is written as by json.dumps"
 
@@ -256,6 +259,12 @@ def hint_of(text: str, names: Iterable[str]) -> str:
         if re.search(rf"(?<![`\w]){name}(?![`\w])", text):
             return f"; the column {name} stands in backticks, as `{name}`"
     return "; equal is ==" if _SINGLE.search(text) else ""
+
+
+def advice_on(name: str) -> str:
+    """Say of a name that is no column how what it may stand for is written."""
+    meant = _MEANT.get(name.lower())
+    return f"It is written {meant}" if meant else f"A text stands in quotes: '{name}'"
 
 
 def name_at_start(text: str) -> str:
