@@ -18,18 +18,17 @@ import numpy as np
 from gulpio2._optional import require
 from gulpio2.storage.index.exact import compare_exactly, is_among, is_number_type
 from gulpio2.storage.index.fitting import (
-    advice_on,
     as_written,
     explain_misfit,
     find_unquoted,
     hint_of,
     meets,
     name_at_start,
+    no_column,
     not_taken,
 )
 from gulpio2.storage.index.masks import rows_of_mask
 from gulpio2.storage.index.table import without_frames
-from gulpio2.storage.index.typed import MAX_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -349,14 +348,7 @@ class _Translator:
     def _field(self, node: ast.Name) -> Any:
         name = self.quoted.get(node.id, node.id)
         if name not in self._names:
-            names = [
-                each if each.isidentifier() else f"`{each}`" for each in self._names
-            ]
-            more = f" (of the metadata, {MAX_COLUMNS} keys at most are columns)"
-            raise ValueError(
-                f"there is no column {name!r}; there are {', '.join(names)}"
-                f"{more if len(names) > MAX_COLUMNS else ''}. {advice_on(name)}"
-            )
+            raise ValueError(no_column(name, self._names))
         return self._compute.field(name)
 
     def _constant(self, node: ast.expr) -> Any:

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from gulpio2._optional import require
 from gulpio2.storage.index.file import is_json_text
 from gulpio2.storage.index.json_parts import may_be_part, with_spaces
-from gulpio2.storage.index.typed import json_text
+from gulpio2.storage.index.typed import MAX_COLUMNS, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
-    "advice_on",
     "as_written",
     "explain_misfit",
     "find_unquoted",
     "hint_of",
     "meets",
     "name_at_start",
+    "no_column",
     "not_taken",
 ]
 
@@ -261,10 +261,16 @@ def hint_of(text: str, names: Iterable[str]) -> str:
     return "; equal is ==" if _SINGLE.search(text) else ""
 
 
-def advice_on(name: str) -> str:
-    """Say of a name that is no column how what it may stand for is written."""
+def no_column(name: str, names: Iterable[str]) -> str:
+    """Say that a name is no column, which there are, and what it may have meant."""
+    written = [each if each.isidentifier() else f"`{each}`" for each in names]
+    more = f" (of the metadata, {MAX_COLUMNS} keys at most are columns)"
     meant = _MEANT.get(name.lower())
-    return f"It is written {meant}" if meant else f"A text stands in quotes: '{name}'"
+    return (
+        f"there is no column {name!r}; there are {', '.join(written)}"
+        f"{more if len(written) > MAX_COLUMNS else ''}. "
+        + (f"It is written {meant}" if meant else f"A text stands in quotes: '{name}'")
+    )
 
 
 def name_at_start(text: str) -> str:
