@@ -138,7 +138,8 @@ class GulpDirectory(ReadingVerbs):
         0.0.4 has none. Default: the checksum of each frame before it is given; entries
         of the maps that have changed, as another program may want it, are warned of.
         True: such an entry is an error, on opening, or with an index when it is first
-        used. False: nothing. Most changes of a stored byte decode without an error.
+        used, and when something is asked of all (`query`, `table`). False: nothing.
+        Most changes of a stored byte decode without an error.
     indexed : bool, optional
         Whether to open by the index, ``index.arrow``, which is written where it is
         missing or stale and the folder allows it, and else made in memory. Default: if

@@ -72,6 +72,24 @@ def test_a_label_that_has_changed_is_warned_of_until_it_counts(
     assert warnings() == warnings(verify=True) == []
 
 
+def test_no_condition_goes_by_a_label_that_has_changed_where_it_is_to_be_an_error(
+    tmp_path,
+):
+    write_items(tmp_path)
+    change_label(tmp_path)
+    with GulpDirectory(tmp_path, indexed=True, verify=True) as directory:
+        for ask in (
+            lambda: directory.query("label == 'push'"),
+            lambda: directory.view(["two"]).query([True]),
+            lambda: directory.table,
+        ):
+            with pytest.raises(MetaFileError, match="the entry of item 'one' is not"):
+                ask()
+        assert directory.view(["two"])["two"][1] == {"label": "pull"}
+    with GulpDirectory(tmp_path, indexed=True) as directory:
+        assert directory.query("label == 'pusi'").ids == ["one"]
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 def test_those_of_all_maps_are_told_of_once_and_not_in_each_worker(
     tmp_path, caplog, indexed

@@ -184,6 +184,8 @@ class Index:
     def table(self) -> Any:
         """Give a ``pyarrow.Table`` with a row per item; see `table.make_table`."""
         loaded = self._sound_ids()
+        if self.verify and (altered := loaded.columns.describe_altered()):
+            raise MetaFileError(f"{self.folder}: {altered}")
         if loaded.table is None:
             loaded.table = make_table(loaded.content)
         if loaded.table is None:
