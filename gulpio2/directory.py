@@ -546,10 +546,13 @@ class GulpDirectory(ReadingVerbs):
         ValueError
             The condition cannot be understood, or does not fit the columns.
         """
+        held = self._item_index.hold()  # what rows are of, whoever closes this
         table = self.table
         with IN_ARROW.through():
             rows = select_rows(table, condition)
-        return view_of_rows(self, rows)
+        view = view_of_rows(self, rows)
+        del held
+        return view
 
     def view(self, ids: Iterable[Any]) -> GulpView:
         """Give some items, in this order, as a view that reads like a directory.

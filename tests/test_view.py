@@ -142,8 +142,9 @@ def test_a_view_gives_a_view_of_its_own_items_alone(directory):
 
 
 @pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("way", ["ids", "mask"])
 def test_a_view_has_the_items_asked_for_although_maps_change_meanwhile(
-    tmp_path, indexed
+    tmp_path, indexed, way
 ):
     chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
     with chunk.open("wb"):
@@ -152,13 +153,21 @@ def test_a_view_has_the_items_asked_for_although_maps_change_meanwhile(
     build_index(tmp_path)
     directory = GulpDirectory(tmp_path, indexed=indexed)
 
-    def ids() -> Iterator[int]:
-        yield 3
+    def change() -> None:
         directory.close()
         delete_items(tmp_path, ["0"])
+
+    def ids() -> Iterator[int]:
+        yield 3
+        change()
         yield 5
 
-    view = directory.view(ids())
+    class Mask:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            change()
+            return np.isin(np.arange(6), [3, 5])
+
+    view = directory.view(ids()) if way == "ids" else directory.query(Mask())
     assert view.ids == ["3", "5"]
     assert [view[id_][1]["number"] for id_ in view.ids] == [3, 5]
 
