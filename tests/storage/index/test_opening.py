@@ -834,6 +834,20 @@ def test_an_index_keeps_what_a_map_said_before_it_rotted(tmp_path, monkeypatch, 
     assert kept.count(b"number") == 4 - (change == "items")
 
 
+@pytest.mark.parametrize("column", ["entry_offset", "entry_length"])
+def test_a_damaged_row_keeps_nobody_from_reading_those_before_it(folder, column):
+    build_index(folder)
+    content = map_index(str(folder / "index.arrow"))
+    for row in range(len(content.columns)):
+        places = getattr(content.columns, column).copy()
+        places[row] ^= np.iinfo("i8").min
+        columns = replace(content.columns, **{column: places})
+        write_index(LocalStore(folder), columns, content.lookup, content.chunks)
+        directory, wanted = indexed(folder), plain(folder)
+        for id_ in wanted.merged_meta_dict:
+            assert directory.item(id_).meta == wanted.item(id_).meta
+
+
 @pytest.mark.parametrize("stale", [False, True])
 @pytest.mark.parametrize("column", ["entry_offset", "entry_length"])
 def test_a_damaged_row_of_a_large_directory_keeps_nobody_from_reading(
