@@ -182,7 +182,7 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
     kind: Any = type(first)
     if isinstance(first, Mapping):
         for item in batch:
-            if not isinstance(item, Mapping) or not first.keys() <= item.keys():
+            if not isinstance(item, Mapping) or first.keys() != item.keys():
                 raise _nested_otherwise(first, item)
         collated = {
             key: collate_leaves([item[key] for item in batch], leaf) for key in first

@@ -103,6 +103,8 @@ def test_unequal_lengths_at_one_place_are_refused(collate):
         [{"a": 1}, None],
         [{"a": 1}, [1]],
         [{"a": 1}, {"b": 1}],
+        [{"a": 1, "b": 1}, {"a": 1}],
+        [{"a": 1}, {"a": 1, "b": 1}],
     ],
     ids=str,
 )
