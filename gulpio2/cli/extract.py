@@ -18,7 +18,7 @@ from gulpio2.cli.options import (
     overwrite_option,
     verbosity_options,
 )
-from gulpio2.cli.parameter_types import FrameChoice, ParamType
+from gulpio2.cli.parameter_types import FrameChoice, NamedFolder, ParamType
 from gulpio2.cli.terminal import count, escape, is_quiet, note
 from gulpio2.errors import FrameIndexError, StorageError
 
@@ -83,7 +83,7 @@ class _Rate(ParamType):
 @click.option(
     "-o",
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedFolder(),
     default=Path(),
     help="Where to write; made if it is missing. Default: here.",
 )

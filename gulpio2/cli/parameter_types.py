@@ -19,6 +19,7 @@ __all__ = [
     "Duration",
     "FrameChoice",
     "Items",
+    "NamedFolder",
     "NumberOrText",
     "OrNone",
     "OutputFolder",
@@ -187,11 +188,11 @@ class OrNone(ParamType):
         return self.kind.get_metavar(*args, **kwargs)
 
 
-class OutputFolder(click.Path):
-    """A folder to write to.
+class NamedFolder(click.Path):
+    """A folder.
 
     An empty word is none: it is a shell's variable that was not set, and would mean the
-    current folder. Nor is a URL, which would mean a folder called ``s3:`` in there.
+    current folder.
     """
 
     def __init__(self) -> None:
@@ -200,9 +201,7 @@ class OutputFolder(click.Path):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
-        """Refuse an empty word, and a URL."""
-        from gulpio2.storage.refusals import local_path
-
+        """Refuse an empty word."""
         if value == "":
             self.fail(
                 "It is empty: perhaps a variable of the shell is not set. The current "
@@ -210,8 +209,21 @@ class OutputFolder(click.Path):
                 param,
                 ctx,
             )
+        return super().convert(value, param, ctx)
+
+
+class OutputFolder(NamedFolder):
+    """A folder to write to; no URL, which would mean one called ``s3:`` in here."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Refuse an empty word, and a URL."""
+        from gulpio2.storage.refusals import local_path
+
+        folder = super().convert(value, param, ctx)
         try:
             local_path(value, "write to")
         except StorageError as cause:
             self.fail(str(cause.strerror), param, ctx)
-        return super().convert(value, param, ctx)
+        return folder

@@ -508,3 +508,9 @@ def test_what_takes_longer_shows_how_far_it_is(gulp2, gulped, monkeypatch, forma
     lines = [line.partition(" [")[0] for line in said.splitlines() if "[" in line]
     wanted = [f"{done}/{number} frames" for done in range(1, number + 1)]
     assert lines == [*wanted, wanted[-1]]
+
+
+def test_an_empty_out_is_no_folder(gulp2, gulped, tmp_path):
+    said = gulp2("extract", gulped, "item0", "--out", "", status=2).stderr
+    assert "perhaps a variable of the shell is not set" in said
+    assert not (tmp_path / "item0").exists(), "the current folder"
