@@ -126,6 +126,9 @@ def test_a_worker_tells_of_several_sizes_in_a_line(gulp2, of_several_sizes):
     said = gulp2("bench", of_several_sizes, *arguments, status=1).stderr
     assert "(GulpLoader with a view)" in said
     assert len(said.splitlines()) == 1
+    advised = said.partition("on the command line ")[2].split()[:2]
+    assert said.partition(" in place of ")[2].startswith(arguments[0])
+    gulp2("bench", of_several_sizes, *advised, *arguments[2:])
 
 
 @pytest.mark.parametrize("part", ["header", "scan"])
