@@ -560,7 +560,7 @@ class GulpDirectory(ReadingVerbs):
         Parameters
         ----------
         ids : iterable of str or int
-            Which.
+            Which. Repeats are dropped.
 
         Raises
         ------
