@@ -172,7 +172,7 @@ def program_text(cls: type, module: str) -> str:
                     f'"--{name}"', "type=int", f"default={default}", f'help="{what}"'
                 )
             )
-    # argparse refuses a second --help; as of `gulp2 ingest`, -h is left to it.
+    # argparse refuses a second --help; -h stays its help.
     more = '\n        conflict_handler="resolve",' if "help" in names else ""
     return _PROGRAM.format(
         title=f"Gulp what {cls.__name__} yields.",
