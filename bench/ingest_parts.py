@@ -104,38 +104,20 @@ def ingest(source: str, output: str, workers: str, per_chunk: str) -> None:
 
 
 def held(source: str, output: str) -> None:
-    """Measure the share of time outside of calls that let the interpreter lock go.
+    """Measure the share of time in which the interpreter's lock is held.
 
-    By the profiler, which makes Python code look slower than it is. PyAV lets the lock
-    go while it opens a file, reads a packet (a generator's ``next``) and decodes.
+    `bench/lock_share.c`, which is preloaded, sees each time that it is let go of.
     """
-    import cProfile
-    import pstats
+    import ctypes
 
+    released = ctypes.CDLL(os.environ["LD_PRELOAD"]).released_seconds
+    released.restype = ctypes.c_double
     ingestor = _ingestor(source, output, workers=1, per_chunk=100)
-    profile = cProfile.Profile()
-    watch = Watch()
-    report = profile.runcall(ingestor.run)
-    free = (
-        "'decode' of",
-        "av.container.core.open",
-        "builtins.next",
-        "transform",
-        "addWeighted",
-        "fsync",
-        "posix.write",
-        "_begin_writeback",  # a call of the C library by ctypes
-        "unlink",
-        "crc32",
-    )
-    found = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # not in the stubs
-    released = sum(
-        own
-        for (_, _, name), (_, _, own, _, _) in found.items()
-        if name == "_encode_planes" or any(word in name for word in free)
-    )
-    total = sum(own for _, _, own, _, _ in found.values())
-    watch.print_json(frames=report.frames, held=1 - released / total)
+    watch, before = Watch(), released()
+    report = ingestor.run()
+    seconds = time.perf_counter() - watch.began
+    share = 1 - (released() - before) / seconds
+    watch.print_json(frames=report.frames, held=share)
 
 
 def overhead(output: str, chunks: str, engine: str) -> None:
