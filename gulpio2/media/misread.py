@@ -61,14 +61,15 @@ def without_transparency(data: bytes) -> bytes:
     """
     if data[:4] != b"GIF8" or len(data) < 13:
         return data
+    opaque = bytearray(data)
     place = 13 + (3 << (data[10] & 7) + 1 if data[10] & 0x80 else 0)
     while data[place : place + 1] == b"!":
         if data[place + 1 : place + 3] == b"\xf9\x04":  # how the next picture is shown
-            flags = data[place + 3 : place + 4]
-            opaque = bytes(flag & 0xFE for flag in flags)
-            data = data[: place + 3] + opaque + data[place + 4 :]
+            opaque[place + 3 : place + 4] = [
+                flag & 0xFE for flag in data[place + 3 : place + 4]
+            ]
         place += 2
         while length := data[place : place + 1].strip(b"\0"):
             place += 1 + length[0]
         place += 1
-    return data
+    return bytes(opaque)

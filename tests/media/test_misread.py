@@ -97,3 +97,10 @@ def test_a_jpeg_2000_of_sycc_is_refused(tmp_path, drawn, pix_fmt, is_refused):
             read_image(path)
     else:
         assert np.abs(read_image(path) - drawn.astype(float)).max() <= 1
+
+
+def test_a_gif_of_very_many_blocks_is_copied_once():
+    # One copy for each of them would take minutes.
+    block = b"!\xf9\x04\x01\0\0\0\0"
+    data = b"GIF89a" + bytes(7) + block * 250_000
+    assert without_transparency(data) == data.replace(b"\x04\x01", b"\x04\x00")
