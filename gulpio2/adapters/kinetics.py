@@ -27,6 +27,7 @@ __all__ = ["KineticsAdapter"]
 
 logger = logging.getLogger(__name__)
 
+_VIDEOS = VIDEO_FORMATS | OTHER_VIDEO_FORMATS
 # <video>_<first second>_<last second>, read from the right: a video's own id may hold
 # underscores and digits.
 _CLIP = re.compile(r"(?P<video>.+)_[0-9]{6}_[0-9]{6}")
@@ -120,7 +121,7 @@ class KineticsAdapter(AbstractDatasetAdapter):
             path = str(Path(parent, name))
             if parent != folder and name.endswith(".mp4"):
                 paths.append(path)
-            elif Path(name).suffix[1:].lower() in VIDEO_FORMATS | OTHER_VIDEO_FORMATS:
+            elif Path(name).suffix[1:].lower() in _VIDEOS:
                 left_out.append(path)
         if left_out:
             logger.warning(
