@@ -14,10 +14,9 @@ from gulpio2.format.salvage import salvage_map
 from gulpio2.format.wording import counted
 from gulpio2.repair.entries import read_entry
 from gulpio2.repair.report import Loss
-from gulpio2.storage.index.lost import lost_items
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable
 
     from gulpio2.format.removals import Removals
     from gulpio2.repair.data_file import DataFile
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["MapReading", "left_out", "no_map", "read_map"]
 
 _Pair = tuple[str, dict[str, Any]]
-_LEFT_OUT = (
-    f"is in {INDEX_NAME} and not in the map any more, and was not deleted: if an older "
-    "map was put back, move it away, and a repair takes its items from the index"
-)
 
 
 @dataclass(slots=True)
@@ -57,28 +52,18 @@ def no_map(number: int) -> Loss:
     return Loss(meta_name(number), text)
 
 
-def left_out(
-    store: Store, numbers: Iterable[int], present: Collection[str]
-) -> Iterator[tuple[int, Loss]]:
-    """Name the items that are in the index and in no map, and whose frames are there.
+def left_out(number: int, id_: str) -> Loss:
+    """Say that the index has an item that the map has not.
 
-    Parameters
-    ----------
-    store : Store
-        The damaged directory.
-    numbers : iterable of int
-        Chunks of which the index had another map.
-    present : collection of str
-        Items that are in any map.
-
-    Yields
-    ------
-    (int, Loss)
-        Chunk and item. It is not known whether an older map was put back, or a program
-        has taken the item out, so the copy is made without it.
+    It is not known whether an older map was put back, or a program has taken the item
+    out, so the copy is made without it.
     """
-    for number, id_ in lost_items(store, numbers, present):
-        yield number, Loss(meta_name(number), _LEFT_OUT, item=id_)
+    text = (
+        f"is in {INDEX_NAME} and not in the map any more, and was not deleted: if an "
+        "older map was put back, move it away, and a repair takes its items from the "
+        "index"
+    )
+    return Loss(meta_name(number), text, item=id_)
 
 
 def read_map(

@@ -27,6 +27,7 @@ from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
 from gulpio2.repair.regions import regions_between
 from gulpio2.repair.report import Loss
 from gulpio2.repair.unclaimed import Unclaimed
+from gulpio2.storage.index.lost import lost_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,8 +67,8 @@ def survey_chunks(
         chunk.look()
     if others := {chunk.number: chunk for chunk in chunks if chunk.is_other}:
         present = {item.id for chunk in chunks for item in chunk.items}
-        for number, loss in left_out(store, others, present):
-            others[number].survey.lost.append(loss)
+        for number, id_ in lost_items(store, others, present):
+            others[number].survey.lost.append(left_out(number, id_))
     files = {chunk.number: chunk.file for chunk in chunks}
     misfits = [chunk.places for chunk in chunks if chunk.places is not None]
     moved = MovedFrames(misfits, files, deleted_frames(removals))
