@@ -60,6 +60,18 @@ class Bench:
         self.clips: Clips = make_clips((folder or self.folder / "clips").resolve())
         self.report = Report()
         self._stack = stack
+        self._json: Path | None = options.json
+
+    def keep(self) -> None:
+        """Write what there is, so that an interrupt costs what comes after it."""
+        if self._json is None:
+            return
+        versions = {}
+        for package in ("gulpio2", "numpy", "simplejpeg", "av", "torch"):
+            with suppress(metadata.PackageNotFoundError):
+                versions[package] = metadata.version(package)
+        notes = [f"clips: {len(self.clips.ids)} of {self.clips.made_of}"]
+        self.report.write(self._json, versions, notes=notes)
 
     def start(self, script: str, *kinds: str, **more: Any) -> list[Program]:
         """Start programs that work when it is their turn."""
@@ -163,7 +175,6 @@ def _ratios(ones: list[float], others: list[float]) -> list[float]:
 # ------------------------------------------------------------------ loading
 def loader(bench: Bench) -> None:
     """Load by 1 thread, or worker process, to one for each core."""
-    rates: dict[tuple[str, int], list[float]] = {}
     (limit,) = bench.start("readers.py", "limit")
     kinds = (
         *("GulpLoader", "GulpLoader, processes"),
@@ -171,6 +182,7 @@ def loader(bench: Bench) -> None:
         "DataLoader, recycling",
     )
     for count in bench.counts:
+        rates: dict[tuple[str, int], list[float]] = {}
         started = bench.start("loaders.py", *kinds, workers=count)
         programs = dict(zip(kinds, started, strict=True))
         for program in programs.values():
@@ -187,8 +199,8 @@ def loader(bench: Bench) -> None:
                 time.sleep(0.4)  # it still makes the batches that it keeps ready
         for program in programs.values():
             program.close()
-        sys.stderr.write(f"loader: {_cores(count)}\n")
-    _grown(bench, "loading", rates, over="the codec, threads")
+        _grown(bench, "loading", rates, over="the codec, threads")
+        bench.keep()
 
 
 def _descendants(pid: int) -> list[int]:
@@ -205,9 +217,9 @@ def _descendants(pid: int) -> list[int]:
 def ingest(bench: Bench) -> None:
     """Ingest 40 clips for each worker, by 1 worker to one for each core."""
     videos = sorted((bench.clips.videos / "clips").iterdir())
-    rates: dict[tuple[str, int], list[float]] = {}
-    memory: dict[int, list[float]] = {}
     for count in bench.counts:
+        rates: dict[tuple[str, int], list[float]] = {}
+        peaks: list[float] = []
         source = link_clips(bench.folder / f"ingest{count}", videos * count)
         for _ in range(bench.rounds):
             seconds, _ = _part("limit", count, *videos * count)
@@ -218,12 +230,11 @@ def ingest(bench: Bench) -> None:
             output = bench.folder / "gulped"
             seconds, peak = _part("ingest", count, source, output, count, 10)
             rates.setdefault(("gulp2 ingest", count), []).append(frames / seconds)
-            memory.setdefault(count, []).append(peak / 1e6)
+            peaks.append(peak / 1e6)
             shutil.rmtree(output)
-        sys.stderr.write(f"ingest: {_cores(count)}\n")
-    _grown(bench, "ingesting", rates, over="the decoder and the encoder")
-    for count, peaks in memory.items():
+        _grown(bench, "ingesting", rates, over="the decoder and the encoder")
         bench.report.add(f"ingesting, memory: {_cores(count)}", peaks, "MB")
+        bench.keep()
 
 
 def _part(name: str, count: int, *words: object) -> tuple[float, float]:
@@ -314,19 +325,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     refuse_unknown(parser, options.cases, CASES)
-    names = "gulpio2", "numpy", "simplejpeg", "av", "torch"
     os.environ["OMP_NUM_THREADS"] = "1"  # of each program
     with ExitStack() as stack:
         bench = Bench(options, stack)
         for name in options.cases or CASES:
             CASES[name](bench)
-            if options.json is not None:  # after each, so that an interrupt costs one
-                versions = {}
-                for package in names:
-                    with suppress(metadata.PackageNotFoundError):
-                        versions[package] = metadata.version(package)
-                notes = [f"clips: {len(bench.clips.ids)} of {bench.clips.made_of}"]
-                bench.report.write(options.json, versions, notes=notes)
+            bench.keep()
 
 
 if __name__ == "__main__":

@@ -400,7 +400,12 @@ def held(bench: Bench) -> None:
         return
     source = link_clips(bench.folder / "held", bench.videos[::4])
     run = part("held", source, bench.folder / "inner", preload=library)
-    shares = [run["held"] for run in bench.take_turns({"ours": run})["ours"]]
+    runs = bench.take_turns({"ours": run})["ours"]
+    if any("unseen" in run for run in runs):
+        text = "held: left out, for this Python has its functions in the program itself"
+        sys.stdout.write(f"{text}\n")
+        return
+    shares = [run["held"] for run in runs]
     bench.report.add("interpreter lock held", shares, "share", "<= 0.15")
 
 

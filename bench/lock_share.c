@@ -1,9 +1,8 @@
 /* How long the interpreter's lock is let go of, for `bin/bench ingest held`.
  *
- * Preloaded into Python, whose extension modules, and its own library where that is a
- * shared one, then call these functions in place of the interpreter's. In an interpreter
- * without such a library the calls of its own modules (to write a file, say) are not
- * seen, and pass for time in which the lock is held.
+ * Preloaded into Python, whose extension modules, and its own library, then call these
+ * functions in place of the interpreter's. A program finds its own functions first: where
+ * Python is no shared library (as Debian's), nothing is seen.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

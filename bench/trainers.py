@@ -31,6 +31,7 @@ DEVICE_KINDS: dict[str, str | None] = {
     "loading and copying": "loading alone",
     "loading and training": "training alone, one batch on the device",
     "loading and training, not pinned": "training alone, one batch on the device",
+    "loading by 8 threads and training": "training alone, one batch on the device",
     "loading by processes and training": "training alone, one batch on the device",
     "training, DataLoader": "training alone, one batch on the device",
     "small network alone, one batch on the device": None,
@@ -38,22 +39,26 @@ DEVICE_KINDS: dict[str, str | None] = {
 }
 
 
-def loader_of(facts: dict[str, Any], *, pinned: bool, by_processes: bool) -> Any:
-    """Make this package's loader: random clips, regions of random sizes."""
+def loader_of(kind: str, facts: dict[str, Any]) -> Any:
+    """Make this package's loader: random clips, regions of random sizes.
+
+    It has a thread, or a process, for each core; 8 threads are what it has by default.
+    """
     from gulpio2.order import RepeatedOrder
     from gulpio2.sampling import sample_window
     from gulpio2.torch import GulpClipDataset, GulpLoader, RandomResizedCrop
 
     window = partial(sample_window, clip_length=CLIP_LENGTH)
     dataset = GulpClipDataset(facts["gulped"], window)
+    count = 8 if "by 8 threads" in kind else facts["workers"]
     return GulpLoader(
         dataset,
         batch_size=BATCH_SIZE,
-        **{"num_workers" if by_processes else "threads": facts["workers"]},
+        **{"num_workers" if "by processes" in kind else "threads": count},
         order=RepeatedOrder([10_000] * len(dataset)),
         view=RandomResizedCrop(SIZE),
         layout="TCHW",
-        pin_memory=pinned,
+        pin_memory="not pinned" not in kind,
     )
 
 
@@ -124,7 +129,6 @@ def runs_of(kind: str, facts: dict[str, Any]) -> Callable[[float], dict[str, flo
     """Give what goes on for so many seconds."""
     import torch
 
-    pinned = "not pinned" not in kind
     training = (
         Training(8 if "small" in kind else 48)
         if "training" in kind or ("small" in kind)
@@ -138,9 +142,7 @@ def runs_of(kind: str, facts: dict[str, Any]) -> Callable[[float], dict[str, flo
     elif "DataLoader" in kind:
         batches = iter(torch_loader_of(facts))
     else:
-        by_processes = "by processes" in kind
-        loader = loader_of(facts, pinned=pinned, by_processes=by_processes)
-        batches = chain.from_iterable(repeat(loader))
+        batches = chain.from_iterable(repeat(loader_of(kind, facts)))
 
     def run(seconds: float) -> dict[str, float]:
         for _ in range(4):
@@ -153,7 +155,7 @@ def runs_of(kind: str, facts: dict[str, Any]) -> Callable[[float], dict[str, flo
             if kind != "loading alone":
                 clips = clips.to("cuda", non_blocking=True)
             if "DataLoader" in kind:
-                clips = clips[:, :, 16:240, 58:282].movedim(-1, 2)
+                clips = clips[..., 16:240, 58:282]
             if training is not None:
                 training.step(clips)
                 # As a program that reads the loss now and then: two steps ahead.
