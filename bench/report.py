@@ -1,7 +1,7 @@
 """Write docs/performance.md out of the figures in docs/performance/*.json.
 
-    bin/bench report            of every benchmark that has figures
-    bin/bench report read       of some
+    bin/bench report            the page, and the plots of every benchmark
+    bin/bench report read       the page, and the plots of some
 
 Tables are made of the files as they are, by this program alone; the plots beside them
 by bench/plot.py in an environment with matplotlib, and are left as they are where that
@@ -109,14 +109,16 @@ def page(found: dict[str, dict[str, Any]]) -> str:
 
 def main() -> None:
     """Write the page, and the plots where they can be made."""
-    wanted = sys.argv[1:] or list(VERBS)
-    found = {verb: kept for verb, kept in figures().items() if verb in wanted}
+    wanted, found = sys.argv[1:], figures()
+    if unknown := set(wanted) - set(VERBS):
+        sys.exit(f"{', '.join(sorted(unknown))}: give some of {', '.join(VERBS)}")
     if not found:
         sys.exit(f"no figures in {FOLDER}: run bin/bench read --json FILE and others")
     python = python_of("plot")
     if python is not None:
         program = str(Path(__file__).with_name("plot.py"))
-        subprocess.run([str(python), program, str(FOLDER), *found], check=True)  # noqa: S603  # of this repository
+        verbs = [verb for verb in found if not wanted or verb in wanted]
+        subprocess.run([str(python), program, str(FOLDER), *verbs], check=True)  # noqa: S603  # of this repository
     PAGE.write_text(page(found), "utf-8")
     sys.stdout.write(f"{PAGE} is written, of {', '.join(found)}\n")
 

@@ -28,6 +28,7 @@ BATCH_SIZE, CLIP_LENGTH, SIZE = 32, 16, 224
 DEVICE_KINDS: dict[str, str | None] = {
     "training alone, one batch on the device": None,
     "loading alone": None,
+    "loading by processes alone": None,
     "loading and copying": "loading alone",
     "loading and training": "training alone, one batch on the device",
     "loading and training, not pinned": "training alone, one batch on the device",
@@ -152,7 +153,7 @@ def runs_of(kind: str, facts: dict[str, Any]) -> Callable[[float], dict[str, flo
         events: list[Any] = []
         while time.perf_counter() - start < seconds:
             clips = _clips_of(next(batches))
-            if kind != "loading alone":
+            if not kind.endswith(" alone"):
                 clips = clips.to("cuda", non_blocking=True)
             if "DataLoader" in kind:
                 clips = clips[..., 16:240, 58:282]
