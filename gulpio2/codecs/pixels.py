@@ -19,7 +19,6 @@ __all__ = [
     "cmyk_to_rgb",
     "is_pil_image",
     "resample_plane",
-    "sixteen_to_eight_bits",
     "to_eight_bits",
     "to_storable",
 ]
@@ -130,18 +129,7 @@ def _from_pil_sixteen(image: Any) -> npt.NDArray[np.uint8]:
             f"a PIL image of mode {image.mode!r} has values from {values.min()} to "
             f"{values.max()}; as a frame they must be within 16 bits, 0 to 65535"
         )
-    return to_storable(sixteen_to_eight_bits(values.astype(np.uint16)))
-
-
-def sixteen_to_eight_bits(values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """Scale 0 to 65535 down to 0 to 255, rounded.
-
-    Examples
-    --------
-    >>> sixteen_to_eight_bits(np.array([0, 128, 129, 65535], np.uint16)).tolist()
-    [0, 0, 1, 255]
-    """
-    return to_eight_bits(values, 0xFFFF)
+    return to_storable(to_eight_bits(values.astype(np.uint16), 0xFFFF))
 
 
 def to_eight_bits(

@@ -14,7 +14,7 @@ from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.codecs.pixels import (
     cmyk_to_rgb,
     resample_plane,
-    sixteen_to_eight_bits,
+    to_eight_bits,
     to_storable,
 )
 from gulpio2.errors import AdapterContractError
@@ -148,7 +148,7 @@ def test_pil_images_without_a_scale_are_refused(image, message):
 def test_sixteen_bits_are_rounded_to_eight():
     values = np.arange(65536, dtype=np.uint16)
     exact = values * (255 / 65535)
-    assert np.abs(sixteen_to_eight_bits(values) - exact).max() <= 0.5
+    assert np.abs(to_eight_bits(values, 0xFFFF) - exact).max() <= 0.5
 
 
 def test_inverted_cmyk_is_ink_times_black():
