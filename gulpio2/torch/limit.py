@@ -14,6 +14,7 @@ from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError
+from gulpio2.torch.stored import damaged_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ def decode_for(
         try:
             decoders.append(decoder_for(jpeg, 0, len(jpeg), options))
         except CorruptFrameError as cause:
-            raise _at_place(place, cause) from cause
+            raise damaged_at(place, cause) from cause
     shapes = {decoder.shape for decoder in decoders}
     begin = threading.Barrier(num_threads)
     rates = [0.0] * num_threads
@@ -172,7 +173,7 @@ class _Run:
             try:
                 decoder.decode(jpeg, 0, len(jpeg), out)
             except CorruptFrameError as cause:
-                raise _at_place(place, cause) from cause
+                raise damaged_at(place, cause) from cause
 
 
 def _runs_of(frames: list[_Frame]) -> list[_Run]:
@@ -185,9 +186,3 @@ def _runs_of(frames: list[_Frame]) -> list[_Run]:
             for first in range(0, len(alike), _RUN_LENGTH)
         ]
     return runs
-
-
-def _at_place(place: str, cause: CorruptFrameError) -> CorruptFrameError:
-    return CorruptFrameError(
-        f"{place}: {cause}. Run `gulp2 check --deep` on the directory"
-    )

@@ -16,7 +16,7 @@ from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.source import read_frames
-from gulpio2.torch.stored import read_each
+from gulpio2.torch.stored import damaged_at, read_each
 from gulpio2.torch.views import choose_region
 
 if TYPE_CHECKING:
@@ -307,11 +307,7 @@ class _Work:
 
 
 def _at_frame(cause: Exception, plan: Plan, frame: int) -> CorruptFrameError:
-    """Say where a damaged frame is."""
-    said = f"item {plan.id_!r} of {plan.reader!r}, frame {frame}: {cause}"
-    advice = "Run `gulp2 check --deep` on the directory"
-    # Of a checksum it is said already.
-    return CorruptFrameError(said if advice in said else f"{said}. {advice}")
+    return damaged_at(f"item {plan.id_!r} of {plan.reader!r}, frame {frame}", cause)
 
 
 def _first_span(places: Places) -> tuple[int, int]:

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from gulpio2.torch.ahead import ReadAhead
     from gulpio2.torch.profile import Clock
 
-__all__ = ["Places", "ReadyClip", "StoredClip", "locate_clip", "read_each"]
+__all__ = [
+    "Places",
+    "ReadyClip",
+    "StoredClip",
+    "damaged_at",
+    "locate_clip",
+    "read_each",
+]
 
 # What reads as this package's directories do.
 _OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
@@ -235,3 +242,10 @@ def read_each(
         (jpeg, Places(0, len(jpeg), (rows[position],), ((0, len(jpeg)),)))
         for position, jpeg in enumerate(jpegs)
     )
+
+
+def damaged_at(place: str, cause: Exception) -> CorruptFrameError:
+    """Say where a damaged frame is, and what tells of all others."""
+    said, advice = f"{place}: {cause}", "Run `gulp2 check --deep` on the directory"
+    # Of a checksum it is said already.
+    return CorruptFrameError(said if advice in said else f"{said}. {advice}")
