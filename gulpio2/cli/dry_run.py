@@ -12,6 +12,7 @@ from gulpio2.cli.ingest_options import make_ingestor
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.survey import survey_lines
 from gulpio2.cli.terminal import count, escape, size, write_lines
+from gulpio2.ingest.surveyed import ID_TAKEN, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from gulpio2.cli.ingest_options import Settings
     from gulpio2.format.manifest import Run
     from gulpio2.ingest.planning import RunPlan
-    from gulpio2.ingest.surveyed import Survey
 
 __all__ = ["tell_plan"]
 
@@ -48,6 +48,7 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.directory import GulpDirectory
     from gulpio2.format.other_settings import changed_settings, warning_of
+    from gulpio2.ingest.duplicates import advice_on_given
     from gulpio2.ingest.facts import ask_for_facts, require_items
     from gulpio2.storage.local import is_there
 
@@ -96,13 +97,11 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
             expect=partial(setattr, bar, "total"),
         )
     # What the plan does not know of: ids that are not listed, or given for another.
-    met = next((odd for odd in found.oddities if odd.kind == "id taken"), None)
+    met = next((odd for odd in found.oddities if odd.kind == ID_TAKEN), None)
     if met and settings.on_duplicate == "raise" and refused is None:
         plan["refused"] = refused = (
-            f"{met.examples[0]} has an id that is taken. Give each item an id of its "
-            "own, or choose to skip such items (--on-duplicate skip). If no two have "
-            "the same: does iter_data give the items of its slice_element, and no "
-            "others?"
+            f"{met.examples[0]} has an id that is taken. "
+            + advice_on_given("--on-duplicate skip")
         )
     is_out_of_space = False
     if refused is None:

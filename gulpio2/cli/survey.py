@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gulpio2.cli.terminal import count, escape, size
+from gulpio2.ingest.surveyed import ID_TAKEN, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from gulpio2.ingest.surveyed import Survey
 
 __all__ = ["survey_lines"]
 
@@ -58,7 +57,7 @@ def survey_lines(
             )
     for oddity in survey.oddities:
         fate = "will fail" if oddity.fails else "to be expected"
-        if oddity.kind == "id taken" and on_duplicate == "skip":
+        if oddity.kind == ID_TAKEN and on_duplicate == "skip":
             fate = "will be skipped"
         yield (
             f"  {oddity.kind}: {oddity.sampled:,} of the sample, so about "

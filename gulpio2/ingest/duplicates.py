@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gulpio2.ingest.report import ItemFailure
     from gulpio2.types import Adapter
 
-__all__ = ["Sifted", "name_places", "sift_ids", "warn_of_repeats"]
+__all__ = ["Sifted", "advice_on_given", "name_places", "sift_ids", "warn_of_repeats"]
 
 _logger = logging.getLogger(__name__)
 
@@ -106,6 +106,15 @@ def _advice(adapter: Adapter) -> str:
     if getattr(adapter, "id_rule", None) == "label-name":
         text += " (id_rule='path', on the command line --id-rule path)"
     return text
+
+
+def advice_on_given(skip: str) -> str:
+    """Advise where items are given an id that is taken, which `skip` would skip."""
+    return (
+        f"Give each item an id of its own, or choose to skip such items ({skip}). If "
+        "no two have the same: does iter_data give the items of its slice_element, "
+        "and no others?"
+    )
 
 
 def warn_of_repeats(

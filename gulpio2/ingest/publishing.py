@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import DuplicateIdError, IngestError
 from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, meta_name
+from gulpio2.ingest.duplicates import advice_on_given
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.staging import StagedChunk, taken_number
 from gulpio2.storage.index.ahead import MapsAhead
@@ -97,9 +98,7 @@ class Publisher:
                         f"the id {min(twice)!r} is that of an item in an earlier chunk "
                         f"and of one at positions {following.task.start} to "
                         f"{following.task.stop - 1}. The chunks before are in place. "
-                        "Give each item an id of its own, or choose to skip such items "
-                        "(on_duplicate='skip'). If no two have the same: does "
-                        "iter_data give the items of its slice_element, and no others?"
+                        + advice_on_given("on_duplicate='skip'")
                     )
                 taken = following.task.taken | twice
                 return [replace(following.task, taken=taken)]

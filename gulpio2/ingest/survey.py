@@ -27,7 +27,7 @@ from gulpio2.ingest.items import as_failure, describe_failure, place_items
 from gulpio2.ingest.looks import Look, Varied, take_sample
 from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
 from gulpio2.ingest.sampled import plan_sample
-from gulpio2.ingest.surveyed import Oddity, Survey, Variant
+from gulpio2.ingest.surveyed import ID_TAKEN, Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.media.scaling import resize_chroma
 from gulpio2.types import YuvFrame
@@ -63,7 +63,7 @@ _READ_SECONDS = 0.05
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
 _EXAMPLES = 3  # that are named of each kind of oddity
 # Kinds of oddities that cost an item.
-_FAILS = frozenset({"unreadable", "no video stream", "no frames", "id taken"})
+_FAILS = frozenset({"unreadable", "no video stream", "no frames", ID_TAKEN})
 # What else is tried: two qualities, the first that are others, and two sizes.
 _QUALITIES = (75, 60, 90)
 _SHORT_EDGES = (224, 128)
@@ -189,7 +189,7 @@ def survey(
         if not (is_listed or found.id_ is None or is_utf8(found.id_)):
             found.note("id that is no text in UTF-8", f"item {found.id_!r}")
         if found.id_ in met:
-            found.note("id taken", f"item {found.id_!r}")
+            found.note(ID_TAKEN, f"item {found.id_!r}")
             found = Look(odd=found.odd)
         elif found.id_ is not None:
             met.add(found.id_)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue
 
-__all__ = ["Oddity", "Survey", "Variant"]
+__all__ = ["ID_TAKEN", "Oddity", "Survey", "Variant"]
+
+ID_TAKEN = "id taken"  # the kind of items that a run may be told to skip
 
 
 @dataclass(frozen=True, slots=True)
