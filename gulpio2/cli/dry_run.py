@@ -127,7 +127,7 @@ def _find_plan(
     """Plan the run; say why it would be refused, where it would be."""
     from gulpio2.cli.main import one_line
     from gulpio2.errors import IngestError, MetaFileError, StorageError
-    from gulpio2.ingest.foretold import foretell
+    from gulpio2.ingest.foretold import tell_of_dry_run
     from gulpio2.ingest.planning import plan_run
 
     make_plan = partial(
@@ -147,7 +147,7 @@ def _find_plan(
         if run is None:
             run = make_plan(on_duplicate=settings.on_duplicate)  # type: ignore[arg-type]  # click checked it
         if not is_complete:
-            foretell(ingestor, run, adds=bool(stored))
+            tell_of_dry_run(ingestor, run, adds=bool(stored))
     except (IngestError, MetaFileError, StorageError) as error:
         return make_plan(on_duplicate="skip"), one_line(error)
     return run, None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gulpio2.ingest.ingestor import GulpIngestor
     from gulpio2.ingest.planning import RunPlan
 
-__all__ = ["arguments_of", "foretell", "tell_before"]
+__all__ = ["arguments_of", "tell_of_dry_run", "tell_of_run"]
 
 
 def arguments_of(
@@ -37,7 +37,7 @@ def arguments_of(
     return dict(json.loads(json.dumps(arguments)))
 
 
-def tell_before(
+def tell_of_run(
     ingestor: GulpIngestor, facts: AdapterFacts, plan: RunPlan, *, adds: bool
 ) -> None:
     """Warn of what a plan brings, and refuse what its labels contradict.
@@ -68,10 +68,10 @@ def tell_before(
     refuse_other_labels(facts, ingestor.output_folder)
 
 
-def foretell(ingestor: GulpIngestor, plan: RunPlan, *, adds: bool) -> None:
-    """Warn and refuse as a run would, for a dry run; as `tell_before`."""
+def tell_of_dry_run(ingestor: GulpIngestor, plan: RunPlan, *, adds: bool) -> None:
+    """Warn and refuse as a run would, for a dry run; see `tell_of_run`."""
     facts = ask_for_facts(ingestor.adapter)
-    tell_before(ingestor, facts, plan, adds=adds)
+    tell_of_run(ingestor, facts, plan, adds=adds)
     if not ingestor.resume:
         arguments = arguments_of(ingestor, facts, count_items(ingestor.adapter))
         RunJournal(ingestor.output_store(), arguments).tell_of_other()

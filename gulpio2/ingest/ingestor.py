@@ -33,7 +33,7 @@ from gulpio2.ingest.facts import (
     require_items,
     warn_of_ids_beyond_utf8,
 )
-from gulpio2.ingest.foretold import arguments_of, tell_before
+from gulpio2.ingest.foretold import arguments_of, tell_of_run
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.noted import NotedFailures
@@ -289,7 +289,7 @@ class GulpIngestor:
         refuse_unfinished_copying(store)
         self._num_items = count_items(self.adapter)
         facts = ask_for_facts(self.adapter)
-        journal = RunJournal(store, self._arguments(facts))
+        journal = RunJournal(store, arguments_of(self, facts, self._num_items))
         if not journal.read():
             if not self._is_complete(facts):
                 return None
@@ -322,8 +322,7 @@ class GulpIngestor:
         with made_and_locked(store, self.output_folder):
             refuse_unfinished_copying(store)
             refuse_misnamed_chunks(store)
-            arguments = self._arguments(facts)
-            journal = RunJournal(store, arguments)
+            journal = RunJournal(store, arguments_of(self, facts, self._num_items))
             resumed = self.resume and journal.take_up()
             if self.resume and not resumed and self._is_complete(facts):
                 _logger.info("nothing to resume: the run is complete")
@@ -369,7 +368,7 @@ class GulpIngestor:
         report.failures.extend(plan.failures)
         taken = DuplicateIdError(plan.failures[0].message) if plan.failures else None
         dispatcher.failures.note(plan.failures, taken)
-        tell_before(self, facts, plan, adds=bool(stored))
+        tell_of_run(self, facts, plan, adds=bool(stored))
         folder = self._folder_for_workers()
         sources = dispatcher.look_at_workers(self.adapter, plan.tasks, folder)
         replaces = not resumed and JOURNAL_NAME in store.names()
@@ -472,9 +471,6 @@ class GulpIngestor:
         num_items = require_items(self.adapter)
         calculate_chunk_slices(self.videos_per_chunk, num_items)  # or refuse
         return num_items
-
-    def _arguments(self, facts: AdapterFacts) -> dict[str, Any]:
-        return arguments_of(self, facts, self._num_items)
 
     def _is_complete(self, facts: AdapterFacts) -> bool:
         # Had nothing been stored. Nobody is to be told of repeated ids here.
