@@ -27,10 +27,9 @@ _NAMED = 3
 
 @dataclass(slots=True)
 class Sifted:
-    """Positions that are not to be stored, and what that is counted as."""
+    """Positions that are not to be stored, and what is reported of them."""
 
     left_out: set[int] = field(default_factory=set)
-    skipped: int = 0
     failures: list[ItemFailure] = field(default_factory=list)
     repeats: dict[int, int] = field(default_factory=dict)
     """Of items that are left out for the id of another: position to that one's."""
@@ -90,9 +89,7 @@ def sift_ids(
         )
     for position, message in found:
         sifted.left_out.add(position)
-        if on_duplicate == "skip":
-            sifted.skipped += 1
-        else:
+        if on_duplicate != "skip":
             error = DuplicateIdError(message)
             sifted.failures.append(
                 describe_failure(adapter, position, ids[position], error)

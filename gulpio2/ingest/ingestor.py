@@ -433,8 +433,6 @@ class GulpIngestor:
                 ) from cause
             raise
         dispatcher.settle(report)
-        report.chunks.sort()
-        report.failures.sort(key=lambda failure: failure.position)
         warn_of_ids_beyond_utf8(publisher.ids or ())  # known only now
         if plan.ids is not None:
             settle_not_given(self.adapter, self.output_folder, plan, report)

@@ -47,7 +47,7 @@ def note_oddities(
     item: PlacedItem,
     times: Sequence[int | None],
     turns: Sequence[int | None],
-    odd: dict[str, list[str]],
+    look: Look,
 ) -> None:
     """Note what is unusual about an item's frames.
 
@@ -59,25 +59,24 @@ def note_oddities(
         Their presentation times.
     turns : sequence of int or None
         What `exif_orientation` says of those that came as a JPEG.
-    odd : dict
-        Gets the notes, by kind.
+    look : Look
+        Gets the notes.
     """
     name = f"item {item.id_!r}"
     known = [tick for tick in _times_of_source(item.frames, times) if tick is not None]
     steps = np.diff(np.array(known, np.int64))
     # A tick more or less is how a constant rate looks in a coarse time base.
     if len(steps) > 1 and steps.max() - steps.min() > max(1, 0.1 * np.median(steps)):
-        odd.setdefault("variable frame rate", []).append(
-            f"{name}: {steps.min()} to {steps.max()} ticks between frames"
-        )
+        ticks = f"{steps.min()} to {steps.max()} ticks between frames"
+        look.note("variable frame rate", f"{name}: {ticks}")
     tell = getattr(item.frames, "source_info", None)
     info = tell() if tell is not None else {}
     rotation = info.get("rotation")
     if info.get("mirrored"):
         how = _MIRRORED.get(rotation, f"and turned by {rotation} degrees")
-        odd.setdefault("mirrored", []).append(f"{name}: {how}")
+        look.note("mirrored", f"{name}: {how}")
     elif rotation:
-        odd.setdefault("rotated", []).append(f"{name}: by {rotation} degrees")
+        look.note("rotated", f"{name}: by {rotation} degrees")
     turned = [
         (number, _SHOWN[turn])
         for number, turn in enumerate(_turns_of_source(item.frames, turns))
@@ -86,7 +85,7 @@ def note_oddities(
     if turned:
         number, how = turned[0]
         more = f", and {len(turned) - 1} more of its frames" if turned[1:] else ""
-        odd.setdefault(_NOT_TURNED, []).append(f"{name}, frame {number}: {how}{more}")
+        look.note(_NOT_TURNED, f"{name}, frame {number}: {how}{more}")
 
 
 def _source_of(frames: Any) -> Any:

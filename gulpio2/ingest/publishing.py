@@ -59,7 +59,6 @@ class Publisher:
     ) -> None:
         self.store = store
         self.journal = journal
-        self.first_number = journal.first_number
         self.report = report
         self.in_order = in_order
         self.on_duplicate = on_duplicate
@@ -83,7 +82,7 @@ class Publisher:
             Two tasks have an item of the same id, and that is refused.
         """
         if not self.in_order:
-            self._next_number = self.first_number + result.task.index
+            self._next_number = self.journal.first_number + result.task.index
             self._finish(result)
             return []
         self._waiting[result.task.index] = result
@@ -155,9 +154,7 @@ class Publisher:
         self._compare(names, plan)
         for line in self.journal.finished:
             self._publish(line, names)
-            for part in line["parts"]:
-                ids = part["ids"]
-                self.report.resumed += ids if isinstance(ids, int) else len(ids)
+        self.report.resumed = self.report.items
         return {line["task"] for line in self.journal.finished}
 
     def _compare(self, names: set[str], plan: RunPlan) -> None:

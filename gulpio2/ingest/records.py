@@ -157,7 +157,7 @@ def write_records(
         if finished != manifest:
             store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
         return
-    run = replace(run, chunks=tuple(report.chunks))
+    run = replace(run, chunks=tuple(sorted(report.chunks)))
     runs = without_chunks(runs, run.chunks)
     if run.shares is not None:
         # Shares that go into one directory are one run there, once all have.

@@ -336,7 +336,7 @@ def _look_at(
     tell = getattr(item.frames, "source_info", None)
     if tell is not None and (info := tell()):
         look.num_bytes += _SOURCE_BYTES + len(json.dumps(info, default=str))
-    note_oddities(item, times, turns, look.odd)
+    note_oddities(item, times, turns, look)
 
 
 def _vary(
