@@ -103,7 +103,8 @@ class Job:
             self._gate.acquire()
             self._is_locked = True
             begin, open_gate = partial(self._begin, prepare), self._open_gate
-            work_together(self._help, threads - 1, own=begin, let_go=open_gate)
+            help_ = partial(self._work, self._others)
+            work_together(help_, threads - 1, own=begin, let_go=open_gate)
         if self.failures:
             raise min(self.failures, key=_position)[1]
 
@@ -126,10 +127,6 @@ class Job:
         if self._is_locked:
             self._is_locked = False
             self._gate.release()
-
-    def _help(self) -> None:
-        """Take part, in another thread."""
-        self._work(self._others)
 
     def _work(self, blocks: Iterable[Block]) -> None:
         """Take blocks until none is left, then frames of those that others took."""

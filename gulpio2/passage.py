@@ -35,7 +35,7 @@ class Passage:
 
     def __init__(self) -> None:
         self._begin()
-        atexit.register(self._close)
+        atexit.register(self._hold)  # but for the thread that ends the process
         os.register_at_fork(
             before=self._hold,
             after_in_parent=self._open,
@@ -80,10 +80,6 @@ class Passage:
         with self._changed:
             self._holder = None
             self._changed.notify_all()
-
-    def _close(self) -> None:
-        """Let nobody in any more but the thread that ends the process."""
-        self._hold()
 
 
 # Who selects rows does so inside, with what else of Arrow that takes.

@@ -241,6 +241,7 @@ def compact_directory(
     length, so that what is appended later lies where nothing ever was: a reader that
     still knows a deleted item finds zeros in its place, and no other item's frames.
     """
+    tell = progress or no_progress
     store = open_store(path)
     require_known_version(store, to_write=True)
     done: list[Compaction] = []
@@ -262,7 +263,7 @@ def compact_directory(
             for number in chunks:
                 with nullcontext() if dry_run else without_writers(store, number):
                     compaction = _compact(
-                        store, number, removals, progress, dry_run=dry_run
+                        store, number, removals, tell, dry_run=dry_run
                     )
                 done += [compaction] if compaction else []
                 if dry_run:
@@ -277,7 +278,7 @@ def compact_directory(
                 write_removals(store, removals)
         if not dry_run:
             # A deletion that was killed has not come to it.
-            refresh_index(path, forgetting=True, progress=progress)
+            refresh_index(path, forgetting=True, progress=tell)
     return done
 
 
@@ -285,7 +286,7 @@ def _compact(
     store: Store,
     number: int,
     removals: Removals,
-    progress: Progress | None,
+    progress: Progress,
     *,
     dry_run: bool,
 ) -> Compaction | None:
@@ -325,7 +326,7 @@ def _rewrite(
     number: int,
     meta_dict: Mapping[str, Any],
     writer: StoreWriter,
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[tuple[int, int]]:
     """Copy what the map speaks of to the same offsets of a new data file."""
     name = data_name(number)
@@ -341,8 +342,7 @@ def _rewrite(
         while writer.tell() < stop:
             length = min(_BLOCK, stop - writer.tell())
             writer.write(store.read_at(name, writer.tell(), length))
-            if progress is not None:
-                progress(num_bytes=length)
+            progress(num_bytes=length)
     if size > writer.tell():  # else the next item would get a deleted one's place
         holes.append((writer.tell(), size))
         writer.truncate(size)

@@ -17,6 +17,7 @@ from gulpio2.all_items import item_blocks
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import GulpError, StorageError
 from gulpio2.tolerant import is_damage
+from gulpio2.types import Progress, no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gulpio2.directory import GulpDirectory
     from gulpio2.format.times import TimeRuns
     from gulpio2.item import StoredItem
-    from gulpio2.types import Progress
 
 __all__ = ["Summary", "refusal", "spread", "summarize"]
 
@@ -69,7 +69,7 @@ def summarize(
     *,
     label_key: str = "label",
     sample: int = 1000,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Summary:
     """Count what is in a directory.
 
@@ -106,12 +106,9 @@ def summarize(
         for times in block.times:
             if times is not None:
                 _add_times(summary, times)
-        if progress is not None:
-            progress(
-                items=len(block.metas),
-                frames=sum(block.num_frames),
-                num_bytes=num_bytes,
-            )
+        progress(
+            items=len(block.metas), frames=sum(block.num_frames), num_bytes=num_bytes
+        )
     summary.frames = sum(lengths)
     written = {json.dumps(key) if isinstance(key, str) else key[0] for key in labels}
     for key, number in labels.items():

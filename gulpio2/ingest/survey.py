@@ -30,7 +30,7 @@ from gulpio2.ingest.sampled import plan_sample
 from gulpio2.ingest.surveyed import ID_TAKEN, Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.media.scaling import resize_chroma
-from gulpio2.types import YuvFrame
+from gulpio2.types import Progress, YuvFrame, no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.items import PlacedItem
     from gulpio2.ingest.looks import Seen
-    from gulpio2.types import Adapter, Progress, StoredFrame
+    from gulpio2.types import Adapter, StoredFrame
 
 __all__ = ["survey"]
 
@@ -131,7 +131,7 @@ def survey(
     stored: Collection[str] = (),
     share: float = 0.01,
     least: int = 20,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     expect: Callable[[int], object] | None = None,
 ) -> Survey:
     """Look at a sample of the items that an ingest would store.
@@ -193,8 +193,7 @@ def survey(
             found = Look(odd=found.odd)
         elif found.id_ is not None:
             met.add(found.id_)
-        if progress is not None:
-            progress(items=1)
+        progress(items=1)
         return found
 
     plan = plan_sample(adapter, wanted, share=share, least=least)

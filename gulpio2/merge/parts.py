@@ -20,7 +20,7 @@ from gulpio2.format.layout import (
     list_chunks,
     meta_name,
 )
-from gulpio2.format.manifest import Manifest, conflicting_runs, load_manifest
+from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import changed_settings, warning_of_part
 from gulpio2.storage.base import read_manifest
 from gulpio2.storage.local import open_store
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Collection, Iterable, Mapping
 
-    from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
@@ -315,12 +314,7 @@ def warnings_of_settings(
     parts: Iterable[Part], target: StrPath, present: Mapping[tuple[Path, int], int]
 ) -> list[str]:
     """Say of which parts frames come that were made with other settings."""
-    out = open_store(target)
-    runs: list[Run] = []
-    # By its name, so that a link to what is not there is refused: it would be replaced.
-    if MANIFEST_NAME in out.names():
-        where = out.path(MANIFEST_NAME)
-        runs += load_manifest(out.read(MANIFEST_NAME), where=where).runs
+    runs = list(read_manifest(open_store(target)).runs)
     told = []
     for part in parts:
         coming = {n for n in part.chunks if (part.path, n) not in present}

@@ -31,13 +31,13 @@ from gulpio2.storage.index.file import NewerIndexError, map_index
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.refusals import refused
+from gulpio2.types import Progress, no_progress
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
 
     import numpy.typing as npt
 
-    from gulpio2.types import Progress
 
 __all__ = [
     "compose",
@@ -179,7 +179,7 @@ def compose(
     folder: str,
     states: npt.NDArray[np.int64],
     old: IndexContent | None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     *,
     thorough: bool = False,
     ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
@@ -234,10 +234,9 @@ def compose(
             known = state
         chunks[at], there[at] = [*known[:4], len(part)], True
         growing.add(part)
-        if progress is not None:
-            progress(
-                items=len(part), frames=part.total_frames, num_bytes=int(states[at, 1])
-            )
+        progress(
+            items=len(part), frames=part.total_frames, num_bytes=int(states[at, 1])
+        )
     columns = growing.finish()
     lookup = make_lookup(columns)
     check_ids(columns, lookup, where=folder)

@@ -145,7 +145,7 @@ def build_index(
     even_if_small: bool = True,
     thorough: bool = False,
     forgetting: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
 ) -> IndexSummary | None:
     """Write the index of a directory, or bring it up to date.
@@ -260,7 +260,7 @@ def refresh_index(
     ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
     *,
     forgetting: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> None:
     """Write the index at the end of a change, where the directory is large enough.
 
@@ -281,8 +281,7 @@ def refresh_index(
     """
 
     def tell(*, num_bytes: int = 0, **_: int) -> None:
-        if progress is not None:
-            progress(num_bytes=num_bytes)
+        progress(num_bytes=num_bytes)
 
     try:
         summary = build_index(
