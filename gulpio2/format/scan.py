@@ -50,8 +50,8 @@ _WRITTEN = re.compile(
 _EXTRAS = f', "{EXTRAS_KEY}": '
 _BASE64 = r"(?:[0-9A-Za-z+/]{4})*(?:[0-9A-Za-z+/]{2}==|[0-9A-Za-z+/]{3}=)?"
 _SHORT = re.compile(
-    rf'{_EXTRAS}(\{{"crc32": "(?=[^"]*", "check": )({_BASE64})", '
-    r'"check": "([0-9a-f]{8})"\})\}'
+    rf'{_EXTRAS}\{{"crc32": "(?=[^"]*", "check": )({_BASE64})", '
+    r'"check": "([0-9a-f]{8})"\}\}'
 )
 _SEPARATORS = str.maketrans("[]", "  ")
 # The keys of an entry in their order, with which nothing needs to be looked up again.
@@ -77,8 +77,6 @@ class ScannedEntry(NamedTuple):
     """The JSON of its metadata, as it stands in the file."""
     extras: Any
     """The value of the ``gulp2`` key; None where there is none."""
-    extras_text: str
-    """The JSON of it, as it stands in the file."""
     only_checksums: bool
     """Whether the extras are ``crc32`` and ``check``, written as by this package."""
     regular: bool
@@ -199,21 +197,19 @@ class _Scanner:
             return None
         metas, metas_end = self._value(match.end())
         if short := _SHORT.match(text, metas_end):
-            extras_text, packed, check = short.groups()
+            packed, check = short.groups()
             extras, end = {"crc32": packed, "check": check}, short.end()
         else:
-            extras, at, extras_text = None, metas_end, ""
-            if text.startswith(_EXTRAS, at):
-                extras_at = at + len(_EXTRAS)
-                extras, at = self._value(extras_at)
-                extras_text = text[extras_at:at]
+            extras, at = None, metas_end
+            if has_extras := text.startswith(_EXTRAS, at):
+                extras, at = self._value(at + len(_EXTRAS))
             if not text.startswith("}", at):
                 return None
             end = at + 1
         is_usual = type(metas) is list and len(metas) == 1 and type(metas[0]) is dict
         if short is None or not is_usual:  # else there is nothing left to be wrong
             entry = {"frame_info": [], "meta_data": metas}
-            if extras_text:
+            if short is None and has_extras:
                 entry[EXTRAS_KEY] = extras
             if fault := validate_entry(entry):
                 raise MetaFileError(fault)
@@ -225,7 +221,6 @@ class _Scanner:
             match[2],
             text[match.end() : metas_end],
             extras,
-            extras_text,
             only_checksums=short is not None,
             regular=True,
         )
@@ -235,14 +230,14 @@ class _Scanner:
         begin, id_ = self._key()
         _require_text(id_)
         entry: dict[str, Any] = {}
-        texts = {"meta_data": "[]", EXTRAS_KEY: ""}
+        meta_text = "[]"
         for key in self._object():
             if key in entry:
                 raise ValueError(f"the entry of {id_!r} has {key!r} twice")
             value_at = self._at
             entry[key], self._at = self._value(value_at)
-            if key in texts:
-                texts[key] = self.text[value_at : self._at]
+            if key == "meta_data":
+                meta_text = self.text[value_at : self._at]
         if fault := validate_entry(entry):
             raise MetaFileError(fault)
         return ScannedEntry(
@@ -250,9 +245,8 @@ class _Scanner:
             self._byte_position(begin),
             self._byte_position(self._at),
             json.dumps(entry["frame_info"]),
-            texts["meta_data"],
+            meta_text,
             entry.get(EXTRAS_KEY),
-            texts[EXTRAS_KEY],
             only_checksums=False,
             regular=tuple(entry) in _REGULAR,
         )
