@@ -277,50 +277,40 @@ def check_manifest(
     ]
 
 
-def note_missing_shares(data: bytes) -> list[Problem]:
-    """Tell of shares of an ingest that ``gulp.json`` knows of, and that are not here.
-
-    That is as it should be where they were ingested apart and not yet merged.
-    """
-    try:
-        runs = load_manifest(data, where=MANIFEST_NAME).runs
-    except MetaFileError:
-        return []  # a problem, and not of shares
-    missing = missing_shares(runs)
-    if not missing:
-        return []
-    text = (
-        f"tells of an ingest in shares, of which these are not here: "
-        f"{', '.join(missing)}. `gulp2 merge` adds them"
-    )
-    return [Problem("missing-shares", text, MANIFEST_NAME)]
-
-
-def note_other_labels(
+def note_of_manifest(
     data: bytes, chunks: Collection[int], labels: bytes | None
 ) -> list[Problem]:
-    """Tell of labels that another program left, which has added chunks.
+    """Tell what ``gulp.json`` says that is worth knowing and no fault.
 
-    GulpIO2 0.0.4 adds to those of its 20BN adapters; of folders and lists it writes
-    those of the new items alone, in numbers from 0.
+    That there are shares of an ingest which are not here, as it should be where they
+    were ingested apart and not yet merged. And of labels that another program left,
+    which has added chunks: GulpIO2 0.0.4 adds to those of its 20BN adapters; of folders
+    and lists it writes those of the new items alone, in numbers from 0.
     """
     try:
         manifest = load_manifest(data, where=MANIFEST_NAME)
     except MetaFileError:
-        return []  # a problem, and not of labels
+        return []  # a problem
+    notes = []
+    if missing := missing_shares(manifest.runs):
+        text = (
+            f"tells of an ingest in shares, of which these are not here: "
+            f"{', '.join(missing)}. `gulp2 merge` adds them"
+        )
+        notes.append(Problem("missing-shares", text, MANIFEST_NAME))
     known = manifest.files.get(LABELS_NAME)
     written = {number for run in manifest.runs for number in run.chunks}
-    if known is None or labels is None or known == file_check(labels):
-        return []
-    if written.issuperset(chunks):
-        return []  # `check_manifest` has told
-    text = (
-        "is not as the last ingest left it, and there are chunks of another program: "
-        "GulpIO2 0.0.4 replaces it where it adds images or videos of a folder, so that "
-        "labels of stored items are missing and their numbers are given again. Compare "
-        "it with the metadata (`gulp2 ls --long`) before more is ingested"
-    )
-    return [Problem("other-labels", text, LABELS_NAME)]
+    is_other = labels is not None and known not in (None, file_check(labels))
+    if is_other and not written.issuperset(chunks):  # else `check_manifest` has told
+        text = (
+            "is not as the last ingest left it, and there are chunks of another "
+            "program: GulpIO2 0.0.4 replaces it where it adds images or videos of a "
+            "folder, so that labels of stored items are missing and their numbers are "
+            "given again. Compare it with the metadata (`gulp2 ls --long`) before more "
+            "is ingested"
+        )
+        notes.append(Problem("other-labels", text, LABELS_NAME))
+    return notes
 
 
 def has_no_items(data: bytes) -> bool:

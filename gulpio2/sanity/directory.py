@@ -29,8 +29,7 @@ from gulpio2.format.map_checks import (
     check_manifest,
     check_map,
     has_no_items,
-    note_missing_shares,
-    note_other_labels,
+    note_of_manifest,
 )
 from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.salvage import gaps_between
@@ -166,8 +165,7 @@ class _DirectoryCheck:
             unfinished = JOURNAL_NAME in names
             self.findings.add(
                 check_manifest(data, listing.numbers, there, is_unfinished=unfinished),
-                note_missing_shares(data)
-                + note_other_labels(data, listing.numbers, labels),
+                note_of_manifest(data, listing.numbers, labels),
             )
         elif {LABELS_NAME, FAILURES_NAME} & {*names} and not (
             {MANIFEST_NAME, JOURNAL_NAME} & {*names}

@@ -20,7 +20,7 @@ from gulpio2.format.map_checks import (
     check_labels,
     check_manifest,
     check_map,
-    note_other_labels,
+    note_of_manifest,
 )
 
 
@@ -414,9 +414,9 @@ def test_labels_of_a_directory_that_another_program_extended_may_change(
     assert [p.code for p in found] == ["changed-file"] * is_told
     missing = check_manifest(manifest, chunks, {})
     assert [p.code for p in missing] == ["changed-file"]
-    noted = note_other_labels(manifest, chunks, b"{}")
+    noted = note_of_manifest(manifest, chunks, b"{}")
     assert [p.code for p in noted] == ["other-labels"] * (not is_told)
-    assert note_other_labels(manifest, chunks, None) == []
+    assert note_of_manifest(manifest, chunks, None) == []
 
 
 def test_a_manifest_in_another_form_is_told_and_what_it_says_is_checked():
