@@ -18,13 +18,11 @@ from gulpio2.adapters.labels import (
 from gulpio2.errors import MetaFileError
 from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import (
-    CHECKED_FILES,
     Manifest,
     Run,
     Shares,
     add_run,
     dump_manifest,
-    file_check,
     load_manifest,
     without_chunks,
     without_complete_shares,
@@ -32,6 +30,7 @@ from gulpio2.format.manifest import (
 )
 from gulpio2.ingest.report import ItemFailure, dump_failures
 from gulpio2.storage.base import (
+    checks_of_files,
     read_if_there,
     read_manifest,
     read_unless_missing,
@@ -138,7 +137,7 @@ def write_records(
     else:
         store.remove(FAILURES_NAME)
     where = store.path(MANIFEST_NAME)
-    checksums = _checksums(store)
+    checksums = checks_of_files(store)
     has_something_to_tell = bool(
         report.chunks or report.failures or run.shares is not None
     )
@@ -231,12 +230,3 @@ def failed_positions(store: Store) -> frozenset[tuple[int, str | None]]:
 def _listed_failures(store: Store) -> list[ItemFailure]:
     lines = (read_if_there(store, FAILURES_NAME) or b"").splitlines()
     return [ItemFailure.load(json.loads(line)) for line in lines]
-
-
-def _checksums(store: Store) -> dict[str, str]:
-    """Compute the checksums of the files that cannot carry their own."""
-    return {
-        name: file_check(data)
-        for name in CHECKED_FILES
-        if (data := read_if_there(store, name)) is not None
-    }

@@ -22,11 +22,9 @@ from gulpio2.format.layout import (
     partial_name,
 )
 from gulpio2.format.manifest import (
-    CHECKED_FILES,
     Manifest,
     add_run,
     dump_manifest,
-    file_check,
     free_number,
     missing_shares,
     without_complete_shares,
@@ -48,7 +46,7 @@ from gulpio2.merge.parts import (
     refuse_taken,
     warnings_of_settings,
 )
-from gulpio2.storage.base import read_if_there, read_manifest
+from gulpio2.storage.base import checks_of_files, read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.links import copy_file, is_beginning, link_file
@@ -388,11 +386,7 @@ def _write_manifest(
         for run in part.manifest.runs:
             chunks = (part.numbers[n] for n in run.chunks if n in part.numbers)
             add_run(runs, replace(run, chunks=tuple(sorted(chunks))))
-    files = {
-        name: file_check(data)
-        for name in CHECKED_FILES
-        if (data := read_if_there(out, name))
-    }
+    files = checks_of_files(out)
     merged = Manifest(without_complete_shares(runs), metainfo, files)
     out.write_atomically(MANIFEST_NAME, dump_manifest(merged))
     return missing_shares(merged.runs)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from gulpio2.format.layout import MANIFEST_NAME
-from gulpio2.format.manifest import Manifest, load_manifest, refuse_other_version
+from gulpio2.format.manifest import (
+    CHECKED_FILES,
+    Manifest,
+    file_check,
+    load_manifest,
+    refuse_other_version,
+)
 from gulpio2.storage.refusals import broken_link
 
 if TYPE_CHECKING:
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Store",
     "StoreWriter",
+    "checks_of_files",
     "read_if_there",
     "read_manifest",
     "read_unless_missing",
@@ -191,6 +198,15 @@ def require_known_version(store: Store, *, to_write: bool = False) -> None:
     manifest = read(store, MANIFEST_NAME)
     if manifest is not None:
         refuse_other_version(manifest, where=store.path(MANIFEST_NAME))
+
+
+def checks_of_files(store: Store) -> dict[str, str]:
+    """Give `Manifest.files`: the checks of the files that cannot carry their own."""
+    return {
+        name: file_check(data)
+        for name in CHECKED_FILES
+        if (data := read_if_there(store, name)) is not None
+    }
 
 
 def read_manifest(store: Store) -> Manifest:
