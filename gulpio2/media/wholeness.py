@@ -122,7 +122,7 @@ def find_damage(path: StrPath) -> Damage | None:
         if start[:4] == b"OggS":
             return _check_ogg(file, size)
         if start[:4] == b"GIF8":
-            return _check_gif(path)
+            return _check_gif(file)
         if start[:10] == b"YUV4MPEG2 ":
             return _check_y4m(file, size)
     return None
@@ -264,25 +264,24 @@ def _check_ogg(file: IO[bytes], size: int) -> Damage | None:
     return None
 
 
-def _check_gif(path: StrPath) -> Damage | None:
-    with open(path, "rb") as file:  # noqa: PTH123  # any StrPath
-        screen = file.read(13)
-        _skip_colours(file, screen[10:11])
-        while kind := file.read(1):
-            if kind == b";":
-                return None
-            if kind == b"!":
-                file.read(1)
-            elif kind == b",":
-                _skip_colours(file, file.read(9)[8:])
-                file.read(1)  # bits of the first codes
-            else:
-                return Damage(f"is damaged at byte {file.tell() - 1}")
-            while length := file.read(1):
-                if length == b"\0":
-                    break
-                file.seek(length[0], os.SEEK_CUR)
-        return Damage("is cut off: it has no trailer")
+def _check_gif(file: IO[bytes]) -> Damage | None:
+    screen = _read_at(file, 0, 13)
+    _skip_colours(file, screen[10:11])
+    while kind := file.read(1):
+        if kind == b";":
+            return None
+        if kind == b"!":
+            file.read(1)
+        elif kind == b",":
+            _skip_colours(file, file.read(9)[8:])
+            file.read(1)  # bits of the first codes
+        else:
+            return Damage(f"is damaged at byte {file.tell() - 1}")
+        while length := file.read(1):
+            if length == b"\0":
+                break
+            file.seek(length[0], os.SEEK_CUR)
+    return Damage("is cut off: it has no trailer")
 
 
 def _skip_colours(file: IO[bytes], flags: bytes) -> None:
