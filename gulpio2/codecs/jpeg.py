@@ -204,7 +204,20 @@ def decode_frame(
     header = read_header(data)
     refuse_above(max_pixels, header)
     out = np.empty(header.shape, np.uint8)
-    _decode(data, header, out)
+    try:
+        if header.colorspace in ("CMYK", "YCCK"):
+            cmyk = simplejpeg.decode_jpeg(data, "CMYK", fastdct=True, fastupsample=True)
+            out[...] = cmyk_to_rgb(cmyk)
+        else:
+            simplejpeg.decode_jpeg(
+                data,
+                "GRAY" if header.colorspace == "Gray" else "RGB",
+                fastdct=True,
+                fastupsample=True,
+                buffer=out,
+            )
+    except ValueError as cause:
+        raise CorruptFrameError(f"a damaged or cut JPEG: {cause}") from cause
     return out
 
 
@@ -222,26 +235,6 @@ def refuse_above(max_pixels: int, header: JpegHeader) -> None:
             f"{max_pixels}; raise max_pixels, or set GULPIO2_MAX_PIXELS, if it "
             "is meant to be that large"
         )
-
-
-def _decode(
-    data: bytes | memoryview, header: JpegHeader, out: npt.NDArray[np.uint8]
-) -> None:
-    """Decode into `out`, which has the right shape."""
-    try:
-        if header.colorspace in ("CMYK", "YCCK"):
-            cmyk = simplejpeg.decode_jpeg(data, "CMYK", fastdct=True, fastupsample=True)
-            out[...] = cmyk_to_rgb(cmyk)
-            return
-        simplejpeg.decode_jpeg(
-            data,
-            "GRAY" if header.colorspace == "Gray" else "RGB",
-            fastdct=True,
-            fastupsample=True,
-            buffer=out,
-        )
-    except ValueError as cause:
-        raise CorruptFrameError(f"a damaged or cut JPEG: {cause}") from cause
 
 
 def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:

@@ -197,7 +197,14 @@ class OrderCursor:
         iterator of Portion
             In order.
         """
-        return self._portions(self.epoch, self._positions())
+        positions = rank_positions(
+            self.position,
+            self.order.epoch_length,
+            self.rank,
+            self.num_ranks,
+            drop_last=self.drop_last,
+        )
+        return self._portions(self.epoch, positions)
 
     def _portions(self, epoch: int, positions: range) -> Iterator[Portion]:
         for begin in range(0, len(positions), _CHUNK):
@@ -295,15 +302,6 @@ class OrderCursor:
             self.next_epoch()
         else:
             self.position = position
-
-    def _positions(self) -> range:
-        return rank_positions(
-            self.position,
-            self.order.epoch_length,
-            self.rank,
-            self.num_ranks,
-            drop_last=self.drop_last,
-        )
 
     def __repr__(self) -> str:
         """Show the order and where it stands."""
