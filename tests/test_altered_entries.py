@@ -72,6 +72,26 @@ def test_a_label_that_has_changed_is_warned_of_until_it_counts(
     assert warnings() == warnings(verify=True) == []
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_an_item_that_0_0_4_extended_is_as_it_was_where_other_edits_come_to_count(
+    tmp_path, indexed
+):
+    """Its checksums are of its first frames, and its check of what it was before."""
+    write_items(tmp_path)
+    path = tmp_path / "meta_0.gmeta"
+    map_ = json.loads(path.read_bytes())
+    # GulpIO2 0.0.4 appends frames and metadata, and knows nothing of the extras.
+    map_["two"]["frame_info"].append(map_["one"]["frame_info"].pop())
+    map_["two"]["meta_data"].append({})
+    path.write_text(json.dumps(map_))
+    (chunk,) = GulpDirectory(tmp_path, indexed=indexed, verify=False).chunks()
+    for entry in chunk.meta_dict.values():
+        entry["gulp2"].pop("check")
+    with chunk.open("ab"):
+        pass
+    assert json.loads(path.read_bytes())["two"] == map_["two"]
+
+
 def test_no_condition_goes_by_a_label_that_has_changed_where_it_is_to_be_an_error(
     tmp_path,
 ):

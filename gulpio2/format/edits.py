@@ -276,7 +276,8 @@ class Origins:
             Those that it has, where they fit or nobody has edited it: what was damaged
             on the disk stays marked so, until its check is taken out. Else with a check
             of its own, and with the checksums and times of its frames; None where these
-            are not known.
+            are not known. Where nothing was done to a sound entry but to take its check
+            out, those of its first frames stay, with the check that they had.
         """
         extras: dict[str, Any] = entry[EXTRAS_KEY]
         fitting = checked_extras(id_, entry)
@@ -294,7 +295,12 @@ class Origins:
                 return fitting if _has_form(entry) else None
         moved = None if origin is None else _moved_extras(entry, origin[1])
         if moved is None:
-            return None
+            if origin is None or origin[0] != id_:
+                return None
+            # GulpIO2 has extended the item, which is no fault: see `covered_part`.
+            was: dict[str, Any] = {**origin[1][EXTRAS_KEY]}
+            unchecked = {key: value for key, value in was.items() if key != "check"}
+            return was if _same(entry, {**origin[1], EXTRAS_KEY: unchecked}) else None
         return checked_extras(id_, {**entry, EXTRAS_KEY: moved})
 
     def _origin(
