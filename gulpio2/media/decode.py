@@ -18,7 +18,7 @@ from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.counting import LostBeginning, promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
-from gulpio2.media.streams import choose_stream, has_times, start_of
+from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
 from gulpio2.media.wholeness import find_damage
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class OpenVideo:
         SourceReadError
             The message gives size and limit.
         """
-        width, height = self.stream.width or 0, self.stream.height or 0
+        width, height = declared_size(self._path, self._container, self.stream)
         if width * height > self._max_pixels:
             raise self._error(self._too_large(width, height))
 

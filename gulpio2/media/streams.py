@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import av
 from av.format import Flags
 from av.stream import Disposition
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.frame_rate import rescale
 
-__all__ = ["choose_stream", "has_times", "start_of"]
+__all__ = ["choose_stream", "declared_size", "has_times", "start_of"]
 
 _MICROSECOND = Fraction(1, 1_000_000)
 
@@ -47,6 +48,26 @@ def choose_stream(container: Any, name: str, number: int | None) -> Any:
             f"Video {name!r} has a codec that this FFmpeg cannot decode. Re-encode it."
         )
     return chosen
+
+
+def declared_size(path: str, container: Any, stream: Any) -> tuple[int, int]:
+    """Give width and height of a stream before it is decoded; 0 where unknown.
+
+    Of frames above the limit with which the file was opened, some decoders have left
+    nothing of what the container says. Then it is asked again, without any decoder.
+    """
+    if stream.width and stream.height:
+        return stream.width, stream.height
+    options = {"codec_whitelist": "none"}
+    of_container = {"format_whitelist": container.format.name, "pattern_type": "none"}
+    try:
+        with av.open(
+            f"file:{path}", options=options, container_options=of_container
+        ) as unread:
+            found = unread.streams[stream.index]
+            return getattr(found, "width", 0) or 0, getattr(found, "height", 0) or 0
+    except (av.FFmpegError, ValueError, IndexError):
+        return 0, 0
 
 
 def has_times(container: Any) -> bool:

@@ -275,6 +275,22 @@ def test_frames_above_the_limit_are_refused(clip):
         read(clip, max_pixels=64 * 48 - 1)
 
 
+@pytest.mark.parametrize("kind", [*CONTAINERS, "ffv1"])
+def test_frames_above_the_limit_are_called_that_whatever_the_codec(
+    tmp_path, write_video, pictures, kind
+):
+    """Some decoders leave FFmpeg without a size then, and fail as at damage."""
+    if kind == "ffv1":
+        path = write_video(tmp_path / "a.mkv", pictures(3, 48, 64), codec="ffv1")
+    else:
+        path = tmp_path / CONTAINERS[kind][1]
+        write_whole(path, kind, write_video, pictures)
+    limit = 64 * 48 - 1
+    message = f"64x48 pixels, above the limit of {limit}; raise max_pixels"
+    with pytest.raises(SourceReadError, match=message):
+        read(path, max_pixels=limit)
+
+
 def test_a_header_cannot_make_it_set_aside_gigabytes(tmp_path):
     # An AVI whose header declares 60000x60000 pixels of raw video.
     strf = struct.pack("<IiiHH4sIiiII", 40, 60000, 60000, 1, 24, b"MJPG", 0, 0, 0, 0, 0)
