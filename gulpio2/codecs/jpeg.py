@@ -264,11 +264,12 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
     if isinstance(frame, (bytes, bytearray, memoryview)):
         data = bytes(frame)
         try:
-            check_jpeg(data)
+            header = check_jpeg(data)
         except CorruptFrameError as cause:
             raise AdapterContractError(
                 f"a frame given as {len(data)} bytes cannot be stored: {cause}"
             ) from cause
+        _refuse_unreadable(header.height, header.width)
         return data
     pixels = to_storable(frame)
     _refuse_unreadable(*pixels.shape[:2])

@@ -379,6 +379,14 @@ def test_a_declared_size_is_refused_before_memory_is_set_aside():
         decode_frame(bytes(data))
 
 
+def test_bytes_are_not_stored_that_readers_would_refuse_for_their_size():
+    data = bytearray(encode_frame(colour(), DEFAULT))
+    place = data.index(b"\xff\xc0") + 5
+    data[place : place + 4] = (20000).to_bytes(2, "big") * 2
+    with pytest.raises(AdapterContractError, match="pixels, which readers refuse"):
+        encode_frame(bytes(data), DEFAULT)
+
+
 def test_the_limit_can_be_set():
     data = encode_frame(colour(), DEFAULT)
     assert decode_frame(data, max_pixels=24 * 32).shape == (24, 32, 3)
