@@ -13,7 +13,7 @@ from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
-from gulpio2.storage.permissions import withhold
+from gulpio2.storage.permissions import settle_permissions, withhold
 from gulpio2.storage.removals_file import forgetting_deleted
 
 if TYPE_CHECKING:
@@ -231,8 +231,11 @@ class ChunkSession:
             raise
         self._start = self.writer.tell()
 
-    def stage(self, meta_name: str) -> StagedChunk:
-        """Make everything durable under partial names, for another to publish."""
+    def stage(self, meta_name: str, made_of: Collection[Path] = ()) -> StagedChunk:
+        """Make everything durable under partial names, for another to publish.
+
+        Nobody may read the map who may not read each of the files that it is made of.
+        """
         if self.partial is None:
             raise ValueError(f"{self.data_name} is published already")
         staged = StagedChunk(self.partial, partial_name(meta_name, self.token))
@@ -241,6 +244,9 @@ class ChunkSession:
         self.writer.sync()
         map_writer = self.store.create(staged.meta)
         try:
+            if made_of:
+                path = Path(self.store.path(staged.meta))
+                settle_permissions(path, path, made_of)
             map_writer.write(content)
             map_writer.sync()
         except BaseException:

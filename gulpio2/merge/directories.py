@@ -224,7 +224,9 @@ def merge_directories(
                     free, number = number, number + 1
                 if not is_whole:
                     _bring_data(part, chunk, end, out, target, free, token, link=link)
-                out.write_atomically(meta_name(free), content)  # the commit
+                map_ = Path(part.store.path(meta_name(chunk))).absolute()
+                # The commit.
+                out.write_atomically(meta_name(free), content, made_of=[str(map_)])
                 linked = data_path(out, free).samefile(data_path(part.store, chunk))
                 part.numbers[chunk] = free
                 report.linked += linked

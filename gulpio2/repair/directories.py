@@ -19,6 +19,7 @@ from gulpio2.format.checks import note_gaps
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.journal import Copying
 from gulpio2.format.layout import (
+    INDEX_NAME,
     JOURNAL_NAME,
     MANIFEST_NAME,
     REMOVALS_NAME,
@@ -34,6 +35,7 @@ from gulpio2.repair.survey import survey_chunks
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.local import is_there, open_store, real_path
+from gulpio2.storage.permissions import permit_copy
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import StoredFrame, no_progress
 
@@ -340,13 +342,15 @@ def _write(
         session = ChunkSession(
             output, data_name(number), OrderedDict(), EncoderSettings()
         )
+        data, maps = _sources(store, number, chosen[number])
         try:
+            permit_copy(Path(output.path(str(session.partial))), data)
             for candidate in chosen[number]:
                 frames = _MovedFrames(store, candidate, tell)
                 session.append(candidate.id, candidate.metas[0], frames)
                 for meta in candidate.metas[1:]:
                     session.append(candidate.id, meta, ())
-            staged = session.stage(meta_name(number))
+            staged = session.stage(meta_name(number), maps)
         except BaseException:
             session.abort()
             raise
@@ -355,3 +359,17 @@ def _write(
         # Not all names that are there: to list them costs more with each chunk.
         names = (staged.data, staged.meta)
         staged.publish(output, data_name(number), meta_name(number), names)
+
+
+def _sources(
+    store: Store, number: int, candidates: list[Candidate]
+) -> tuple[list[Path], list[Path]]:
+    """Find what the data file and the map of a chunk are made of."""
+    numbers = {number} | {frame.chunk for item in candidates for frame in item.frames}
+    data, maps = (
+        [Path(store.path(name(each))) for each in sorted(numbers)]
+        for name in (data_name, meta_name)
+    )
+    if not all(is_there(path) for path in maps):  # items may be known by the index
+        maps.append(Path(store.path(INDEX_NAME)))
+    return data, maps

@@ -110,7 +110,8 @@ class Store(Protocol):
     ) -> None:
         """Put a whole small file in place, durably: readers see the old or the new.
 
-        Nobody may read it who may not read each of the files that it is made of.
+        Nobody may read it who may not read each of the files that it is made of, which
+        are names in the store, or paths from the root on.
         """
         ...
 

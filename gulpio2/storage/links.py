@@ -7,13 +7,12 @@ import logging
 import os
 import shutil
 import stat
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.local import LocalStore, new_token
-from gulpio2.storage.permissions import settle_permissions
+from gulpio2.storage.permissions import permit_copy
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -72,9 +71,7 @@ def copy_file(
         try:
             target = Path(store.path(name))
             target.touch()
-            settle_permissions(target, target, [Path(source)])
-            with suppress(OSError):  # where there are no permissions
-                target.chmod(stat.S_IMODE(target.stat().st_mode) | stat.S_IWUSR)
+            permit_copy(target, [Path(source)])
             shutil.copyfile(source, target)
         except OSError as cause:
             # The copying names the source for both, also where it could not write.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-__all__ = ["settle_permissions", "withhold"]
+__all__ = ["permit_copy", "settle_permissions", "withhold"]
 
 
 def settle_permissions(
@@ -59,6 +59,23 @@ def settle_permissions(
             mode &= ~0o070 | (mode & 0o007) << 3
         if mode != stat.S_IMODE(own.st_mode):
             path.chmod(mode)
+
+
+def permit_copy(path: Path, sources: Iterable[Path]) -> None:
+    """Let nobody read a copy who may not read all that it is made of.
+
+    Its owner may write to it, also where they may not write to those.
+
+    Parameters
+    ----------
+    path : Path
+        The copy, before anything is written to it.
+    sources : iterable of Path
+        What it will be made of.
+    """
+    settle_permissions(path, path, sources)
+    with contextlib.suppress(OSError):  # where there are no permissions
+        path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_IWUSR)
 
 
 def withhold(path: Path, replaced: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -173,6 +174,45 @@ def test_a_copy_of_a_data_file_may_be_read_as_that_one(
         os.umask(before)
     copies = [*(tmp_path / "merged").glob("data_*.gulp")]
     assert [mode_of(path) for path in copies] == [expected] * 3
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_map_that_a_merge_brings_may_be_read_as_that_of_the_part(
+    folder, tmp_path, link
+):
+    modes = [0o600, 0o444, 0o640]
+    for path, mode in zip(maps(folder), modes, strict=True):
+        path.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        merge_directories([folder], tmp_path / "merged", link=link)
+    finally:
+        os.umask(before)
+    assert [mode_of(path) for path in maps(tmp_path / "merged")] == modes
+
+
+def test_what_a_repair_takes_out_may_be_read_as_what_it_is_taken_from(folder, tmp_path):
+    first, second, third = maps(folder)
+    first.chmod(0o600)
+    second.chmod(0o444)
+    build_index(folder)  # of all maps
+    third.unlink()
+    for path, mode in zip(
+        sorted(folder.glob("data_*.gulp")), (0o444, 0o600, 0o640), strict=True
+    ):
+        path.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        repair_directory(folder, tmp_path / "repaired")
+    finally:
+        os.umask(before)
+    copies = sorted((tmp_path / "repaired").glob("data_*.gulp"))
+    assert [mode_of(path) for path in copies] == [0o644, 0o600, 0o640]
+    assert [mode_of(path) for path in maps(tmp_path / "repaired")] == [
+        0o600,
+        0o444,
+        0o400,
+    ]
 
 
 def test_nor_may_a_data_file_that_is_no_longer_shared(folder, tmp_path, synced_modes):
