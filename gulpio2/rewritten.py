@@ -175,8 +175,10 @@ def watched(chunk: _Chunk, pool: HandlePool) -> HandlePool:
     """
     guard = pool.on_open
     if isinstance(guard, RewriteGuard):
-        if chunk._base is None:  # the directory has not read its map as a whole
-            note_state(chunk, guard.state_of(str(chunk.data_file_path)))
+        # Where the directory has not read the map as a whole. Once that is not in use
+        # it tells nothing, and a copy of a chunk knows the state already.
+        if chunk._base is None and (state := guard.state_of(str(chunk.data_file_path))):
+            note_state(chunk, state)
         guard = guard.chunks
     elif not isinstance(guard, _ChunkGuards):
         guard = pool.on_open = _ChunkGuards()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -203,8 +204,18 @@ def that_outlives_its_view(folder: Path) -> GulpChunk:
 def unpickled_of_a_view(folder: Path) -> GulpChunk:
     view = GulpDirectory(folder).view(["c", "b", "a"])
     (chunk,) = view.chunks()
-    copy: GulpChunk = pickle.loads(pickle.dumps(chunk))
-    return copy
+    read: GulpChunk = pickle.loads(pickle.dumps(chunk))
+    return read
+
+
+def copied_of_one_that_outlives_its_view(folder: Path) -> GulpChunk:
+    return copy.copy(that_outlives_its_view(folder))
+
+
+def unpickled_of_one_that_outlives_its_index(folder: Path) -> GulpChunk:
+    chunk = copy.copy(that_outlives_its_index(folder))
+    read: GulpChunk = pickle.loads(pickle.dumps(chunk))
+    return read
 
 
 @pytest.mark.parametrize(
@@ -218,6 +229,8 @@ def unpickled_of_a_view(folder: Path) -> GulpChunk:
         that_outlives_its_directory,
         that_outlives_its_index,
         that_outlives_its_view,
+        copied_of_one_that_outlives_its_view,
+        unpickled_of_one_that_outlives_its_index,
     ],
 )
 def test_a_chunk_without_its_directory_gives_no_frames_of_others(folder, give):
