@@ -35,7 +35,7 @@ from gulpio2.rewritten import LoadedMap, RewriteGuard, note_state
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
-from gulpio2.storage.index.composing import map_states, state_in
+from gulpio2.storage.index.composing import NO_MAP, map_states, state_in
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import (
     ChosenEntries,
@@ -70,6 +70,7 @@ _logger = logging.getLogger(__name__)
 # What a copy makes anew where there is an index.
 _REOPENED = (
     "_all_meta_dicts",
+    "_doubted",
     "_handles",
     "_index",
     "_made_index",
@@ -191,6 +192,9 @@ class GulpDirectory(ReadingVerbs):
     processes that were forked or to which the directory was pickled.
     """
 
+    # Chunks of which entries that came from another copy may be of another map.
+    _doubted: frozenset[int] = frozenset()
+
     def __init__(
         self,
         output_dir: StrPath,
@@ -218,6 +222,7 @@ class GulpDirectory(ReadingVerbs):
         # What the names of data files are put behind: joining takes a microsecond.
         self._prefix = os.path.join(self.output_dir, "")  # noqa: PTH118  # of any path
         self._made_index: Index | None = None
+        self._doubted = frozenset()
         self._all_meta_dicts: list[OrderedDict[str, Any]] | None = None
         self._store = open_store(self.output_dir)
         require_known_version(self._store)
@@ -340,11 +345,20 @@ class GulpDirectory(ReadingVerbs):
 
     def _loaded_map(self, number: int) -> LoadedMap:
         """Give a chunk's map as it was read, and how to read it again."""
-        if self._index is not None:
-            state = self._index.map_state(number)
-        else:
-            state = state_in(self._states, number)
+        state, chunk = self._state_of(number), self._made_chunks().get(number)
+        # Once a chunk was opened with "ab", its map is none of the index any more.
+        is_apart = self._index is not None and not (
+            chunk is None or isinstance(chunk.meta_dict, LazyDict)
+        )
+        if is_apart or number in self._doubted:
+            state = NO_MAP
         return LoadedMap(state, partial(self.chunk_objs_lookup.get, number))
+
+    def _state_of(self, number: int) -> tuple[int, int] | None:
+        """Give size and time of the map that a chunk's entries were read of."""
+        if self._index is not None:
+            return self._index.map_state(number)
+        return state_in(self._states, number)
 
     @property
     def all_meta_dicts(self) -> list[OrderedDict[str, Any]]:
@@ -627,7 +641,34 @@ class GulpDirectory(ReadingVerbs):
         entries = {
             id_: entry for id_, entry in self._changed_entries() if id_ in wanted
         }
-        return _reopen, (type(self), self._plain_settings(), entries)
+        states = self._states_behind(entries, ())
+        return _reopen, (type(self), self._plain_settings(), entries, states)
+
+    def _chunks_of(self, ids: Iterable[str], numbers: Iterable[int]) -> set[int]:
+        """Give chunks, and those that items are in which are there."""
+        known = (self.chunk_lookup.get(id_) for id_ in ids)
+        return {*numbers, *(number for number in known if number is not None)}
+
+    def _states_behind(
+        self, ids: Iterable[str], numbers: Iterable[int]
+    ) -> dict[int, tuple[int, int] | None]:
+        """Give the states of the maps of which changed entries were made."""
+        chunks = self._chunks_of(ids, numbers)
+        return {number: self._loaded_map(number).state for number in chunks}
+
+    def _doubt(
+        self,
+        ids: Iterable[str],
+        numbers: Iterable[int],
+        states: Mapping[int, tuple[int, int] | None],
+    ) -> None:
+        """Have entries of another copy compared with maps that have changed since."""
+        doubted = {
+            number
+            for number in self._chunks_of(ids, numbers)
+            if states.get(number) is None or states[number] != self._state_of(number)
+        }
+        self._doubted = frozenset(doubted)
 
     def _plain_settings(self) -> dict[str, Any]:
         return {
@@ -640,11 +681,17 @@ class GulpDirectory(ReadingVerbs):
             yield from self._index.changed_entries().items()
             return
         for chunk in self.chunk_objs_lookup.values():
-            fresh = chunk._get_or_create_dict()
+            stored = self._stored_in(chunk)
             for id_, entry in chunk.meta_dict.items():
                 # By repr, NaN equals NaN.
-                if entry != fresh.get(id_) and repr(entry) != repr(fresh.get(id_)):
+                if entry != stored.get(id_) and repr(entry) != repr(stored.get(id_)):
                     yield id_, entry
+
+    @staticmethod
+    def _stored_in(chunk: GulpChunk) -> Mapping[str, Any]:
+        """Give the map that a chunk's is made of; it may be another one by now."""
+        stored = chunk._base_map.parse(chunk._base) if chunk._base else None
+        return chunk._get_or_create_dict() if stored is None else stored
 
     def _apply_entries(self, entries: Mapping[str, Any]) -> None:
         """Take over entries that were changed in another copy."""
@@ -672,29 +719,32 @@ class GulpDirectory(ReadingVerbs):
             return state
         lookups = {name: getattr(self, name) for name in _LOOKUPS}
         chunks = list(self._made_chunks().items())  # other threads may make more
+        entries = self._index.changed_entries()
+        of_chunks = {
+            number: changes
+            for number, chunk in chunks
+            if (changes := self._changes_of(chunk, self._index.entries))
+        }
         edits = (
-            self._index.changed_entries(),
+            entries,
             {
                 name: lookup.changes() if isinstance(lookup, LazyDict) else lookup
                 for name, lookup in lookups.items()
                 if not isinstance(lookup, ChunkObjects)
             },
-            {
-                number: changes
-                for number, chunk in chunks
-                if (changes := self._changes_of(chunk, self._index.entries))
-            },
+            of_chunks,
             {
                 number: assigned
                 for number, chunk in chunks
                 if (assigned := self._assigned_to(chunk, number))
             },
+            self._states_behind(entries, of_chunks),
         )
         return {**self._plain_settings(), "_edits": edits}
 
-    @staticmethod
+    @classmethod
     def _changes_of(
-        chunk: GulpChunk, shared: Mapping[str, Any]
+        cls, chunk: GulpChunk, shared: Mapping[str, Any]
     ) -> tuple[Any, ...] | None:
         """Give what was changed in a chunk's map, as `LazyDict.changes` does; or None.
 
@@ -703,8 +753,7 @@ class GulpDirectory(ReadingVerbs):
         entries = chunk.meta_dict
         if isinstance(entries, LazyDict):
             return None if entries.untouched else entries.changes()
-        stored = chunk._base_map.parse(chunk._base) if chunk._base else None
-        stored = chunk._get_or_create_dict() if stored is None else stored
+        stored = cls._stored_in(chunk)
         put, added, gone = {}, {}, {*stored}.difference(entries)
         for id_, entry in entries.items():
             if id_ not in stored:
@@ -740,8 +789,9 @@ class GulpDirectory(ReadingVerbs):
         if edits is None:
             self._watch_chunks()
             return
-        entries, changes, of_chunks, assigned = edits
+        entries, changes, of_chunks, assigned, *states = edits  # none if pickled before
         self._open()
+        self._doubt(entries, of_chunks, states[0] if states else {})
         self._apply_entries(entries)
         for name, change in changes.items():
             if not isinstance(change, tuple):
@@ -766,9 +816,12 @@ class GulpDirectory(ReadingVerbs):
 
 
 def _reopen(
-    kind: type[GulpDirectory], settings: dict[str, Any], entries: Mapping[str, Any]
+    kind: type[GulpDirectory],
+    settings: dict[str, Any],
+    entries: Mapping[str, Any],
+    states: Mapping[int, tuple[int, int] | None] | None = None,
 ) -> GulpDirectory:
     """Open a directory by what `GulpDirectory._reopening` gave."""
     directory = kind.__new__(kind)
-    directory.__setstate__({**settings, "_edits": (entries, {}, {}, {})})
+    directory.__setstate__({**settings, "_edits": (entries, {}, {}, {}, states or {})})
     return directory

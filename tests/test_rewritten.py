@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MapChangedError, MetaFileError
 from gulpio2.removal import compact_directory, delete_items
 
 if TYPE_CHECKING:
@@ -163,6 +163,76 @@ def test_it_is_noticed_in_another_process_too(folder, indexed):
 def test_a_chunk_that_outlives_its_directory_is_read(folder):
     (chunk,) = GulpDirectory(folder).chunks()
     assert levels_in(chunk) == [0, 100, 200]
+
+
+def of_it(source: GulpDirectory) -> GulpDirectory:
+    return source
+
+
+def of_a_view(source: GulpDirectory) -> Any:
+    return source.view(["a", "c"])
+
+
+@pytest.mark.parametrize("of", [of_it, of_a_view])
+@pytest.mark.parametrize("again", [pickle.dumps, copy.deepcopy])
+def test_an_entry_that_was_edited_is_not_taken_for_one_of_another_map(
+    directory, folder, of, again
+):
+    directory.verify = False
+    directory.merged_meta_dict["a"]["meta_data"][0]["mine"] = 1
+    source = of(directory)
+    same = pickle.loads(pickle.dumps(source))
+    assert same["a"][1] == {"level": 0, "mine": 1}
+    write(folder, [("d", 40)], "ab")
+    more = pickle.loads(pickle.dumps(source))
+    assert more["a"][1] == {"level": 0, "mine": 1}
+    write(folder, LEVELS[::-1])
+    other = again(source)
+    if again is pickle.dumps:
+        other = pickle.loads(other)
+    for _ in range(2):
+        with pytest.raises(MapChangedError, match="frames of item 'a' are others"):
+            other.read_clip("a")
+
+
+@pytest.mark.parametrize("of", [of_it, of_a_view])
+def test_an_entry_that_was_only_looked_at_does_not_travel(folder, of):
+    directory = GulpDirectory(folder, indexed=True, verify=False)
+    assert directory.merged_meta_dict["a"]
+    source = of(directory)
+    write(folder, LEVELS[::-1])
+    assert levels_in(pickle.loads(pickle.dumps(source)), "ac") == [0, 200]
+
+
+def test_a_view_of_maps_travels_without_what_they_said_before(folder):
+    view = GulpDirectory(folder, indexed=False, verify=False).view(["a", "c"])
+    write(folder, LEVELS[::-1])
+    assert levels_in(pickle.loads(pickle.dumps(view)), "ac") == [0, 200]
+
+
+def test_an_edited_entry_is_not_used_with_an_index_of_other_maps(folder):
+    directory = GulpDirectory(folder, indexed=True, verify=False)
+    directory.merged_meta_dict["a"]["meta_data"][0]["mine"] = 1
+    write(folder, [("d", 40)], "ab")
+    directory.close()
+    assert levels_in(directory) == [0, 100, 200]
+    assert directory["a"][1] == {"level": 0, "mine": 1}
+    write(folder, LEVELS[::-1])
+    directory.close()
+    with pytest.raises(MapChangedError, match="frames of item 'a' are others"):
+        directory.read_clip("a")
+
+
+def test_a_chunk_that_was_appended_to_is_not_used_with_an_index_of_other_maps(folder):
+    directory = GulpDirectory(folder, indexed=True, verify=False)
+    chunk = directory.chunk_objs_lookup[0]
+    with chunk.open("ab"):
+        chunk.append("d", {}, grey(40))
+    assert levels_in(chunk, "abcd") == [0, 100, 200, 40]
+    write(folder, LEVELS[::-1])
+    directory.close()
+    with pytest.raises(MapChangedError, match="frames of item 'a' are others"):
+        directory.read_clip("a")
 
 
 def of_its_own(folder: Path) -> GulpChunk:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "NO_MAP",
     "compose",
     "is_fresh",
     "is_settled",
@@ -47,6 +48,7 @@ __all__ = [
     "load_index",
     "lost_maps",
     "map_states",
+    "other_maps",
     "read_map",
     "state_in",
 ]
@@ -56,6 +58,8 @@ _logger = logging.getLogger(__name__)
 # Nanoseconds between two times that a file system tells apart: a tick of Linux, or a
 # second where times have no fraction.
 _TICK, _SECOND = 20_000_000, 1_000_000_000
+# Size and time of a map that no map has, so that each is compared with it.
+NO_MAP = (-1, -1)
 
 
 def load_index(folder: str) -> tuple[IndexContent | None, bool]:
@@ -130,6 +134,12 @@ def state_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | No
     if at == len(states) or states.item(at, 0) != number:
         return None
     return states.item(at, 1), states.item(at, 2)
+
+
+def other_maps(before: npt.NDArray[np.int64], now: npt.NDArray[np.int64]) -> set[int]:
+    """Give the chunks whose maps are others by now, or came, or are gone."""
+    was, there = ({row[0]: row for row in part.tolist()} for part in (before, now))
+    return {number for number in {*was, *there} if was.get(number) != there.get(number)}
 
 
 def _look_at(

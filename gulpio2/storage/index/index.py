@@ -14,7 +14,7 @@ from gulpio2.forks import renew_in_children
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import INDEX_NAME
 from gulpio2.storage.index.columns import hash_id
-from gulpio2.storage.index.composing import state_in
+from gulpio2.storage.index.composing import NO_MAP, other_maps, state_in
 from gulpio2.storage.index.entries import IndexRecord, is_unchanged
 from gulpio2.storage.index.held import Held
 from gulpio2.storage.index.table import make_table
@@ -55,6 +55,8 @@ class Index:
     entries : dict
         Id to the entries that were handed out, which may have been changed since. What
         each was made of is kept with it, for `first_entry`.
+    doubted : set of int
+        Chunks of which edited entries may be of another map than the rows.
 
     Notes
     -----
@@ -77,6 +79,7 @@ class Index:
         self._first: dict[str, IndexRecord | None] = {}
         # Of the content that entries were handed out of, after it was let go of.
         self._chunks_before: npt.NDArray[np.int64] | None = None
+        self.doubted: set[int] = set()
         self._make = make
         self._texts = MapTexts(folder)
         renew_in_children(self, Index._renew_lock)
@@ -107,15 +110,14 @@ class Index:
         before, self._chunks_before = self._chunks_before, None
         if before is None:
             return
-        now = {row[0]: row for row in loaded.content.chunks.tolist()}
-        same = {row[0] for row in before.tolist() if now.get(row[0]) == row}
+        others = other_maps(before, loaded.content.chunks)
         for id_, record in list(self._first.items()):
-            if (
-                record is not None
-                and record.number not in same
-                and is_unchanged(self.entries[id_], record)
-            ):
+            if record is not None and record.number not in others:
+                continue
+            if record is not None and is_unchanged(self.entries[id_], record):
                 del self.entries[id_], self._first[id_]
+            else:
+                self.doubted |= others
 
     def hold(self) -> Held:
         """Give what row numbers are of: they stay the same as long as it lives."""
@@ -338,8 +340,12 @@ class Index:
         return self._texts.read(columns, row)
 
     def map_state(self, number: int) -> tuple[int, int] | None:
-        """Give size and time (ns) of the map that the rows of a chunk were made of."""
-        return state_in(self._load().content.chunks, number)
+        """Give size and time (ns) of the map that the rows of a chunk were made of.
+
+        Those of no map where entries in memory may be of another one.
+        """
+        content = self._load().content
+        return NO_MAP if number in self.doubted else state_in(content.chunks, number)
 
     def _has_changed(self, loaded: Held, number: int) -> bool:
         """Tell whether a map is not any more the one that the index was made of."""
