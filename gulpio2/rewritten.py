@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -250,7 +251,7 @@ def _difference(
             if not _goes_on(entry, now[id_]):
                 return f"the frames of item {id_!r} are others, or elsewhere"
             continue
-        gone = gone or _Gone(store, number)
+        gone = gone or _Gone(store, number, now)
         if not gone.has(id_, entry):
             return f"item {id_!r} is not in it any more, and was not deleted"
     return ""
@@ -276,12 +277,17 @@ def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 class _Gone:
     """Items of a chunk that were deleted, and spans whose frames were erased."""
 
-    def __init__(self, store: Store, number: int | None) -> None:
+    def __init__(
+        self, store: Store, number: int | None, now: Mapping[str, Any]
+    ) -> None:
         data = None if number is None else read_if_there(store, REMOVALS_NAME)
         where = store.path(REMOVALS_NAME)
         removals = load_removals(data, where=where) if data else Removals()
         self._deleted = removals.deleted.get(number or 0, [])
         self._erased = merge_spans(removals.erased.get(number or 0, []))
+        if self._erased and any(map(self._reach_into_erased, now.values())):
+            # Nobody's bytes are nobody's: it is said of a file that had this number.
+            self._erased = []
 
     def has(self, id_: str, entry: Any) -> bool:
         """Tell whether this item was deleted, and its frames are there or erased.
@@ -294,4 +300,12 @@ class _Gone:
         return all(
             any(start <= first and last <= stop for start, stop in self._erased)
             for first, last in entry_spans(entry)
+        )
+
+    def _reach_into_erased(self, entry: Any) -> bool:
+        # The last one that begins before the end of a span also ends last of these.
+        return any(
+            before and self._erased[before - 1][1] > first
+            for first, last in entry_spans(entry)
+            for before in [bisect_left(self._erased, (last,))]
         )

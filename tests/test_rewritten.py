@@ -137,6 +137,20 @@ def test_items_that_were_deleted_after_a_chunk_was_written_anew_are_others(
             directory.read_clip(id_)
 
 
+def test_what_is_erased_in_one_file_is_not_in_another_of_its_number(
+    directory, folder, tmp_path
+):
+    directory.verify = False
+    delete_items(folder, "abc")
+    compact_directory(folder)
+    (tmp_path / "other").mkdir()
+    write(tmp_path / "other", [("d", 0), ("e", 90)])
+    for name in ("meta_0.gmeta", "data_0.gulp"):
+        (tmp_path / "other" / name).replace(folder / name)
+    with pytest.raises(MapChangedError, match="item 'a' is not in it any more"):
+        directory.read_clip("a")
+
+
 def test_a_map_that_is_gone_is_told(directory, folder):
     (folder / "meta_0.gmeta").unlink()
     with pytest.raises(MetaFileError, match="item 'a' is not in it any more"):
