@@ -180,6 +180,8 @@ class GulpChunk(ReadingVerbs):
             A copy of its metadata.
         """
         ids = list(self.meta_dict)
+        if not ids:
+            self._read_at(0, 0)  # a wrong path looks like a chunk without items
         if accepted_ids is not None:
             # Gone through once, for it may be an iterator; ids are strings.
             accepted = {id_ for id_ in accepted_ids if isinstance(id_, str)}

@@ -7,6 +7,7 @@ import pickle
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -218,6 +219,20 @@ def test_iteration_works_inside_of_an_open_block_and_inside_of_itself(chunk):
 
 
 # --- lifetime -----------------------------------------------------------------------
+
+
+def test_a_chunk_that_is_not_there_is_not_taken_for_an_empty_one(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    for iterate in (
+        iter,
+        GulpChunk.iter_all,
+        partial(GulpChunk.iter_all, shuffle=True),
+    ):
+        with pytest.raises(FileNotFoundError, match=r"cannot open .*data_0\.gulp"):
+            list(iterate(chunk))
+    with chunk.open("wb"):
+        pass
+    assert list(chunk) == []
 
 
 def test_nothing_is_open_before_the_first_read_and_one_file_after_it(chunk, tmp_path):
