@@ -18,7 +18,7 @@ Images
     * `images`: `ImageFrames`, image files as frames.
     * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding,
       `declared` how large others say they are; `netpbm` reads PGM, PPM and PAM, `tiff`
-      prepares TIFF for OpenCV, `misread` other formats.
+      and `png` prepare those for OpenCV, `misread` other formats.
     * `resize`: sizes by the short edge.
 
 Files

@@ -23,10 +23,10 @@ from gulpio2.media.jpeg_outline import outline_jpeg
 from gulpio2.media.misread import (
     is_made_grey,
     refuse_misread,
-    without_animation,
     without_transparency,
 )
 from gulpio2.media.netpbm import decode_netpbm
+from gulpio2.media.png import without_animation
 from gulpio2.media.tiff import as_stored
 
 if TYPE_CHECKING:

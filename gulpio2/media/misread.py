@@ -1,8 +1,7 @@
-"""What of BMP, GIF, PNG and JPEG 2000 OpenCV would read otherwise than it is stored.
+"""What of BMP, GIF and JPEG 2000 OpenCV would read otherwise than it is stored.
 
-It makes bitmaps of OS/2 grey, puts the background into transparent pixels of a GIF, and
-passes over the picture of an animated PNG for its animation, which all can be helped.
-What cannot is refused: bitmaps whose colours lie in another
+It makes bitmaps of OS/2 grey, and puts the background into transparent pixels of a GIF,
+which both can be helped. What cannot is refused: bitmaps whose colours lie in another
 order, and JPEG 2000 of sYCC, which it converts with another matrix. More about TIFF is
 in `gulpio2.media.tiff`.
 """
@@ -14,19 +13,13 @@ import re
 from gulpio2.errors import AdapterContractError
 from gulpio2.media.tiff import has_two_colours
 
-__all__ = [
-    "is_made_grey",
-    "refuse_misread",
-    "without_animation",
-    "without_transparency",
-]
+__all__ = ["is_made_grey", "refuse_misread", "without_transparency"]
 
 # The length of the header of a BMP, and what stands in it of 32 bits with masks, and
 # behind it: where the bits of red, green and blue are.
 _OS2_HEADER = b"\x0c\0\0\0"
 _WITH_MASKS = b"\x20\0\x03\0\0\0"
 _USUAL_MASKS = bytes.fromhex("0000ff00 00ff0000 ff000000")
-_PNG = b"\x89PNG\r\n\x1a\n"
 # The number of sYCC in the box of a JP2 that tells its colours.
 _SYCC = re.compile(rb"colr\x01..\0\0\0\x12", re.DOTALL)
 _CODESTREAM = b"\xff\x4f\xff\x51"
@@ -80,23 +73,3 @@ def without_transparency(data: bytes) -> bytes:
             place += 1 + length[0]
         place += 1
     return bytes(opaque)
-
-
-def without_animation(data: bytes) -> bytes:
-    """Give a PNG such that it is its picture, which an animation need not begin with.
-
-    Parameters
-    ----------
-    data : bytes
-        Any file; what is no animated PNG comes back.
-    """
-    place = len(_PNG)
-    while data[:8] == _PNG and place + 8 <= len(data):
-        kind = data[place + 4 : place + 8]
-        end = place + 12 + int.from_bytes(data[place : place + 4], "big")
-        if kind == b"acTL":  # without it, what belongs to the animation counts nothing
-            return data[:place] + data[end:]
-        if kind == b"IDAT":
-            break
-        place = end
-    return data

@@ -248,7 +248,7 @@ def test_orientation_in_exif_is_not_applied(tmp_path, drawn, format_):
         pytest.param("a.jpg", b"\xff\xd8\xff", ImageNotFoundError, "damaged",
                      id="start"),
         pytest.param("a.png", b"\x89PNG\r\n\x1a\n" + bytes(99), ImageNotFoundError,
-                     "no image", id="png"),
+                     "damaged PNG", id="png"),
     ],
 )  # fmt: skip
 def test_what_is_no_image_is_named(tmp_path, method, name, data, error, message):

@@ -12,7 +12,7 @@ from PIL import Image
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.image_files import read_image
-from gulpio2.media.misread import without_animation, without_transparency
+from gulpio2.media.misread import without_transparency
 
 
 @pytest.fixture
@@ -78,29 +78,6 @@ def test_any_beginning_of_a_gif_is_taken(tmp_path, drawn):
     data = path.read_bytes()
     for end in range(100):
         assert len(without_transparency(data[:end])) == end
-
-
-@pytest.mark.parametrize("is_apart", [True, False])
-def test_an_animated_png_is_its_picture(tmp_path, pictures, is_apart):
-    first, *others = pictures(3, 20, 31)
-    path = tmp_path / "a.png"
-    Image.fromarray(first).save(
-        path,
-        save_all=True,
-        default_image=is_apart,
-        append_images=[Image.fromarray(other) for other in others],
-    )
-    assert np.array_equal(read_image(path), first)
-
-
-def test_any_beginning_of_an_animated_png_is_taken(tmp_path, drawn):
-    path = tmp_path / "a.png"
-    image = Image.fromarray(drawn)
-    image.save(path, save_all=True, append_images=[image.rotate(180)])
-    data = path.read_bytes()
-    assert without_animation(data) == data[:33] + data[53:]
-    for end in range(100):
-        assert data.startswith(without_animation(data[:end])[:33])
 
 
 @pytest.mark.parametrize(
