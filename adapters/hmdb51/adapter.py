@@ -126,7 +126,7 @@ def _split_files(folder: Path, fold: int) -> dict[str, Path]:
 def _read_split(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each clip's name and the subset that it is in."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as cause:
         raise SourceReadError(
             f"{path} cannot be read ({cause}). Unpack the splits again."

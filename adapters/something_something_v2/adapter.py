@@ -137,7 +137,7 @@ def _label(row: Meta) -> str:
 
 def _read_json(path: Path, kind: type) -> Any:
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError) as cause:
         raise SourceReadError(f"{path} cannot be read as JSON: {cause}.") from cause
     if not isinstance(content, kind):

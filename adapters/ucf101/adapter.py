@@ -132,7 +132,7 @@ def _numbers_of_classes(path: Path) -> dict[str, int]:
 def _lines(path: Path) -> list[str]:
     """Give the lines of a text file that have something in them."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as cause:
         reason = getattr(cause, "strerror", None) or cause
         raise SourceReadError(

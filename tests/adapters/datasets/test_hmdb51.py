@@ -76,6 +76,13 @@ def test_a_part_can_be_chosen(make, root, subset, count):
     assert len(make(root, subset=subset)) == count
 
 
+def test_a_byte_order_mark_is_no_part_of_a_name(make, root):
+    plain = make(root)
+    for path in (root / "testTrainMulti_7030_splits").iterdir():
+        path.write_text(path.read_text(), "utf-8-sig")
+    assert make(root).item_ids() == plain.item_ids()
+
+
 def test_the_splits_may_lie_elsewhere(make, root, tmp_path):
     moved = (root / "testTrainMulti_7030_splits").rename(tmp_path / "elsewhere")
     assert len(make(root, moved)) == 4

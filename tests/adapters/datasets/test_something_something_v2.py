@@ -90,6 +90,12 @@ def test_the_test_part_has_ids_only(make, files, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["annotations", "labels"])
+def test_a_byte_order_mark_is_no_part_of_a_file(make, files, name):
+    files[name].write_text(files[name].read_text(), "utf-8-sig")
+    assert make(**files).item_ids() == ["78687", "42326"]
+
+
 def test_frames_may_be_resized_and_resampled(make, files):
     (item, _) = make(**files, frame_size=12, frame_rate=6).iter_data()
     assert {frame.shape for frame in item["frames"]} == {(12, 16, 3)}

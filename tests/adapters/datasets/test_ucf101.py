@@ -99,6 +99,15 @@ def test_a_line_that_is_no_class_is_named(make, root, line):
         make(root)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_list(make, root):
+    plain = make(root)
+    for path in (root / "ucfTrainTestlist").iterdir():
+        path.write_text(path.read_text(), "utf-8-sig")
+    marked = make(root)
+    assert marked.paths == plain.paths
+    assert marked.label_mapping() == plain.label_mapping()
+
+
 def test_a_list_that_is_no_text_is_named(make, root):
     (root / "ucfTrainTestlist" / "classInd.txt").write_bytes(b"1 \xff\n")
     with pytest.raises(SourceReadError, match=r"classInd\.txt cannot be read \('utf-8"):
