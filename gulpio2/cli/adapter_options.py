@@ -109,7 +109,7 @@ def _option(parameter: Parameter, taken: Collection[str]) -> click.Parameter:
             **attrs,
         )
     if parameter.optional and default is not None:
-        text = f"{text} Empty: none.".strip()
+        text = f"{text} Empty (''): None.".strip()
     if default not in (None, "", ()):
         # Said here and not to click, which would make a text of any object.
         shown = default if isinstance(default, str) else _shown(default)

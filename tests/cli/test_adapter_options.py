@@ -73,6 +73,13 @@ def test_what_is_not_given_is_the_constructors_own_default():
     assert parse(Recorder, "f", 2) == DEFAULTS
 
 
+def test_help_says_how_none_is_given():
+    """The text `None` would be a text like any other, as the name of a column."""
+    (label,) = (o for o in adapter_options(Recorder) if "--label" in o.opts)
+    assert isinstance(label, click.Option)
+    assert label.help == "Empty (''): None.  [default: label]"
+
+
 @pytest.mark.parametrize(
     ("arguments", "changed"),
     [
