@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import IngestError
+from gulpio2.errors import FormatError, IngestError
 from gulpio2.format.manifest import Manifest, Run, Shares, dump_manifest
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
@@ -57,6 +57,18 @@ def test_shares_that_come_one_by_one_give_the_bytes_of_one_run(tmp_path):
     found = [merge_directories([p], tmp_path / "merged").missing for p in parts]
     assert found == [["2-5/5"], ["3-5/5"], ["4-5/5"], ["5/5"], []]
     assert content(tmp_path / "merged") == content(tmp_path / "whole")
+
+
+def test_the_folder_of_the_shares_is_answered_with_them(tmp_path):
+    make_shares(tmp_path / "gulped", 2)
+    with pytest.raises(FormatError) as caught:
+        merge_directories([tmp_path / "gulped"], tmp_path / "merged")
+    assert str(caught.value) == (
+        f"{tmp_path / 'gulped'} is no gulp directory: it holds no chunk. It holds "
+        "shares of an ingest, from shard_1_of_2 to shard_2_of_2: give these in its "
+        "place, each as a part"
+    )
+    assert not (tmp_path / "merged").exists()
 
 
 def test_shares_without_a_chunk_need_be_there_too(tmp_path):

@@ -166,7 +166,9 @@ class Listing:
         )
 
 
-def describe_shares(names: Iterable[str]) -> str:
+def describe_shares(
+    names: Iterable[str], advice: str = "`gulp2 merge` makes one directory"
+) -> str:
     """Say what to do with the shares of an ingest in a folder; nothing without any.
 
     Examples
@@ -178,7 +180,7 @@ def describe_shares(names: Iterable[str]) -> str:
     if not shares:
         return ""
     some = shares[0] if len(shares) == 1 else f"from {shares[0]} to {shares[-1]}"
-    return f"It holds shares of an ingest, {some}: `gulp2 merge` makes one directory"
+    return f"It holds shares of an ingest, {some}: {advice}"
 
 
 def list_chunks(names: Iterable[str]) -> Listing:

@@ -17,6 +17,7 @@ from gulpio2.format.layout import (
     LABELS_NAME,
     MANIFEST_NAME,
     data_name,
+    describe_shares,
     list_chunks,
     meta_name,
 )
@@ -84,6 +85,7 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
             + (
                 listing.describe_lone_data()
                 or listing.describe_strays()
+                or describe_shares(names, "give these in its place, each as a part")
                 or "Leave it out, or give the folder that was ingested into"
             )
         )
