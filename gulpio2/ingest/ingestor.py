@@ -115,7 +115,8 @@ class GulpIngestor:
     shard : Shard, optional
         Ingest this share only; `gulpio2.merge` joins what the shares gave.
     progress : Progress, optional
-        Called with what was done since its last call, also from another thread.
+        Called with what was done since its last call, also from another thread: by
+        keyword, with some of ``items``, ``frames``, ``num_bytes`` and ``failures``.
     on_failure : callable, optional
         Called with each `ItemFailure` as it becomes known.
 
