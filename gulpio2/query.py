@@ -22,6 +22,7 @@ from gulpio2.storage.index.fitting import (
     explain_misfit,
     find_unquoted,
     hint_of,
+    hint_of_part,
     meets,
     name_at_start,
     no_column,
@@ -374,7 +375,8 @@ class _Translator:
         if text in self._names and not text.isidentifier():
             wanted = f"`{text}`, with backticks,"
         if wanted:
-            return ValueError(f"{text!r} stands where {wanted} is needed")
+            hint = hint_of_part(node, self._names)
+            return ValueError(f"{text!r} stands where {wanted} is needed{hint}")
         return ValueError(
             f"{text!r} is no condition that is understood: there are comparisons, in, "
             "is None, and, or, not, and tests of strings like name.startswith('x')"

@@ -15,13 +15,14 @@ from gulpio2.storage.index.json_parts import may_be_part, with_spaces
 from gulpio2.storage.index.typed import MAX_COLUMNS, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
 __all__ = [
     "as_written",
     "explain_misfit",
     "find_unquoted",
     "hint_of",
+    "hint_of_part",
     "meets",
     "name_at_start",
     "no_column",
@@ -270,6 +271,29 @@ def no_column(name: str, names: Iterable[str]) -> str:
         f"there is no column {name!r}; there are {', '.join(written)}"
         f"{more if len(written) > MAX_COLUMNS else ''}. "
         + (f"It is written {meant}" if meant else f"A text stands in quotes: '{name}'")
+    )
+
+
+def hint_of_part(node: ast.expr, names: Container[str]) -> str:
+    """Say how a condition asks for what is in an object, where it names a key of one.
+
+    Examples
+    --------
+    >>> print(hint_of_part(ast.parse("box.kind", mode="eval").body, {"box"}))
+    . Objects are columns of JSON text: box.contains('"kind": "x"') where kind is a text
+    """
+    key = ""
+    if isinstance(node, ast.Attribute):
+        key = node.attr
+    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        key = node.slice.value if isinstance(node.slice.value, str) else ""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    if not (key and isinstance(node, ast.Name) and node.id in names):
+        return ""
+    return (
+        f'. Objects are columns of JSON text: {node.id}.contains(\'"{key}": "x"\')'
+        f" where {key} is a text"
     )
 
 
