@@ -11,12 +11,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor, fileio
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import (
     FormatError,
     IngestError,
     LockedError,
+    MetaFileError,
     StorageError,
     UnknownVersionError,
 )
@@ -30,6 +31,7 @@ from gulpio2.repair import repair_directory
 from gulpio2.repair.candidates import Frame, FramesOfFile
 from gulpio2.repair.survey import survey_chunks
 from gulpio2.sanity import check_directory
+from gulpio2.serializers import pickle_serializer
 from gulpio2.storage.local import LocalStore, open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.types import no_progress
@@ -159,6 +161,34 @@ def test_a_lost_map_leaves_all_frames_under_placeholder_ids(tmp_path):
     }
     assert report.frames_without_checksum == 6
     assert "meta_0.gmeta" in str(report.lost[0])
+
+
+def test_a_pickled_map_is_told_with_what_makes_it_readable(tmp_path):
+    """It is whole: a repair would keep the frames, and no id and no metadata."""
+    source = tmp_path / "old"
+    source.mkdir()
+    path = source / "meta_0.gmeta"
+    chunk = GulpChunk(source / "data_0.gulp", path, serializer=pickle_serializer)
+    with chunk.open("wb"):
+        chunk.append("a", {"label": "x"}, make_frames(2))
+    advice = (
+        "It seems to be a pickle, which runs code when it is loaded. If you trust it, "
+        "json_serializer.dump(pickle_serializer.load(path), path), both of "
+        "gulpio2.fileio, writes the file anew as JSON"
+    )
+    (problem,) = check_directory(source).problems
+    assert problem.code == "map-not-json"
+    assert problem.message.endswith(f"of its chunk can be read. {advice}")
+    with pytest.raises(MetaFileError) as caught:
+        GulpDirectory(source)
+    assert f"{advice}. Run `gulp2 check`" in str(caught.value)
+    (loss,) = repair_directory(source, tmp_path / "new").lost
+    assert loss.reason.endswith(f"; 0 entries can. {advice}: then repair again")
+
+    fileio.json_serializer.dump(fileio.pickle_serializer.load(path), path)
+    assert check_directory(source, deep=True).problems == []
+    frames, meta = GulpDirectory(source)["a"]
+    assert (len(frames), meta) == (2, {"label": "x"})
 
 
 def test_frames_of_another_shape_begin_another_placeholder(tmp_path):

@@ -12,6 +12,7 @@ from typing import Any
 from gulpio2.errors import ChunkMismatchError, MetaFileError, with_article
 
 __all__ = [
+    "advice_for_pickle",
     "dump_gmeta",
     "dump_text",
     "end_of",
@@ -80,14 +81,30 @@ def load_ordered_json(data: bytes, *, where: str) -> Any:
     try:
         value = json.loads(data, object_pairs_hook=ordered)
     except (ValueError, RecursionError) as cause:
+        advice = ". ".join(filter(None, (advice_for_pickle(data), _HINT)))
         raise MetaFileError(
-            f"{where}: {len(data)} bytes that are not JSON ({cause}). {_HINT}"
+            f"{where}: {len(data)} bytes that are not JSON ({cause}). {advice}"
         ) from cause
     if isinstance(value, OrderedDict) and len(value) != len(last):
         seen: set[str] = set()
         twice = next(key for key, _ in last if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is the else
         raise MetaFileError(f"{where}: id {twice!r} appears twice. {_HINT}")
     return value
+
+
+def advice_for_pickle(data: bytes) -> str:
+    """Say how a map that is a pickle becomes one that is JSON; nothing of another.
+
+    `PickleSerializer` writes such maps. They are whole, and what salvages the frames
+    alone would lose their ids and metadata.
+    """
+    if not (data[:1] == b"\x80" and data.endswith(b".")):
+        return ""
+    return (
+        "It seems to be a pickle, which runs code when it is loaded. If you trust it, "
+        "json_serializer.dump(pickle_serializer.load(path), path), both of "
+        "gulpio2.fileio, writes the file anew as JSON"
+    )
 
 
 def load_pairs(data: bytes) -> list[tuple[str, Any]]:

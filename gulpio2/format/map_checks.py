@@ -11,7 +11,7 @@ from gulpio2.errors import MetaFileError, UnknownVersionError
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import AGAIN, Problem, Record
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
-from gulpio2.format.gmeta import load_pairs, validate_entry
+from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
 from gulpio2.format.layout import (
     FAILURES_NAME,
     LABELS_NAME,
@@ -132,7 +132,8 @@ def _unreadable(data: bytes, cause: Exception, file: str) -> Problem:
     if isinstance(cause, MetaFileError):
         return Problem("map-not-object", str(cause), file)
     offset = getattr(cause, "pos", getattr(cause, "start", None))
-    text = f"is not JSON ({cause}): nothing of its chunk can be read. {_MAP_BACK}"
+    advice = advice_for_pickle(data) or _MAP_BACK
+    text = f"is not JSON ({cause}): nothing of its chunk can be read. {advice}"
     return Problem("map-not-json", text, file, offset=offset)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.format.entry import EXTRAS_KEY
-from gulpio2.format.gmeta import load_pairs, validate_entry
+from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
 from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import salvage_map
@@ -140,6 +140,8 @@ def _as_it_is(store: Store, number: int) -> MapReading:
     except (ValueError, RecursionError) as cause:
         found = salvage_map(data)
         text = f"cannot be read as a whole ({cause}); {len(found)} entries can"
+        if advice := advice_for_pickle(data):
+            text += f". {advice}: then repair again"
         return MapReading(found, lost=[Loss(name, text)], data=data)
     reading = MapReading(sound=True, data=data, is_json=True)
     for id_, entry in pairs:
