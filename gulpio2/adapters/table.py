@@ -263,7 +263,12 @@ def _checked(content: Table, name: str, *kinds: type) -> list[Any]:
     """Give a column of which every value is there and has one of these types."""
     values = content.column(name)
     for position, value in enumerate(values):
-        if value == "" or type(value) not in kinds:
+        if value == "":
+            raise SourceReadError(
+                f"{content.name}: row {position + 1} has '' as {name!r}; it must not "
+                "be empty. Fill it in, or take the row out."
+            )
+        if type(value) not in kinds:
             allowed = " or ".join(kind.__name__ for kind in kinds)
             raise SourceReadError(
                 f"{content.name}: row {position + 1} has {value!r} as {name!r}; "

@@ -190,7 +190,8 @@ def read_table(
         return Table(_columns_of(rows, name), name=name)
     raise SourceReadError(
         f"{name!r} has no ending of a table; known are .csv, .tsv, .json, .jsonl and "
-        ".ndjson, also with .gz. Rename it, or give delimiter for a delimited table."
+        ".ndjson, also with .gz. Rename it or save it as one of these, or give "
+        "delimiter for a delimited table."
     )
 
 
@@ -316,7 +317,9 @@ def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
     if not names:
         raise SourceFormatError(f"{name!r} is empty; its first line must name columns.")
     if len(set(names)) < len(names):
-        raise SourceFormatError(f"{name!r} names a column twice: {names}.")
+        raise SourceFormatError(
+            f"{name!r} names a column twice: {names}. Rename one of them."
+        )
     others = [mark for mark in ";\t|," if mark != delimiter and mark in names[0]]
     if len(names) == 1 and others:
         text = f"{name!r} has no {delimiter!r} between columns, but one {names[0]!r}."
@@ -324,9 +327,12 @@ def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
     columns: list[list[Any]] = [[] for _ in names]
     for line, row in rows:
         if len(row) != len(names):
+            advice = f"Quote a cell that holds the delimiter {delimiter!r}"
+            if len(row) < len(names):
+                advice = "Add those that are missing, empty ones too"
             raise SourceFormatError(
                 f"{name!r}, line {line}: {len(row)} cells for {len(names)} columns "
-                f"{names}. Quote a cell that holds the delimiter {delimiter!r}."
+                f"{names}. {advice}."
             )
         for column, cell in zip(columns, row, strict=True):
             column.append(cell)

@@ -224,7 +224,10 @@ def test_a_missing_column_is_named_with_those_there_are(table, options, message)
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"path": "", "id": 1, "class": "a"}, "row 2 has '' as 'path'; a str is"),
+        (
+            {"path": "", "id": 1, "class": "a"},
+            "row 2 has '' as 'path'; it must not be empty. Fill it in",
+        ),
         ({"path": 5, "id": 1, "class": "a"}, "row 2 has 5 as 'path'"),
         ({"path": "a", "id": 1.5, "class": "a"}, "1.5 as 'id'; a str or int is"),
         ({"path": "a", "id": True, "class": "a"}, "True as 'id'"),
