@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.__version__ import __version__
 from gulpio2.cli.grammar import Grammar, show_mapping
 from gulpio2.cli.parameter_types import NumberOrText
-from gulpio2.cli.terminal import escape, set_verbosity, take_any_text
+from gulpio2.cli.terminal import (
+    as_options_of_ingest,
+    escape,
+    set_verbosity,
+    take_any_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -209,7 +214,7 @@ def _ingest(program: str, argv: Sequence[str] | None = None) -> None:
     given: Any = grammar_of(program).parse(sys.argv[1:] if argv is None else argv)
     take_any_text()
     print(show_mapping(given), flush=True)
-    set_verbosity(0)
+    set_verbosity(0, say=as_options_of_ingest)
     from gulpio2.ingest.ingestor import GulpIngestor
 
     script = SCRIPTS[program]

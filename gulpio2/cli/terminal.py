@@ -17,7 +17,7 @@ import click
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from click import Context
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_options",
+    "as_options_of_ingest",
     "count",
     "escape",
     "is_quiet",
@@ -96,6 +97,17 @@ def as_options(text: str) -> str:
     return _ARGUMENT.sub(r"(\1)", text)
 
 
+def as_options_of_ingest(text: str) -> str:
+    """Say whose options the library advises, to who runs a program without them.
+
+    Examples
+    --------
+    >>> as_options_of_ingest("take endings (on the command line --file-extensions)")
+    'take endings (with `gulp2 ingest` --file-extensions)'
+    """
+    return text.replace("on the command line --", "with `gulp2 ingest` --")
+
+
 def count(number: int, noun: str) -> str:
     """Give a number with its noun, thousands apart.
 
@@ -160,10 +172,12 @@ def write_lines(lines: Iterable[str]) -> None:
 class _NoteHandler(logging.Handler):
     """Shows what the library logs."""
 
+    say: Callable[[str], str] = staticmethod(as_options)
+
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
         try:
-            said = as_options(record.getMessage())
+            said = self.say(record.getMessage())
             note(f"gulp2: {record.levelname.lower()}: {escape(said)}")
             if record.exc_info:
                 lines = "".join(traceback.format_exception(*record.exc_info))
@@ -173,7 +187,12 @@ class _NoteHandler(logging.Handler):
             self.handleError(record)
 
 
-def set_verbosity(level: int, ctx: Context | None = None) -> None:
+def set_verbosity(
+    level: int,
+    ctx: Context | None = None,
+    *,
+    say: Callable[[str], str] = as_options,
+) -> None:
     """Show what the library logs from a level on.
 
     Parameters
@@ -182,12 +201,18 @@ def set_verbosity(level: int, ctx: Context | None = None) -> None:
         -1 errors, 0 warnings as well, 1 what is done, 2 everything.
     ctx : click.Context, optional
         Takes note of it, for `is_quiet`.
+    say : callable, optional
+        Makes of what the library says what this program's user can follow.
     """
     if ctx is not None:
         ctx.meta[_VERBOSITY] = level
     logger = logging.getLogger("gulpio2")
-    if not any(isinstance(handler, _NoteHandler) for handler in logger.handlers):
-        logger.addHandler(_NoteHandler())
+    handlers = [each for each in logger.handlers if isinstance(each, _NoteHandler)]
+    if not handlers:
+        handlers = [_NoteHandler()]
+        logger.addHandler(handlers[0])
+    for handler in handlers:
+        handler.say = say
     logger.setLevel(_LEVELS[max(-1, min(level, 2))])
 
 

@@ -52,6 +52,15 @@ def test_it_prints_what_it_understood_and_stores(name, sources, capsys):
     assert ids_in("out")
 
 
+def test_options_that_only_ingest_has_are_named_as_its_own(sources, capsys):
+    (sources / "images" / "walk" / "2.jpeg").touch()
+    run("gulp2_image_folder", "--num_workers", 1, "images", "out")
+    assert (
+        "Name the endings to take in file_extensions (with `gulp2 ingest` "
+        "--file-extensions), or convert the files"
+    ) in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", INGEST)
 def test_every_option_reaches_a_parameter_that_the_adapter_has(name):
     script = legacy.SCRIPTS[name]
