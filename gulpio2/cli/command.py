@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DocumentedCommand", "DocumentedGroup"]
 
+# Arguments that are ids, or what ids are like. Those of YouTube often begin with -.
+_IDS = frozenset({"id_", "ids", "pattern"})
+
 
 class DocumentedCommand(click.Command):
     """A command whose help ends with examples.
@@ -32,6 +35,17 @@ class DocumentedCommand(click.Command):
         super().__init__(*args, **attrs)
         self.examples = tuple(examples)
         self.sections: dict[str, set[str]] = {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line; an id that was taken for an option is told so."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            takes_ids = any(param.name in _IDS for param in self.get_params(ctx))
+            if not takes_ids or error.possibilities:
+                raise
+            text = f"{error.message} An id that begins with - comes last, behind --."
+            raise click.NoSuchOption(error.option_name, text, ctx=ctx) from error
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write usage, text, arguments, options and examples."""

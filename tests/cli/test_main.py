@@ -39,6 +39,21 @@ def test_an_unknown_option_is_wrong_usage(gulp2, gulped):
     assert "--deeep" in gulp2("check", "--deeep", gulped, status=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "told"), [("extract", 1), ("delete", 1), ("ls", 1), ("info", 0)]
+)
+def test_an_id_that_is_taken_for_an_option_is_told_its_place(
+    gulp2, gulped, command, told
+):
+    advice = "An id that begins with - comes last, behind --."
+    result = gulp2(command, gulped, "---QUuC4vJs", status=2)
+    assert "No such option '---QUuC4vJs'" in result.stderr
+    assert result.stderr.count(advice) == told
+    result = gulp2(command, gulped, "--quit", status=2)  # of an option mistyped
+    assert "--quiet" in result.stderr
+    assert advice not in result.stderr
+
+
 def test_options_may_be_spelled_with_underscores(gulp2, gulped):
     first = gulp2("info", "--label-key", "number", gulped).stdout
     assert gulp2("info", "--label_key", "number", gulped).stdout == first
