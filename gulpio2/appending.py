@@ -57,9 +57,9 @@ def _is_source(frames: Any) -> TypeGuard[FrameSource]:
 
 
 def _is_image(frames: Any) -> bool:
-    """Tell one picture in colour from the frames of a clip: rows are no frames."""
+    """Tell one picture from the frames of a clip: rows are no frames."""
     shape: tuple[int, ...] = getattr(frames, "shape", ())
-    return len(shape) == 3 and shape[2] in (3, 4)
+    return len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
 
 
 def stored_frames(

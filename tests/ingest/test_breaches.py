@@ -300,7 +300,12 @@ def test_what_nobody_can_have_meant_for_an_id_is_refused(tmp_path, id_):
 
 
 @pytest.mark.parametrize(
-    "frames", [make_frames(1)[0], encode_frame(make_frames(1)[0], EncoderSettings())]
+    "frames",
+    [
+        make_frames(1)[0],
+        make_frames(1)[0][..., 0],
+        encode_frame(make_frames(1)[0], EncoderSettings()),
+    ],
 )
 def test_one_image_in_the_place_of_a_list_is_refused(tmp_path, frames):
     class Single(FrameAdapter):
