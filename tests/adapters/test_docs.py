@@ -7,10 +7,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2 import adapters as adapters_module
+from gulpio2.types import FrameSource
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -52,6 +54,21 @@ def test_a_part_has_the_frames_from_its_start_on_and_before_its_end(
     for start in range(25):
         part = names["Part"](path, start / rate, (start + 5) / rate)
         assert len(part) == len([*part]) == 5
+
+
+def test_pictures_of_a_log_are_found_by_their_times(repository, tmp_path):
+    page = (repository / "docs" / "adapters.md").read_text("utf-8")
+    (block,) = (block for block in BLOCK.findall(page) if "class Logged" in block)
+    names: dict[str, Any] = {}
+    exec(block, names)  # noqa: S102
+    pictures = [np.full((8, 8), 60 * number, np.uint8) for number in range(4)]
+    logged = names["Logged"](pictures, [10, 40_000, 85_000, 300_000])
+    assert isinstance(logged, FrameSource)
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, logged)
+    frames, _ = GulpDirectory(tmp_path).read_frames_at("a", [0.05, 0.25])
+    assert [round(frame.mean() / 60) for frame in frames] == [1, 3]
 
 
 def test_the_suite_of_the_page_passes(script, python, repository):
