@@ -21,6 +21,7 @@ from gulpio2.errors import GulpError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.journal import dump_line
 from gulpio2.ingest.facts import ask_for_facts
+from gulpio2.ingest.foretold import arguments_of
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
@@ -221,7 +222,8 @@ def head_of(ingestor):
     """Give the first line of the journal that an ingest would take up."""
     ingestor._num_items = len(ingestor.adapter)  # counted where a run begins
     plan = ingestor._plan(frozenset()).digest()
-    arguments = ingestor._arguments(ask_for_facts(ingestor.adapter))
+    facts = ask_for_facts(ingestor.adapter)
+    arguments = arguments_of(ingestor, facts, ingestor._num_items)
     return {"run": arguments, "first_number": 0, "plan": plan}
 
 
