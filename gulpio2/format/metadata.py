@@ -93,6 +93,8 @@ def _plain(value: Any, what: str, place: str, depth: int) -> Any:
         if value.dtype.kind == "f" and value.dtype.itemsize > 8:
             value = value.astype(np.float64)  # JSON has no longer ones
         return value.tolist()
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return _plain(value.tolist(), what, place, depth + 1)
     if isinstance(value, (bool, int, float, str)):
         # Subclasses (enumerations among them) would be written by their own repr.
         for kind in (int, float, str):

@@ -63,6 +63,11 @@ def test_plain_values_come_through_as_they_are(meta):
         (np.array([]), []),
         (np.array(["a", "b"]), ["a", "b"]),
         (np.array([True]), [True]),
+        (np.array(["a", None], object), ["a", None]),  # as pandas gives lists of texts
+        (np.array([["a", 1], [np.int8(2), True]], object), [["a", 1], [2, True]]),
+        (np.array([np.array([1.5]), {"b": (1,)}], object), [[1.5], {"b": [1]}]),
+        (np.array("a", object), "a"),
+        (np.array([], object), []),
         ((1, (2, 3)), [1, [2, 3]]),
         (OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
         (MappingProxyType({"a": (1,)}), {"a": [1]}),
@@ -105,6 +110,12 @@ def circular() -> dict[str, Any]:
     return meta
 
 
+def circular_array() -> dict[str, Any]:
+    array = np.array([None], object)
+    array[0] = array
+    return {"x": array}
+
+
 @pytest.mark.parametrize(
     ("meta", "message"),
     [
@@ -114,6 +125,8 @@ def circular() -> dict[str, Any]:
         ({"x": np.complex64(1)}, r"at `\$\.x`"),
         ({"x": np.array([1j])}, r"is a ndarray"),
         ({"x": np.array([b"a"])}, r"is a ndarray"),
+        ({"x": np.array([["a", {1}]], object)}, r"a set \(at `\$\.x\[0\]\[1\]`\)"),
+        (circular_array(), r"nested too deeply, or in itself"),
         ({"x": np.datetime64("2020-01-01")}, r"is a datetime64"),
         ({"x": datetime(2020, 1, 1, tzinfo=timezone.utc)}, r"is a datetime"),
         ({"x": Path("a")}, r"PosixPath \(at `\$\.x`\)"),
