@@ -82,7 +82,7 @@ class Passage:
             self._changed.notify_all()
 
 
-# Who selects rows does so inside, with what else of Arrow that takes.
+# Who makes a table or selects rows does so inside, with what else of Arrow that takes.
 IN_ARROW = Passage()
 
 

@@ -43,7 +43,6 @@ class Viewed(Protocol):
     @property
     def _item_index(self) -> Index:
         """The index of the directory, also of one that was opened without."""
-        ...
 
     @property
     def manifest(self) -> Manifest:
@@ -262,7 +261,8 @@ class GulpView(ReadingVerbs):
         load_arrow()
         table = self.directory._item_index.table()
         self._settle()
-        return table.take(self._rows)
+        with IN_ARROW.through():
+            return table.take(self._rows)
 
     @property
     def index(self) -> Any:

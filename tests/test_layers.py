@@ -21,7 +21,10 @@ PACKAGE = Path(gulpio2.errors.__file__).parent
 
 # The parts of the package, named by the first name below gulpio2, from the bottom up.
 LAYERS = (
-    ("__version__", "types", "arguments", "errors", "grouping", "_optional", "forks"),
+    (
+        *("__version__", "types", "arguments", "errors", "grouping"),
+        *("_optional", "forks", "passage"),
+    ),
     ("format",),
     ("codecs", "sampling", "order", "media"),
     ("storage",),
@@ -43,7 +46,6 @@ LAYERS = (
         "verbs",
         "rewritten",
         "chunk",
-        "passage",
         "query",
         "view",
         "directory",

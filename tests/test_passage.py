@@ -10,8 +10,10 @@ import time
 
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.passage import Passage
 from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.index.table import make_table
 from gulpio2.testing import make_gulp_directory
 from tests.forking import forked, status_of
 
@@ -65,6 +67,31 @@ def test_a_thread_inside_may_fork():
         return status_of(child)
 
     assert status_of(forked(fork_inside)) == 7
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_fork_waits_for_a_table_that_is_made(tmp_path, monkeypatch, indexed):
+    make_gulp_directory(tmp_path / "gulped", num_items=3, num_frames=4)
+    build_index(tmp_path / "gulped")
+    directory = GulpDirectory(tmp_path / "gulped", indexed=indexed)
+    begun, order = threading.Event(), []
+
+    def slowly(*content):
+        begun.set()
+        time.sleep(0.3)
+        table = make_table(*content)
+        order.append("made")
+        return table
+
+    monkeypatch.setattr("gulpio2.storage.index.index.make_table", slowly)
+    thread = threading.Thread(target=lambda: directory.table)
+    thread.start()
+    assert begun.wait(10)
+    assert status_of(forked(lambda: 7)) == 7
+    order.append("forked")
+    thread.join()
+    assert order == ["made", "forked"]
 
 
 PROGRAM = """

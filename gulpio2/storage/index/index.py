@@ -13,6 +13,7 @@ from gulpio2.errors import MetaFileError
 from gulpio2.forks import renew_in_children
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.layout import INDEX_NAME
+from gulpio2.passage import IN_ARROW
 from gulpio2.storage.index.columns import hash_id
 from gulpio2.storage.index.composing import NO_MAP, other_maps, state_in
 from gulpio2.storage.index.entries import IndexRecord, is_unchanged
@@ -188,11 +189,12 @@ class Index:
         loaded = self._sound_ids()
         if self.verify and (altered := loaded.columns.describe_altered()):
             raise MetaFileError(f"{self.folder}: {altered}")
-        if loaded.table is None:
-            loaded.table = make_table(loaded.content)
-        if loaded.table is None:
-            loaded = self._put_aside(loaded, "columns of its table are damaged")
-            loaded.table = make_table(loaded.content)
+        with IN_ARROW.through():
+            if loaded.table is None:
+                loaded.table = make_table(loaded.content)
+            if loaded.table is None:
+                loaded = self._put_aside(loaded, "columns of its table are damaged")
+                loaded.table = make_table(loaded.content)
         return loaded.table
 
     # --- items ---------------------------------------------------------------------
