@@ -73,7 +73,7 @@ def info(
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError, StorageNotFoundError
-    from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME
+    from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME, list_chunks
     from gulpio2.storage.index.keeping import index_state
     from gulpio2.storage.local import open_store
     from gulpio2.unfinished import lost_chunks
@@ -98,19 +98,24 @@ def info(
             metainfo: dict[str, Any] = {}
         else:
             unknown = "there is no gulp.json; GulpIO2 0.0.4 writes none"
-            if (directory / MANIFEST_NAME).exists():
+            if manifest.runs:
+                unknown = "gulp.json does not tell; GulpIO2 0.0.4 writes none"
+            elif (directory / MANIFEST_NAME).exists():
                 unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
-        lost = lost_chunks(open_store(directory), runs)
+        store = open_store(directory)
+        lost = lost_chunks(store, runs)
+        told = {number for run in runs for number in run.chunks}
+        untold = sorted(set(list_chunks(store.names()).chunks) - told)
     if as_json:
-        write_json(_to_json(directory, summary, runs, lost, metainfo, index))
+        write_json(_to_json(directory, summary, runs, lost, untold, metainfo, index))
     else:
         if (directory / JOURNAL_NAME).exists():
             unknown = (
                 "an ingest, a merge or a repair is at work here, or was interrupted"
             )
         lines = _to_lines(directory, summary, metainfo, label_key, index)
-        write_lines((*lines, *_made_by(runs, lost, unknown)))
+        write_lines((*lines, *_made_by(runs, lost, untold, unknown)))
     if warning and not is_quiet():
         note(warning)
     if summary.refused:
@@ -146,6 +151,7 @@ def _to_json(
     summary: Summary,
     runs: tuple[Run, ...],
     lost: list[int],
+    untold: list[int],
     metainfo: dict[str, Any],
     index: IndexState,
 ) -> dict[str, Any]:
@@ -176,6 +182,7 @@ def _to_json(
             }
             for run in runs
         ],
+        "chunks_of_no_run": untold,
         "missing_chunks": lost,
         "missing_shares": missing_shares(runs),
         "metainfo": metainfo,
@@ -233,11 +240,15 @@ def _to_lines(
     yield f"  index      {_index_text(index)}"
 
 
-def _made_by(runs: tuple[Run, ...], lost: list[int], unknown: str) -> Iterator[str]:
+def _made_by(
+    runs: tuple[Run, ...], lost: list[int], untold: list[int], unknown: str
+) -> Iterator[str]:
     if not runs:
         yield f"  made by    unknown: {unknown}"
     for run in runs:
         yield from _run_lines(run)
+    if runs and untold:
+        yield f"  made by    unknown, {count(len(untold), 'chunk')}: {unknown}"
     if lost:
         named = ", ".join(map(str, lost[:_NAMED]))
         more = f" and {len(lost) - _NAMED:,} more" if lost[_NAMED:] else ""

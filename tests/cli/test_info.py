@@ -264,6 +264,25 @@ def test_it_reads_what_the_original_wrote(gulp2, repository):
     assert "made by    unknown" in gulp2("info", folder).stdout
 
 
+def test_chunks_that_no_run_of_the_manifest_has_made_are_counted(
+    gulp2, adapter_file, tmp_path
+):
+    folder = tmp_path / "out"
+    for number in (0, 1):
+        path = folder / f"data_{number}.gulp"
+        path.parent.mkdir(exist_ok=True)
+        chunk = GulpChunk(path, folder / f"meta_{number}.gmeta")
+        with chunk.open("wb"):
+            chunk.append(f"old{number}", {}, make_frames(1))
+    gulp2("ingest", f"{adapter_file}:MyAdapter", "s", folder)
+    text = gulp2("info", folder).stdout
+    assert "made by    MyAdapter" in text
+    assert "made by    unknown, 2 chunks: gulp.json does not tell; GulpIO2 0" in text
+    assert info_of(gulp2, folder)["chunks_of_no_run"] == [0, 1]
+    (folder / "ingest.journal").touch()
+    assert "unknown, 2 chunks: an ingest, a merge or" in gulp2("info", folder).stdout
+
+
 def test_a_directory_with_one_cut_file_is_told_of_all_the_same(gulp2, gulped):
     data = gulped / "data_1.gulp"
     data.write_bytes(data.read_bytes()[:10])
