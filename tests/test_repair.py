@@ -554,6 +554,14 @@ def test_a_clip_of_a_salvaged_item_can_be_read(tmp_path):
         assert np.any(directory.read_clip("salvaged_0_0"))
 
 
+def test_a_folder_of_shares_is_told_to_be_one(tmp_path):
+    (tmp_path / "gulped" / "shard_1_of_2").mkdir(parents=True)
+    why = "repaired. It holds shares of an ingest, shard_1_of_2: repair those that need"
+    with pytest.raises(FormatError, match=why):
+        repair_directory(tmp_path / "gulped", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_folder_of_something_else_is_not_called_repaired(tmp_path):
     (tmp_path / "pictures").mkdir()
     (tmp_path / "pictures" / "cat.jpg").write_bytes(b"x")

@@ -24,6 +24,7 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     REMOVALS_NAME,
     data_name,
+    describe_shares,
     list_chunks,
     meta_name,
 )
@@ -190,10 +191,13 @@ def _refuse_other_folder(store: Store, source: Path) -> None:
     listing = list_chunks(names)
     others = {MANIFEST_NAME, REMOVALS_NAME} & set(names)
     if not (listing.numbers or listing.partials or others):
+        shares = describe_shares(names, "repair those that need it, and merge all")
+        ending = f". {shares}" if shares else "; is it another folder?"
+        if strays := listing.describe_strays():
+            ending = f"; {strays}"
         raise FormatError(
             f"{source} is no gulp directory: there is no data file and no map in it. "
-            "Nothing was repaired; "
-            + (listing.describe_strays() or "is it another folder?")
+            f"Nothing was repaired{ending}"
         )
 
 
