@@ -6,14 +6,20 @@ frames are asked for.
 
 from __future__ import annotations
 
+import logging
 import re
+from collections import Counter
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.deferred import DeferredFrames
-from gulpio2.media.folders import find_images_in_folder, get_single_video_path
+from gulpio2.media.folders import (
+    find_files,
+    find_images_in_folder,
+    get_single_video_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +39,8 @@ __all__ = [
     "single_video_frames",
     "video_frames",
 ]
+
+logger = logging.getLogger(__name__)
 
 # By ending, in lower case: what PyAV and OpenCV read and people keep datasets in.
 IMAGE_FORMATS = frozenset({"bmp", "jpeg", "jpg", "png", "tif", "tiff", "webp"})
@@ -153,14 +161,38 @@ def _listed_frames(
     folder: StrPath, formats: tuple[str, ...], frame_size: int
 ) -> FrameSource:
     paths = sorted(find_images_in_folder(folder, formats), key=_by_number)
+    others = _other_images(folder, formats)
     if not paths:
         what = " or ".join(f"*.{ending}" for ending in formats)
-        missing = "" if Path(folder).is_dir() else " (there is no such folder)"
+        missing = f" (but {others})" if others else ""
+        if not Path(folder).is_dir():
+            missing = " (there is no such folder)"
         raise SourceReadError(
             f"{str(folder)!r} holds no {what}{missing}. Put the frames of the item "
             "there, or take it out of the list of items."
         )
+    if others:
+        logger.warning(
+            "files in %s are left out for their endings: %s. Rename or convert them, "
+            "or take them out of the folder",
+            folder,
+            others,
+        )
     return image_frames(paths, frame_size=frame_size)
+
+
+def _other_images(folder: StrPath, formats: tuple[str, ...]) -> str:
+    """Count the images of a folder that have other endings, as ``.JPG (2)``."""
+    if not Path(folder).is_dir():
+        return ""
+    files = find_files(folder, [""], max_depth=0)
+    endings = Counter(Path(name).suffix[1:] for _, name in files)
+    return ", ".join(
+        f".{ending} ({number})"
+        for ending, number in sorted(endings.items())
+        if ending not in formats
+        and ending.lower() in IMAGE_FORMATS | OTHER_IMAGE_FORMATS
+    )
 
 
 def _by_number(path: str) -> tuple[str, str]:

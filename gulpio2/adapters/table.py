@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +14,6 @@ from gulpio2.adapters.labels import label_key, number_labels, read_label_file
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import (
     IMAGE_FORMATS,
-    OTHER_IMAGE_FORMATS,
     VIDEO_FORMATS,
     DeferredFrames,
     folder_frames,
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
     from gulpio2.types import FrameSource, Item, Meta, StrPath
 
 __all__ = ["TableAdapter"]
-
-logger = logging.getLogger(__name__)
 
 MediaKind = Literal["auto", "video", "image", "folder"]
 
@@ -239,21 +234,9 @@ def _open(
 
 def _folder(path: str, frame_size: int) -> FrameSource:
     """Take the images of a folder, whatever the case of their endings."""
-    taken: set[str] = set()
-    left_out: Counter[str] = Counter()
-    for _, name in find_files(path, [""], max_depth=0) if Path(path).is_dir() else ():
-        ending = Path(name).suffix[1:]
-        if ending.lower() in IMAGE_FORMATS:
-            taken.add(ending)
-        elif ending.lower() in OTHER_IMAGE_FORMATS:
-            left_out[ending] += 1
-    if left_out and taken:
-        logger.warning(
-            "files in %s are left out for their endings: %s. Convert them, or take "
-            "them out of the folder",
-            path,
-            ", ".join(f".{ending} ({n})" for ending, n in sorted(left_out.items())),
-        )
+    files = find_files(path, [""], max_depth=0) if Path(path).is_dir() else ()
+    endings = {Path(name).suffix[1:] for _, name in files}
+    taken = {ending for ending in endings if ending.lower() in IMAGE_FORMATS}
     return folder_frames(
         path, formats=sorted(taken or IMAGE_FORMATS), frame_size=frame_size
     )

@@ -91,6 +91,22 @@ def test_no_frame_rate_gives_all_frames(make_video, tmp_path, frame_rate):
     assert len(list(video_frames(path, frame_rate=frame_rate))) == 24
 
 
+def test_images_of_a_folder_that_have_another_ending_are_told(
+    make_jpeg, tmp_path, caplog
+):
+    for name in ("1.jpg", "2.JPG", "3.jpeg", "4.jpeg", "5.gif", "notes.txt"):
+        make_jpeg(tmp_path / "both" / name)
+    assert len(list(folder_frames(tmp_path / "both"))) == 1
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"files in {tmp_path / 'both'} are left out for their endings: .JPG (1), .gif "
+        "(1), .jpeg (2). Rename or convert them, or take them out of the folder"
+    )
+    make_jpeg(tmp_path / "other" / "1.JPG")
+    with pytest.raises(SourceReadError, match=r"no \*\.jpg \(but \.JPG \(1\)\)\. Put"):
+        list(folder_frames(tmp_path / "other"))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

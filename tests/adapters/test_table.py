@@ -196,6 +196,15 @@ def test_a_folder_that_ends_as_a_file_is_told_what_to_give(tmp_path, make_jpeg, 
     assert len(list(item["frames"])) == 1
 
 
+def test_images_of_a_folder_that_are_not_taken_are_told(tmp_path, make_jpeg, caplog):
+    for name in ("1.jpg", "2.JPG", "3.gif"):
+        make_jpeg(tmp_path / "in" / name)
+    (item,) = TableAdapter(write_rows(tmp_path, {"path": "in", "id": 1})).iter_data()
+    assert len(list(item["frames"])) == 2
+    (record,) = caplog.records
+    assert "for their endings: .gif (1). Rename or convert" in record.getMessage()
+
+
 def test_media_may_be_told_where_the_ending_does_not(table, tmp_path):
     (tmp_path / "v.mp4").rename(tmp_path / "v.dat")
     rows = write_rows(tmp_path, {"path": "v.dat", "id": 1})
