@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
-from gulpio2.format.layout import REMOVALS_NAME
+from gulpio2.format.layout import REMOVALS_NAME, list_chunks
 from gulpio2.format.wording import counted
 from gulpio2.ingest.duplicates import name_places
 from gulpio2.ingest.records import failed_positions
@@ -82,14 +83,16 @@ def settle_not_given(
     repeats = {each.position for each in plan.failures}
     failed = {each.id for each in report.failures if each.position not in repeats}
     positions = {each.position for each in report.failures if each.id is None}
-    with GulpDirectory(folder) as directory:
+    # Where nothing was stored, opening would warn of a folder that is of others.
+    is_empty = not list_chunks(open_store(folder).names()).chunks
+    with nullcontext(()) if is_empty else GulpDirectory(folder) as stored:
         missing = [
             position
             for task in plan.tasks
             for position in task.positions()
             if position not in positions
             and plan.ids[position] not in failed
-            and plan.ids[position] not in directory
+            and plan.ids[position] not in stored
         ]
     report.not_given = len(missing)
     if missing:

@@ -418,6 +418,19 @@ def test_items_that_an_adapter_counts_and_does_not_give_are_spoken_of(tmp_path, 
     assert "counts 5 items and gave 3" in caplog.text
 
 
+def test_an_adapter_that_gives_nothing_is_told_of_and_not_its_folder(tmp_path, caplog):
+    class Listed(FrameAdapter):
+        item_ids = FrameAdapter.item_ids
+
+        def iter_data(self, slice_element=None):
+            return iter(())
+
+    adapter = Listed(num_items=2, list_ids=True)
+    assert GulpIngestor(adapter, tmp_path / "out", 2, 1).run().not_given == 2
+    (record,) = caplog.records
+    assert "Listed lists 2 items that it did not give: 'item0'" in record.getMessage()
+
+
 class UnevenAdapter(ListAdapter):
     """Gives more than it counts at one position, and nothing at another."""
 
