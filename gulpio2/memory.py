@@ -12,7 +12,10 @@ import os
 import pickle
 import tempfile
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Parcel", "SharedBytes"]
 
@@ -78,6 +81,8 @@ class Parcel:
     ----------
     content : object
         Pickled where the process is not forked, once for each.
+    refusal : callable, optional
+        Makes the error to raise of one that pickling has raised. Default: that one.
 
     Attributes
     ----------
@@ -85,8 +90,11 @@ class Parcel:
         It, on both sides.
     """
 
-    def __init__(self, content: Any) -> None:
+    def __init__(
+        self, content: Any, refusal: Callable[[Exception], Exception] | None = None
+    ) -> None:
         self.content = content
+        self._refusal = refusal
         self._sent: SharedBytes | None = None
 
     def __getstate__(self) -> SharedBytes:
@@ -94,7 +102,14 @@ class Parcel:
         from multiprocessing import reduction
 
         # As for the process itself: some of it may be for such a one only.
-        pickled = reduction.ForkingPickler.dumps(self.content)
+        try:
+            pickled = reduction.ForkingPickler.dumps(self.content)
+        except MemoryError:
+            raise
+        except Exception as cause:
+            if self._refusal is None:
+                raise
+            raise self._refusal(cause) from cause
         shared = SharedBytes(len(pickled))
         shared.memory[:] = bytes(pickled)
         self._sent = shared  # to be there when the process is
@@ -103,7 +118,7 @@ class Parcel:
     def __setstate__(self, shared: SharedBytes) -> None:
         """Take the content out."""
         self.content = pickle.loads(shared.memory)  # noqa: S301  # who starts this
-        self._sent = None
+        self._refusal = self._sent = None
 
 
 def _nameless_file() -> int:

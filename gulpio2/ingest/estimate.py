@@ -9,6 +9,7 @@ import multiprocessing
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import stored_frames
@@ -17,6 +18,7 @@ from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
+from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.sampled import plan_sample
 from gulpio2.memory import Parcel
@@ -165,9 +167,10 @@ def _estimate_apart(
     """Estimate in another process; None if that does not come to its end."""
     context = multiprocessing.get_context()
     receive, send = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_send_estimate, args=(send, Parcel((adapter, encoder, positions)))
+    parcel = Parcel(
+        (adapter, encoder, positions), partial(unsendable, adapter, "another process")
     )
+    process = context.Process(target=_send_estimate, args=(send, parcel))
     try:
         with hold_interrupts(), warnings.catch_warnings():
             # Of forking while there are threads. None of them has a lock that it needs.

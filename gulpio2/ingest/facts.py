@@ -29,6 +29,7 @@ __all__ = [
     "is_utf8",
     "item_ids",
     "require_items",
+    "unsendable",
     "warn_of_ids_beyond_utf8",
 ]
 
@@ -233,3 +234,12 @@ def _labels(adapter: Adapter, labels: Any) -> dict[str, int]:
                 f"for {owners[number]!r}; each label has a number of its own"
             )
     return plain
+
+
+def unsendable(adapter: Adapter, where: str, cause: Exception) -> AdapterContractError:
+    """Give the error of an adapter that cannot be pickled, and is to be elsewhere."""
+    return AdapterContractError(
+        f"the adapter {type(adapter).__name__} cannot be sent to {where}, because it "
+        f"cannot be pickled: {cause}. Keep open files, connections, generators and "
+        "functions defined inside of functions out of its attributes"
+    )

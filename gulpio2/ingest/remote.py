@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
-from gulpio2.errors import AdapterContractError, LockedError, StorageError
+from gulpio2.errors import LockedError, StorageError
 from gulpio2.ingest.cluster import share_bytes
+from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.fitness import (
     refuse_other_program,
     refuse_other_version,
@@ -51,12 +52,7 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
     try:
         shipped = pickle.dumps(replace(job, program=program_of(job.adapter)))
     except Exception as cause:
-        raise AdapterContractError(
-            f"the adapter {type(job.adapter).__name__} cannot be sent to the "
-            f"executor's workers, because it cannot be pickled: {cause}. Keep open "
-            "files, generators and functions defined inside of functions out of its "
-            "attributes"
-        ) from cause
+        raise unsendable(job.adapter, "the executor's workers", cause) from cause
     digest = hashlib.sha256(shipped).hexdigest()
     shared = share_bytes(executor, shipped)
     futures: set[Future[TaskResult]] = set()

@@ -15,10 +15,12 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
 )
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.children import begin_child, hold_interrupts, is_orphan
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
+from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import PlacedItem, begin_worker
 from gulpio2.ingest.pool import (
     give_up,
@@ -102,6 +104,9 @@ def in_worker_processes(
     """
     context = multiprocessing.get_context()
     report = Reporter(progress)
+    parcel = Parcel(
+        (job, in_place or {}), partial(unsendable, job.adapter, "the worker processes")
+    )
     with refusals(num_workers):
         # A pipe and no queue: a queue has a lock, which a killed worker may hold for
         # ever. What a worker tells at once is far below what a pipe takes in one piece.
@@ -112,7 +117,7 @@ def in_worker_processes(
             num_workers,
             mp_context=context,
             initializer=_begin_worker,
-            initargs=(Parcel((job, in_place or {})), tell, cores, slots),
+            initargs=(parcel, tell, cores, slots),
         )
     handed_out: set[Future[TaskResult]] = set()
     listener = threading.Thread(

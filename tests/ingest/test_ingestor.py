@@ -120,6 +120,38 @@ def test_every_way_to_start_processes_gives_the_same_bytes(tmp_path, python, sta
     assert content(tmp_path / "theirs") == content(tmp_path / "own")
 
 
+# From 200 items on the run begins with an estimate, in another process.
+@pytest.mark.parametrize(
+    ("num_items", "where"), [(4, "the worker processes"), (200, "another process")]
+)
+def test_an_adapter_that_no_started_process_can_have_is_named(
+    tmp_path, python, num_items, where
+):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing, threading\n"
+        "from gulpio2 import GulpIngestor\n"
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Connected(FrameAdapter):\n"
+        "    pass\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.set_start_method('spawn')\n"
+        f"    adapter = Connected(num_items={num_items}, num_frames=1)\n"
+        "    adapter.connection = threading.Lock()\n"
+        "    GulpIngestor(adapter, 'out', 2, 2).run()\n"
+    )
+    done = subprocess.run(
+        [python, program], cwd=tmp_path, capture_output=True, check=False, text=True
+    )
+    assert done.stderr.splitlines()[-1] == (
+        "gulpio2.errors.AdapterContractError: the adapter Connected cannot be sent to "
+        f"{where}, because it cannot be pickled: cannot pickle '_thread.lock' object. "
+        "Keep open files, connections, generators and functions defined inside of "
+        "functions out of its attributes"
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_items_are_in_the_adapters_order_in_chunks_of_the_size_asked_for(tmp_path):
     GulpIngestor(FrameAdapter(num_items=5), tmp_path, "2", "2").run()
     assert [list(chunk.meta_dict) for chunk in GulpDirectory(tmp_path)] == [
