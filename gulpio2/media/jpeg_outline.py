@@ -99,5 +99,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     if not header:
         raise ValueError("it has no image")
     precision, height, width, num_components = _FRAME.unpack(header)
+    if not (height and width):  # no decoder here takes a height that comes later
+        raise ValueError(f"it is {width}x{height} pixels large by its header")
     common = kind in _COMMON
     return JpegOutline(height, width, num_components, precision, common, position)

@@ -238,6 +238,18 @@ def test_orientation_in_exif_is_not_applied(tmp_path, drawn, format_):
     assert shape == (60, 80, 3)
 
 
+@pytest.mark.parametrize("frame_size", [-1, 20])
+@pytest.mark.parametrize("side", ["height", "width"])
+def test_a_jpeg_without_rows_or_columns_is_damaged(tmp_path, drawn, side, frame_size):
+    path = save(tmp_path / "a.jpg", drawn)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"\xff\xc0") + (5 if side == "height" else 7)
+    data[at : at + 2] = b"\0\0"
+    path.write_bytes(data)
+    with pytest.raises(ImageNotFoundError, match=r"damaged JPEG: it is \d+x\d+ pixels"):
+        next(ImageFrames([path], frame_size=frame_size).stored())
+
+
 @pytest.mark.parametrize("method", ["stored", "__iter__"])
 @pytest.mark.parametrize(
     ("name", "data", "error", "message"),

@@ -87,6 +87,8 @@ def test_a_cut_one_is_refused(part):
         (b"\xff\xd8\xff\xc0\0\1\xff\xd9", "cut off or damaged at byte 4"),
         (b"\xff\xd8\xff\xc0\0\3\x08\xff\xd9", "cut off or damaged"),
         (b"\xff\xd8\xff\xe0\xff\xff", "cut off or damaged"),
+        (BASELINE.replace(b"\0\x1e\0\x32", b"\0\x1e\0\0", 1), "0x30 pixels large"),
+        (BASELINE.replace(b"\0\x1e\0\x32", b"\0\0\0\x32", 1), "50x0 pixels large"),
     ],
 )
 def test_what_is_no_jpeg_is_refused(data, message):
