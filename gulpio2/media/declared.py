@@ -10,13 +10,15 @@ import re
 
 from gulpio2.media.tiff import size_of_tiff
 
-__all__ = ["declared_depth", "declared_size"]
+__all__ = ["codestream_start", "declared_depth", "declared_size"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _BITMAP = re.compile(rb"P[14](?:\s|#[^\n]*\n)+(\d{1,9})(?:\s|#[^\n]*\n)+(\d{1,9})\s")
 # Start of a codestream of JPEG 2000, and of the marker with its sizes, SIZ.
 _CODESTREAM = b"\xff\x4f\xff\x51"
 _JP2 = b"\0\0\0\x0cjP  "
+# Bytes of both markers, and of the longest SIZ: that of 16,384 components.
+_LONGEST = 4 + 38 + 3 * 16384
 # The header of a BMP of OS/2 has shorter numbers.
 _SHORT_HEADER = 12
 
@@ -54,7 +56,7 @@ def declared_size(data: bytes) -> tuple[int, int]:
         return int(bitmap[1]), int(bitmap[2])
     if data[:4] == _CODESTREAM or data[:8] == _JP2:
         # Behind the marker: its length and profile, the far corner, the near one.
-        sizes = data.partition(_CODESTREAM)[2][:20]
+        sizes = _sizes_of(data)
         right, bottom, left, top = (_big(sizes, 4 + 4 * i) for i in range(4))
         return max(right - left, 0), max(bottom - top, 0)
     if data[4:8] == b"ftyp":
@@ -68,7 +70,7 @@ def declared_depth(data: bytes) -> int:
     OpenCV gives the values of both as they are, of 10 bits up to 1023.
     """
     if data[:4] == _CODESTREAM or data[:8] == _JP2:
-        sizes = data.partition(_CODESTREAM)[2]
+        sizes = _sizes_of(data)
         # A byte for each component: the sign, and the bits less one.
         bits = sizes[38 : 38 + 3 * int.from_bytes(sizes[36:38], "big") : 3]
         return max((each & 0x7F) + 1 for each in bits) if bits else 0
@@ -76,6 +78,34 @@ def declared_depth(data: bytes) -> int:
         flags = [data[i.end() + 2] for i in re.finditer(b"av1C(?=...)", data, re.S)]
         return max((8 + (f >> 5 & 2) + (f >> 4 & 2) for f in flags), default=0)
     return 0
+
+
+def codestream_start(data: bytes) -> int:
+    """Give where the codestream of a JPEG 2000 begins; its end where it has none.
+
+    Its own bytes may stand before it as well, in a box of whatever somebody likes.
+    """
+    if data[:4] == _CODESTREAM:
+        return 0
+    place = 0
+    while place + 8 <= len(data):
+        length, kind = _big(data, place), data[place + 4 : place + 8]
+        head = 8
+        if length == 1:
+            length, head = int.from_bytes(data[place + 8 : place + 16], "big"), 16
+        if kind == b"jp2c":
+            return place + head
+        if length < head:  # up to the end, or damaged
+            break
+        place += length
+    return len(data)
+
+
+def _sizes_of(data: bytes) -> bytes:
+    """Give what a JPEG 2000 says of itself, behind the marker for it."""
+    start = codestream_start(data)
+    is_one = data[start : start + 4] == _CODESTREAM
+    return data[start + 4 : start + _LONGEST] if is_one else b""
 
 
 def _little(data: bytes, place: int, length: int) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from gulpio2.errors import AdapterContractError
+from gulpio2.media.declared import codestream_start
 from gulpio2.media.tiff import has_two_colours
 
 __all__ = ["is_made_grey", "refuse_misread", "without_transparency"]
@@ -22,7 +23,6 @@ _WITH_MASKS = b"\x20\0\x03\0\0\0"
 _USUAL_MASKS = bytes.fromhex("0000ff00 00ff0000 ff000000")
 # The number of sYCC in the box of a JP2 that tells its colours.
 _SYCC = re.compile(rb"colr\x01..\0\0\0\x12", re.DOTALL)
-_CODESTREAM = b"\xff\x4f\xff\x51"
 
 
 def is_made_grey(data: bytes) -> bool:
@@ -44,7 +44,7 @@ def refuse_misread(data: bytes) -> None:
             "it is a BMP whose colours lie in another order than blue, green, red, and "
             "would be exchanged; write it with 24 bits"
         )
-    if data[4:8] == b"jP  " and _SYCC.search(data.partition(_CODESTREAM)[0]):
+    if data[4:8] == b"jP  " and _SYCC.search(data, 0, codestream_start(data)):
         raise AdapterContractError(
             "it is a JPEG 2000 of sYCC, which would be read with other colours; "
             "convert it to RGB"

@@ -36,6 +36,22 @@ def test_the_size_is_that_of_the_image(format_, mode, options):
     assert declared_size(file.getvalue()) == SIZE
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_a_codestream_of_jpeg_2000_is_not_one_that_a_box_before_it_has(long):
+    codestream = b"\xff\x4f\xff\x51" + struct.pack(">HH8I", 41, 0, *SIZE, *[0] * 6)
+    codestream += struct.pack(">HBBB", 1, 9, 1, 1)
+    other = b"\xff\x4f\xff\x51" + struct.pack(">HH8I", 41, 0, 5, 5, *[0] * 6)
+    other += struct.pack(">HBBB", 1, 15, 1, 1)
+    note = struct.pack(">I", 8 + len(other)) + b"xml " + other
+    if long:
+        note = struct.pack(">I4sQ", 1, b"xml ", 16 + len(other)) + other
+    data = b"\0\0\0\x0cjP  \r\n\x87\n" + note + b"\0\0\0\0jp2c" + codestream
+    assert declared_size(data) == SIZE
+    assert declared_depth(data) == 10
+    for end in range(len(data)):
+        assert declared_size(data[:end]) <= SIZE
+
+
 @pytest.mark.parametrize(
     "data",
     [
