@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
-from gulpio2.errors import CorruptFrameError, FormatError, GulpError
+from gulpio2.errors import CorruptFrameError, FormatError, GulpError, MetaFileError
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.source import read_frames
 from gulpio2.torch.stored import damaged_at, read_each
@@ -98,6 +98,8 @@ class PixelMaker:
             A frame cannot be decoded, or read.
         FormatError
             The frames are not of the size that is needed.
+        MetaFileError
+            The chunk was written anew since its directory was opened.
         """
         reader, id_, indices, rows = plan.reader, plan.id_, plan.indices, plan.rows
         located, jpegs = plan.located, None
@@ -120,6 +122,8 @@ class PixelMaker:
                     work.decode(jpeg, part)
         except CorruptFrameError as cause:
             raise _at_frame(cause, plan, indices[rows.index(work.row)]) from cause
+        except MetaFileError:  # of its map, and not of what it was to become
+            raise
         except FormatError as cause:
             raise FormatError(f"item {id_!r} of {reader!r}: {cause}") from cause
         except ValueError as cause:

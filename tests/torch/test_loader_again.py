@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gulpio2.errors import CorruptFrameError, FrameIndexError
+from gulpio2 import GulpChunk
+from gulpio2.errors import CorruptFrameError, FrameIndexError, MapChangedError
+from gulpio2.format.layout import data_name, meta_name
 from gulpio2.order import PlainOrder, RepeatedOrder
 from gulpio2.sampling import ClipIndices, frames_at, sample_window
 from gulpio2.testing import make_gulp_directory
@@ -48,6 +50,28 @@ def damage(folder, id_, frame):
 
 def ids_of(loader):
     return [list(batch.targets) for batch in loader]
+
+
+@pytest.mark.parametrize(
+    "options", [{"threads": 0}, {"threads": 2}, {"num_workers": 1}]
+)
+@pytest.mark.parametrize("view", [None, CenterCrop(16)], ids=["whole", "cropped"])
+def test_a_chunk_that_was_written_anew_is_told_as_by_the_dataset(folder, options, view):
+    dataset = GulpClipDataset(folder, window, target="id")
+    assert len(dataset) == 6
+    path = Path(folder.output_dir)
+    chunk = GulpChunk(path / data_name(0), path / meta_name(0))
+    frames = {id_: chunk.item(id_).read_jpegs(None) for id_ in chunk.meta_dict}
+    with chunk.open("wb"):
+        for id_ in reversed(frames):
+            chunk.append(id_, {}, frames[id_])
+    with pytest.raises(MapChangedError, match="written anew since"):
+        dataset[0]
+    loader = GulpLoader(
+        dataset, batch_size=2, shuffle=False, output="numpy", view=view, **options
+    )
+    with loader, pytest.raises(MapChangedError, match="written anew since"):
+        ids_of(loader)
 
 
 @pytest.mark.parametrize(
