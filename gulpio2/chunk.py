@@ -22,6 +22,7 @@ from gulpio2.record import record_of
 from gulpio2.rewritten import watched
 from gulpio2.serializers import JSONSerializer, json_serializer, writes_json
 from gulpio2.staging import begin_writing, refuse_changed
+from gulpio2.storage.data_file import open_data_file
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import GivenMap, remember, taken_in
 from gulpio2.storage.locks import WriterLock
@@ -169,8 +170,7 @@ class GulpChunk(ReadingVerbs):
         shuffle : bool, optional
             In random order, drawn from numpy's global generator.
         seed : int, optional
-            In a random order of its own, the same for the same seed; implies
-            `shuffle`.
+            In a random order, the same for the same seed; implies `shuffle`.
 
         Yields
         ------
@@ -250,7 +250,7 @@ class GulpChunk(ReadingVerbs):
     def _opened_for_reading(self) -> Iterator[None]:
         with self._lock:
             if self._open_depth == 0:
-                self.fp = open(self.data_file_path, "rb")  # noqa: SIM115, PTH123  # closed below, patched by clients
+                self.fp = open_data_file(self.data_file_path)
             self._open_depth += 1
         try:
             yield

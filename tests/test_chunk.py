@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +32,6 @@ from tests.chunks import (
     new_chunk,
     open_files,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETTINGS = EncoderSettings()
 
@@ -233,6 +232,28 @@ def test_a_chunk_that_is_not_there_is_not_taken_for_an_empty_one(tmp_path):
     with chunk.open("wb"):
         pass
     assert list(chunk) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "said"),
+    [
+        (None, FileNotFoundError, "cannot open .*Put the file back"),
+        (Path.mkdir, StorageError, "cannot open .*not a regular file"),
+        (os.mkfifo, StorageError, "cannot open .*not a regular file"),
+        (lambda path: path.symlink_to(path), StorageError, "links lead in a circle"),
+    ],
+    ids=["nothing", "folder", "pipe", "circle"],
+)
+def test_what_cannot_be_opened_is_told_before_it_is_read(tmp_path, make, kind, said):
+    chunk = make_three_items(tmp_path)
+    path = Path(chunk.data_file_path)
+    path.unlink()
+    if make is not None:
+        make(path)
+    with pytest.raises(StorageError, match=said) as caught, chunk.open("rb"):
+        pass
+    assert isinstance(caught.value, kind)
+    assert chunk.fp is None
 
 
 def test_nothing_is_open_before_the_first_read_and_one_file_after_it(chunk, tmp_path):

@@ -4,6 +4,7 @@
 * `local`: a folder of this machine, written so that a crash leaves old or new.
 * `map_file`: the file of a map, by a serializer that may be a client's own.
 * `handles`: open files for reading, few at a time, safe under threads and forks.
+* `data_file`: opens one for who reads it without these handles.
 * `beside_writers`: changing a chunk that others append to.
 * `leftovers`: what writers leave behind that are killed.
 * `links`: data files that several directories share.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.forks import renew_in_children
-from gulpio2.storage.refusals import broken_link, refused, seen_from
+from gulpio2.storage.refusals import not_opened, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -335,16 +335,8 @@ def read_once(path: str, offset: int, length: int) -> bytes:
 def _open(path: str) -> _Handle:
     try:
         return _Handle(path)
-    except FileNotFoundError as cause:
-        if broken_link(path):
-            raise refused(cause, "open", path) from cause
-        raise StorageError(
-            cause.errno,
-            f"cannot open {path}: {cause.strerror}{seen_from(path)}. Put the file "
-            "back, or open its directory again, if it has changed",
-        ) from cause
     except OSError as cause:
-        raise refused(cause, "open", path) from cause
+        raise not_opened(cause, path) from cause
 
 
 def _read(handle: _Handle, path: str, offset: int, length: int) -> bytes:

@@ -13,7 +13,7 @@ from gulpio2.errors import StorageError
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["broken_link", "cannot", "local_path", "refused", "seen_from"]
+__all__ = ["broken_link", "cannot", "local_path", "not_opened", "refused"]
 
 # Error number -> what to do; the first where nothing is written.
 _READING = {
@@ -81,6 +81,17 @@ owner to
         return error
     return StorageError(
         cause.errno, f"{error.strerror}. What was committed before is intact"
+    )
+
+
+def not_opened(cause: OSError, path: str) -> StorageError:
+    """As `refused`, of a data file that was to be read."""
+    if not isinstance(cause, FileNotFoundError) or broken_link(path):
+        return refused(cause, "open", path)
+    return StorageError(
+        cause.errno,
+        f"cannot open {path}: {cause.strerror}{_seen_from(path)}. Put the file back, "
+        "or open its directory again, if it has changed",
     )
 
 
@@ -168,7 +179,7 @@ def broken_link(path: StrPath) -> str | None:
     return None
 
 
-def seen_from(path: str) -> str:
+def _seen_from(path: str) -> str:
     """Say where a relative path begins: elsewhere, where the program has gone on."""
     if os.path.isabs(path):  # noqa: PTH117  # a tenth of Path's time
         return ""
