@@ -164,35 +164,48 @@ def _listed_frames(
     others = _other_images(folder, formats)
     if not paths:
         what = " or ".join(f"*.{ending}" for ending in formats)
-        missing = f" (but {others})" if others else ""
+        missing = f" (but {_counted(others)})" if others else ""
         if not Path(folder).is_dir():
             missing = " (there is no such folder)"
         raise SourceReadError(
             f"{str(folder)!r} holds no {what}{missing}. Put the frames of the item "
             "there, or take it out of the list of items."
         )
-    if others:
+    # Not of a mask.png beside each item's *.jpg, which nobody takes for a frame.
+    kinds = {_kind_of(ending) for ending in formats} | OTHER_IMAGE_FORMATS
+    if lost := {e: n for e, n in others.items() if _kind_of(e) in kinds}:
         logger.warning(
             "files in %s are left out for their endings: %s. Rename or convert them, "
             "or take them out of the folder",
             folder,
-            others,
+            _counted(lost),
         )
     return image_frames(paths, frame_size=frame_size)
 
 
-def _other_images(folder: StrPath, formats: tuple[str, ...]) -> str:
-    """Count the images of a folder that have other endings, as ``.JPG (2)``."""
+def _other_images(folder: StrPath, formats: tuple[str, ...]) -> dict[str, int]:
+    """Count the images of a folder that have other endings."""
     if not Path(folder).is_dir():
-        return ""
+        return {}
     files = find_files(folder, [""], max_depth=0)
     endings = Counter(Path(name).suffix[1:] for _, name in files)
-    return ", ".join(
-        f".{ending} ({number})"
-        for ending, number in sorted(endings.items())
-        if ending not in formats
-        and ending.lower() in IMAGE_FORMATS | OTHER_IMAGE_FORMATS
+    known = IMAGE_FORMATS | OTHER_IMAGE_FORMATS
+    return {
+        ending: number
+        for ending, number in endings.items()
+        if ending not in formats and ending.lower() in known
+    }
+
+
+def _kind_of(ending: str) -> str:
+    """Give one ending for all that files of a kind have."""
+    return {"jpeg": "jpg", "jpe": "jpg", "tiff": "tif"}.get(
+        ending.lower(), ending.lower()
     )
+
+
+def _counted(endings: dict[str, int]) -> str:
+    return ", ".join(f".{ending} ({n})" for ending, n in sorted(endings.items()))
 
 
 def _by_number(path: str) -> tuple[str, str]:

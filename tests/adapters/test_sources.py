@@ -94,7 +94,7 @@ def test_no_frame_rate_gives_all_frames(make_video, tmp_path, frame_rate):
 def test_images_of_a_folder_that_have_another_ending_are_told(
     make_jpeg, tmp_path, caplog
 ):
-    for name in ("1.jpg", "2.JPG", "3.jpeg", "4.jpeg", "5.gif", "notes.txt"):
+    for name in ("1.jpg", "2.JPG", "3.jpeg", "4.jpeg", "5.gif", "a.png", "notes.txt"):
         make_jpeg(tmp_path / "both" / name)
     assert len(list(folder_frames(tmp_path / "both"))) == 1
     (record,) = caplog.records
@@ -105,6 +105,9 @@ def test_images_of_a_folder_that_have_another_ending_are_told(
     make_jpeg(tmp_path / "other" / "1.JPG")
     with pytest.raises(SourceReadError, match=r"no \*\.jpg \(but \.JPG \(1\)\)\. Put"):
         list(folder_frames(tmp_path / "other"))
+    make_jpeg(tmp_path / "mask" / "mask.png")
+    with pytest.raises(SourceReadError, match=r"no \*\.jpg \(but \.png \(1\)\)\. Put"):
+        list(folder_frames(tmp_path / "mask"))
 
 
 @pytest.mark.parametrize(
