@@ -1,8 +1,9 @@
-"""Items whose reading ends the process that reads them, as a fault in a codec may."""
+"""Items whose reading ends the process, by a fault in a codec or for want of memory."""
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
 import struct
@@ -20,10 +21,19 @@ if TYPE_CHECKING:
 
     from gulpio2.ingest.jobs import Task
 
-__all__ = ["AtWork", "CrashedItems", "CrashedWorkersError", "WorkerSlots", "blame"]
+__all__ = [
+    "AtWork",
+    "CrashedItems",
+    "CrashedWorkersError",
+    "WorkerSlots",
+    "blame",
+    "describe_crashes",
+]
 
-# What a process gets for a fault of its own. Others send SIGKILL and SIGTERM, and that
-# may have come during any item.
+_logger = logging.getLogger(__name__)
+
+# What a process gets for a fault of its own. SIGTERM is sent by others, and may have
+# come during any item.
 _OWN_FAULTS = (
     signal.SIGSEGV,
     signal.SIGBUS,
@@ -31,6 +41,9 @@ _OWN_FAULTS = (
     signal.SIGFPE,
     signal.SIGABRT,
 )
+# The system sends it where memory runs out, and mostly to who needs most of it; anybody
+# else may send it as well. Twice at one item is taken for the item's fault.
+_KILLED = signal.SIGKILL
 
 # Of an id that a worker tells of; of a longer one only the position is told.
 _ID_BYTES = 512
@@ -105,7 +118,7 @@ class WorkerSlots:
 
 
 class CrashedWorkersError(BrokenExecutor):
-    """Workers ended by a fault of their own, and what they were at is known.
+    """Workers ended by a fault of their own or were killed; it is known at what.
 
     Parameters
     ----------
@@ -119,14 +132,27 @@ class CrashedWorkersError(BrokenExecutor):
 
 
 def blame(
-    processes: Sequence[BaseProcess], at_work: Mapping[int | None, AtWork]
+    processes: Sequence[BaseProcess],
+    at_work: Mapping[int | None, AtWork],
+    *,
+    were_killed: bool,
 ) -> list[tuple[AtWork, str]]:
-    """Say which of the processes did end by a fault of their own.
+    """Say which of the processes did end by a fault of their own, or were killed.
 
     They are to be joined before, and by nobody else at the same time: of two threads
     that ask the system how a process ended, only one is told.
+
+    Parameters
+    ----------
+    processes : sequence of BaseProcess
+        The workers.
+    at_work : mapping
+        What each was about to do.
+    were_killed : bool
+        Whether this program has killed those that were left, which then tells nothing.
     """
-    names = {-number: number.name for number in _OWN_FAULTS}
+    signals = _OWN_FAULTS if were_killed else (*_OWN_FAULTS, _KILLED)
+    names = {-number: number.name for number in signals}
     return [
         (at_work[process.pid], names[process.exitcode])
         for process in processes
@@ -135,35 +161,73 @@ def blame(
 
 
 class CrashedItems:
-    """The items of a run that cost it a worker, each of which is tried once."""
+    """The items of a run that cost it a worker, each of which is tried once.
 
-    def __init__(self) -> None:
+    One at which a worker was killed is tried again, since that may have had another
+    reason.
+
+    Parameters
+    ----------
+    most_suspects : int
+        At how many other items workers may have been killed before the run ends.
+    """
+
+    def __init__(self, most_suspects: int) -> None:
         self.items: dict[int, PlacedItem] = {}
         """What stands in their places, by position."""
+        self._most_suspects = most_suspects
+        self._suspects: set[int] = set()
 
     def take(
         self, crashes: Iterable[tuple[AtWork, str]], tasks: Iterable[Task]
     ) -> bool:
-        """Take up items at fault.
+        """Take up items at fault, and those that may be.
 
         Returns
         -------
         bool
             Whether there is one that is not known. If not, something else is at fault.
         """
-        positions = {n for task in tasks for n in task.positions()}
-        new = {
-            at_work.position: PlacedItem(
-                at_work.position, at_work.id_, error=_error(signal_name)
-            )
-            for at_work, signal_name in crashes
-            if at_work.position in positions - self.items.keys()
-        }
-        self.items.update(new)
-        return bool(new)
+        positions = {n for task in tasks for n in task.positions()} - self.items.keys()
+        is_new = False
+        for at_work, signal_name in crashes:
+            position = at_work.position
+            if position not in positions:
+                continue
+            is_new = True
+            if signal_name != _KILLED.name or position in self._suspects:
+                error = _error(signal_name)
+                item = PlacedItem(position, at_work.id_, error=error)
+                self.items[position] = item
+                self._suspects.discard(position)
+            else:
+                self._suspects.add(position)
+                _logger.warning(
+                    "a worker was killed while it was at %s, perhaps for want of "
+                    "memory. It is tried once more",
+                    _name_of(at_work),
+                )
+        return is_new and len(self._suspects) <= self._most_suspects
+
+
+def describe_crashes(crashes: Iterable[tuple[AtWork, str]]) -> str:
+    """Say at which items workers ended; nothing where they were at none."""
+    items = sorted({at_work for at_work, _ in crashes if at_work.position != NOTHING})
+    return f" at {', '.join(map(_name_of, items))}" if items else ""
+
+
+def _name_of(at_work: AtWork) -> str:
+    named = "" if at_work.id_ is None else f" {at_work.id_!r}"
+    return f"item{named} (position {at_work.position})"
 
 
 def _error(signal_name: str) -> SourceReadError:
+    if signal_name == _KILLED.name:
+        return SourceReadError(
+            f"the process that read it was killed twice ({signal_name}), as where "
+            "memory runs out. Take fewer workers, cut the item or its frames down, or "
+            "leave it out"
+        )
     return SourceReadError(
         f"reading it ended the process by {signal_name}, as a fault in a decoder does. "
         "Convert the file with another program, or leave the item out"

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 from gulpio2.errors import IngestError
 from gulpio2.ingest.capacity import Capacity
 from gulpio2.ingest.cluster import is_lost
-from gulpio2.ingest.crashes import CrashedItems, CrashedWorkersError
+from gulpio2.ingest.crashes import (
+    CrashedItems,
+    CrashedWorkersError,
+    describe_crashes,
+)
 from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
 from gulpio2.ingest.progress import ToldProgress
 from gulpio2.ingest.remote import on_executor
@@ -127,7 +131,7 @@ class Dispatcher:
         IngestError
             The workers, or the cluster, have given up.
         """
-        crashed = CrashedItems()
+        crashed = CrashedItems(self._num_workers)
         try:
             while tasks:
                 left = tasks.copy()
@@ -157,10 +161,14 @@ class Dispatcher:
                 ) from cause
             if not isinstance(cause, BrokenExecutor):
                 raise
+            where = ""
+            if isinstance(cause, CrashedWorkersError):
+                where = describe_crashes(cause.crashes)
             raise IngestError(
-                "a worker process ended without a word: killed, out of memory, or "
-                "crashed in a codec. (Where Python spawns its workers, a script that "
-                'has no `if __name__ == "__main__":` around its work ends them too.) '
+                f"a worker process ended without a word{where}: killed, out of memory, "
+                "or crashed in a codec. (Where Python spawns its workers, a script "
+                'that has no `if __name__ == "__main__":` around its work ends them '
+                "too.) "
                 f"{TO_RESUME}"
             ) from cause
 

@@ -101,20 +101,22 @@ def _ended(why: str) -> IngestError:
     )
 
 
-def shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> None:
-    """Wait until the workers have ended."""
+def shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> bool:
+    """Wait until the workers have ended; tell whether they had to be killed."""
     # A worker that is killed while it waits for work takes the queue's lock with it,
     # and the others never hear that there is no more.
-    late = threading.Timer(_END_SECONDS, _kill, [workers])
+    were_killed = threading.Event()
+    late = threading.Timer(_END_SECONDS, _kill, [workers, were_killed])
     try:
         late.start()
     except RuntimeError:  # there is no thread to be had
-        _kill(workers)
+        _kill(workers, were_killed)
     with contextlib.suppress(RuntimeError):  # nor for the pool, which would join it
         pool.shutdown(wait=True, cancel_futures=True)
     late.cancel()
     if late.ident is not None:
         late.join()
+    return were_killed.is_set()
 
 
 def processes(pool: ProcessPoolExecutor) -> list[BaseProcess]:
@@ -129,6 +131,7 @@ def terminate(workers: Iterable[BaseProcess]) -> None:
         worker.terminate()
 
 
-def _kill(workers: Iterable[BaseProcess]) -> None:
+def _kill(workers: Iterable[BaseProcess], were_killed: threading.Event) -> None:
+    were_killed.set()
     for worker in workers:
         worker.kill()

@@ -98,7 +98,7 @@ def in_worker_processes(
     Raises
     ------
     CrashedWorkersError
-        Some have ended by a fault of their own, in the middle of an item.
+        Some have ended by a fault of their own or were killed, and were at an item.
     IngestError
         The system refuses what they need.
     """
@@ -145,7 +145,7 @@ def in_worker_processes(
 
     workers: list[BaseProcess] = []
     broken: BrokenExecutor | None = None
-    is_done = False
+    is_done = were_killed = False
     try:
         with hold_interrupts(), refusals(num_workers):
             listener.start()
@@ -160,7 +160,7 @@ def in_worker_processes(
             workers = processes(pool)
             if not is_done:
                 terminate(workers)
-            shut_down(pool, workers)
+            were_killed = shut_down(pool, workers)
             # A process that the program or an adapter has forked meanwhile may have the
             # pipe open too, so its end is said.
             tell.send(None)
@@ -170,7 +170,7 @@ def in_worker_processes(
             told.close()
             slots.close()
     if broken is not None:
-        crashes = blame(workers, slots.at_work())
+        crashes = blame(workers, slots.at_work(), were_killed=were_killed)
         raise CrashedWorkersError(crashes) if crashes else reason_of(broken)
     report.raise_error()
 

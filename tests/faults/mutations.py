@@ -154,9 +154,16 @@ MUTATIONS = [
     Mutation(
         "blame nobody for a worker that crashed",
         "ingest/crashes.py",
-        "        self.items.update(new)\n",
-        "        new = {}\n",
+        "                self.items[position] = item\n",
+        "                is_new = False\n",
         "tests/faults/test_crashes.py",
+    ),
+    Mutation(
+        "blame an item at which a worker was killed once",
+        "ingest/crashes.py",
+        "signal_name != _KILLED.name or position in self._suspects",
+        "signal_name",
+        "tests/faults/test_crashes.py -k killed",
     ),
     Mutation(
         "skip the lock",
@@ -175,7 +182,7 @@ MUTATIONS = [
     Mutation(
         "wait for workers that never hear of the end",
         "ingest/pool.py",
-        "    late = threading.Timer(_END_SECONDS, _kill, [workers])\n",
+        "    late = threading.Timer(_END_SECONDS, _kill, [workers, were_killed])\n",
         "    late = threading.Timer(20, terminate, [workers])\n",
         "tests/faults/test_kill_moments.py -k waits_for_work",
     ),

@@ -14,6 +14,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    import mmap
     from collections.abc import Callable
     from pathlib import Path
 
@@ -87,7 +88,10 @@ def end_of_small_child(work: Callable[[], object]) -> int:
 
 
 def kill_at_operation(
-    number: int, *, where: Literal["anywhere", "parent", "worker"] = "anywhere"
+    number: int,
+    *,
+    where: Literal["anywhere", "parent", "worker"] = "anywhere",
+    killed: mmap.mmap | None = None,
 ) -> None:
     """Make a process kill itself -9 when it is about to do its n-th operation.
 
@@ -97,12 +101,16 @@ def kill_at_operation(
         Ordinal of the operation in its process, from 1.
     where : {"anywhere", "parent", "worker"}
         Which process: this one, those that it forks, or whichever comes first.
+    killed : mmap.mmap, optional
+        A byte that processes share, set at the first kill; then there is no other.
     """
     parent = os.getpid()
 
     def kill(count: int) -> None:
         is_meant = where == "anywhere" or (os.getpid() == parent) == (where == "parent")
-        if count == number and is_meant:
+        if count == number and is_meant and not (killed is not None and killed[0]):
+            if killed is not None:
+                killed[0] = 1
             os.kill(os.getpid(), signal.SIGKILL)
 
     _before_each_operation(kill)

@@ -120,6 +120,73 @@ def test_a_fault_that_is_of_no_item_ends_the_run_and_keeps_what_was_stored(tmp_p
     assert before.items() <= chunks(tmp_path).items()
 
 
+class Killed(FrameAdapter):
+    """Items at which the process is killed, as where memory runs out.
+
+    Parameters
+    ----------
+    times : dict
+        How many times at each, by its number; counted in files of `folder`.
+    """
+
+    def __init__(self, folder, times, *, num_items=10):
+        super().__init__(num_items=num_items, num_frames=3)
+        self.folder, self.times = folder, times
+
+    def _frames(self, number):
+        for frame in super()._frames(number):
+            for time in range(self.times.get(number, 0)):
+                mark = self.folder / f"killed_{number}_{time}"
+                if not mark.exists():
+                    mark.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+            yield frame
+
+
+def test_a_worker_that_is_killed_costs_nothing_the_first_time(tmp_path, caplog):
+    report = GulpIngestor(
+        Killed(tmp_path, {3: 1, 8: 1}), tmp_path / "out", 4, 2, allow_failures=True
+    ).run()
+    assert (report.items, report.failures) == (10, [])
+    told = [record.getMessage() for record in caplog.records]
+    # One of them may have been ended with the other.
+    assert {text.partition(", perhaps")[0] for text in told} & {
+        "a worker was killed while it was at item 'item3' (position 3)",
+        "a worker was killed while it was at item 'item8' (position 8)",
+    }
+    assert len(told) <= 2
+    GulpIngestor(FrameAdapter(num_items=10, num_frames=3), tmp_path / "whole", 4, 1)()
+    assert chunks(tmp_path / "out") == chunks(tmp_path / "whole")
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+
+
+def test_an_item_at_which_a_worker_is_killed_twice_is_left_out_and_told(tmp_path):
+    report = GulpIngestor(
+        Killed(tmp_path, {3: 9, 8: 1}), tmp_path / "out", 4, 2, allow_failures=True
+    ).run()
+    (failure,) = report.failures
+    assert (failure.position, failure.id) == (3, "item3")
+    assert "was killed twice (SIGKILL)" in failure.message
+    assert report.items == 9
+    with GulpDirectory(tmp_path / "out") as directory:
+        assert "item3" not in directory
+        assert "item8" in directory
+
+
+def test_workers_that_are_killed_at_one_item_after_the_other_end_the_run(tmp_path):
+    """Whoever kills them means it, or something else has no memory left."""
+    adapter = Killed(tmp_path, dict.fromkeys(range(10), 1))
+    with pytest.raises(
+        IngestError, match=r"ended without a word at item 'item\d' \(position \d\)"
+    ):
+        GulpIngestor(adapter, tmp_path / "out", 4, 2).run()
+    assert len(list(tmp_path.glob("killed_*"))) < 10
+    for mark in range(10):
+        (tmp_path / f"killed_{mark}_0").touch()
+    report = GulpIngestor(adapter, tmp_path / "out", 4, 2, resume=True).run()
+    assert (report.items, report.failures) == (10, [])
+
+
 def test_without_workers_it_ends_the_process_and_workers_resume_past_it(tmp_path):
     folder = tmp_path / "out"
 

@@ -3,6 +3,7 @@
 And it can be resumed, and killed while it is.
 """
 
+import mmap
 import os
 import random
 import shutil
@@ -63,13 +64,15 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
     ingest(tmp_path / "whole", workers=2)
     expected = content(tmp_path / "whole")
     jpegs = committed_jpegs(tmp_path / "whole")
-    kills = 0
+    kills, ends = 0, set()
     before = nameless_memory()
     for number in range(1, 1000, 1 if LONG else 3):
         folder = tmp_path / str(number)
 
-        def killed(folder=folder, number=number):
-            kill_at_operation(number, where=where)
+        was_killed = mmap.mmap(-1, 1)
+
+        def killed(folder=folder, number=number, was_killed=was_killed):
+            kill_at_operation(number, where=where, killed=was_killed)
             try:
                 ingest(folder, workers=2)
             except IngestError as error:
@@ -78,15 +81,20 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
                 os._exit(7)
 
         status = in_child(killed)
-        if os.WIFEXITED(status):
-            assert os.WEXITSTATUS(status) in ((0,) if where == "parent" else (0, 7))
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+        if not was_killed[0]:
+            assert status == 0
             break
         kills += 1
+        if where == "parent":
+            assert os.WTERMSIG(status) == signal.SIGKILL
+        else:  # at an item the run goes on by itself
+            ends.add(os.waitstatus_to_exitcode(status))
+            assert status or content(folder) == expected
         assert jpegs.items() >= committed_jpegs(folder).items()
         ingest(folder, workers=2, resume=True)
         assert content(folder) == expected, number
     assert kills > (10 if LONG else 5)
+    assert ends == (set() if where == "parent" else {0, 7})
     assert nameless_memory() <= before
 
 
