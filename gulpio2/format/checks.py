@@ -102,12 +102,14 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         )
         for number in listing.meta_only
     ]
+    ending = "The next ingest removes it, and so may you, once its writer is gone"
+    if JOURNAL_NAME in names:
+        ending = "The same ingest with --resume goes on with it, another one removes it"
     problems += [
         Problem(
             "partial-file",
             "was not finished: its writer is at work still, or was killed. It is "
-            "passed over. The same ingest with --resume goes on with it, another one "
-            "removes it",
+            f"passed over. {ending}",
             name,
         )
         for name in listing.partials

@@ -173,7 +173,7 @@ def test_a_whole_chunk_has_no_problem_by_its_names():
     [
         ("data_4.gulp", "data-without-map", "data_4.gulp", "has no meta_4.gmeta"),
         ("meta_4.gmeta", "map-without-data", "meta_4.gmeta", "has no data_4.gulp"),
-        ("data_1.gulp.0a.partial", "partial-file", None, "was not finished"),
+        ("data_1.gulp.0a.partial", "partial-file", None, "so may you, once its writer"),
         ("data_00.gulp", "stray-name", None, "without leading zeros"),
         ("ingest.journal", "unfinished-ingest", None, "with --resume"),
     ],
@@ -182,6 +182,13 @@ def test_a_name_that_should_not_be_there_is_named(more, code, file, message):
     _, (problem,) = check_names([*WHOLE, more])
     assert (problem.code, problem.file) == (code, file or more)
     assert message in problem.message
+
+
+def test_what_an_ingest_has_not_finished_is_gone_on_with():
+    more = ["chunk_1.gulp.0a.partial", "ingest.journal"]
+    _, problems = check_names([*WHOLE, *more])
+    (partial,) = (problem for problem in problems if problem.code == "partial-file")
+    assert "The same ingest with --resume goes on with it" in partial.message
 
 
 @pytest.mark.parametrize("names", [[], ["gulp.json"], ["photo.jpg"]])
