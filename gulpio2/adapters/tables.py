@@ -25,6 +25,7 @@ from gulpio2.errors import (
     SourceReadError,
     unreadable,
 )
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -331,8 +332,8 @@ def _delimited_columns(name: str, delimiter: str) -> dict[str, list[Any]]:
             if len(row) < len(names):
                 advice = "Add those that are missing, empty ones too"
             raise SourceFormatError(
-                f"{name!r}, line {line}: {len(row)} cells for {len(names)} columns "
-                f"{names}. {advice}."
+                f"{name!r}, line {line}: {counted(len(row), 'cell')} for "
+                f"{counted(len(names), 'column')} {names}. {advice}."
             )
         for column, cell in zip(columns, row, strict=True):
             column.append(cell)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.errors import FrameIndexError
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +111,8 @@ def _position(index: int, num_frames: int) -> int:
     position = index + num_frames if index < 0 else index
     if not 0 <= position < num_frames:
         raise FrameIndexError(
-            f"frame index {index} is outside of an item of {num_frames} frames"
+            f"frame index {index} is outside of an item of "
+            f"{counted(num_frames, 'frame')}"
         )
     return position
 

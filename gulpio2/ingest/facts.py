@@ -140,9 +140,9 @@ def item_ids(adapter: Adapter) -> list[str] | None:
     num_items = count_items(adapter)
     if len(names) != num_items:
         raise AdapterContractError(
-            f"the adapter {type(adapter).__name__} lists {len(names)} ids for "
-            f"{num_items} items: item_ids() must give one for each that len() "
-            "counts, or None"
+            f"the adapter {type(adapter).__name__} lists "
+            f"{counted(len(names), 'id')} for {counted(num_items, 'item')}: "
+            "item_ids() must give one for each that len() counts, or None"
         )
     return names
 

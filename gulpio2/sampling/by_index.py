@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.arguments import require_number
+from gulpio2.format.wording import counted
 from gulpio2.sampling.clips import (
     BORDERS,
     FURTHEST,
@@ -273,7 +274,8 @@ def window_around(
     outside = centre[(centre < 0) | (centre >= num_frames)]
     if outside.size:
         raise ValueError(
-            f"index {int(outside.flat[0])} is outside of an item of {num_frames} frames"
+            f"index {int(outside.flat[0])} is outside of an item of "
+            f"{counted(num_frames, 'frame')}"
         )
     around = stride * np.arange(-history, future + 1, dtype=np.int64)
     wanted = centre.astype(np.int64)[..., np.newaxis] + around

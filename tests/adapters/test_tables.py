@@ -159,7 +159,7 @@ def test_a_header_without_rows_is_an_empty_table(tmp_path):
         ("t.csv", b"a;b\n1,5;2\n", r"no ',' between .* Give delimiter=';'"),
         ("t.tsv", b"a,b\n1,2\n", r"Give delimiter=','"),
         ("t.csv", b"a,b\n1,2\n\n1,2,3\n", r"line 4: 3 cells for 2 columns .* Quote a"),
-        ("t.csv", b"a,b\n1,2\n\n1\n", r"line 4: 1 cells for 2 columns .* Add those"),
+        ("t.csv", b"a,b\n1,2\n\n1\n", r"line 4: 1 cell for 2 columns .* Add those"),
         ("t.csv", b"a,b\n\xff,1\n", "is not UTF-8"),
         ("t.csv", b"a,b\n" + b"x" * 200_000 + b",1\n", "line 2: field larger"),
         ("t.json", b"{", r"t\.json' is no JSON"),

@@ -81,7 +81,7 @@ def test_an_error_of_the_package_comes_through(tmp_path):
         ("metainfo", {"classes": {"run"}}, r"metainfo .* is a set \(at `\$\.classes`"),
         ("metainfo", ["run"], "it must be a dict"),
         ("item_ids", 3, "failed: TypeError"),
-        ("item_ids", ["a"], "lists 1 ids for 2 items"),
+        ("item_ids", ["a"], "lists 1 id for 2 items"),
     ],
 )
 def test_an_answer_that_cannot_be_stored_is_refused(name, answer, message, tmp_path):
