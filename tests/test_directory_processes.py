@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-import os
 import pickle
 import signal
 import sys
 import threading
-import time
 from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.storage.data_file import open_data_file
 from gulpio2.testing import make_gulp_directory
 from tests.forking import forked, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 # Python 3.12 and later warn of a fork beside threads; readers are made for it.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
@@ -256,31 +254,30 @@ def test_a_child_forked_while_the_maps_are_listed_does_not_hang(folder):
     assert [*directory.all_meta_dicts[0]] == ["item0", "item1"]
 
 
-def test_a_child_forked_while_a_chunk_is_opened_does_not_hang(folder):
+def test_a_child_forked_while_a_chunk_is_opened_does_not_hang(folder, monkeypatch):
     chunk = GulpDirectory(folder).chunk_objs_lookup[0]
-    data, pipe, aside = Path(chunk.data_file_path), folder / "pipe", folder / "aside"
-    data.rename(aside)
-    os.mkfifo(data)
+    waits, go_on = threading.Event(), threading.Event()
+
+    def opened(path: Any) -> Any:
+        """Open it, but in a thread only once it is let go."""
+        if threading.current_thread() is not threading.main_thread():
+            waits.set()
+            go_on.wait(30)
+        return open_data_file(path)
 
     def open_it() -> None:
-        with chunk.open("rb"):  # waits as long as nobody writes into the pipe
+        with chunk.open("rb"):
             pass
 
-    def open_the_data() -> None:
-        data.rename(pipe)
-        aside.rename(data)
-        open_it()
-
+    monkeypatch.setattr("gulpio2.chunk.open_data_file", opened)
     thread = threading.Thread(target=open_it)
     thread.start()
-    while not chunk._lock.locked():  # as soon as the thread runs
-        time.sleep(0.001)
+    assert waits.wait(10)
+    assert chunk._lock.locked()
     try:
-        assert child_ends(open_the_data)
+        assert child_ends(open_it)
     finally:
-        while thread.is_alive():
-            with suppress(OSError):  # it does not wait at the pipe
-                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-            thread.join(0.01)
+        go_on.set()
+        thread.join()
     with chunk.open("rb"):
         assert len(chunk["item0"][0]) == NUM_FRAMES

@@ -74,13 +74,16 @@ def kill_at_a_moment(work, victim, moment):
     if victim == "worker":
         workers = children_of(pid)
         target = workers[int(1e6 * moment) % len(workers)] if workers else 0
+    is_killed = False
     if target:
         with contextlib.suppress(ProcessLookupError):
             os.kill(target, signal.SIGKILL)
+            is_killed = True
     status = os.waitpid(pid, 0)[1]
     if os.WIFEXITED(status):
+        # It may have ended before. Of a worker that is killed at an item a run goes on.
         assert os.WEXITSTATUS(status) in (0, 7)
-        return os.WEXITSTATUS(status) == 7
+        return os.WEXITSTATUS(status) == 7 or (victim == "worker" and is_killed)
     return True
 
 
@@ -117,7 +120,9 @@ def test_killed_at_random_moments_and_while_resuming(tmp_path, victim):
     wanted = int(os.environ.get("GULPIO2_KILLS", 200)) if LONG else 3
     first, second = Moments(duration), Moments(duration)
     trials = kept = 0
-    while min(first.hits, second.hits) < wanted:
+    # A run of which a worker was killed mostly goes on to its end.
+    goals = (first,) if victim == "worker" else (first, second)
+    while min(goal.hits for goal in goals) < wanted:
         folder = tmp_path / f"killed {first.hits} {second.hits} {trials}"
         trials += 1
         first.kill(functools.partial(run_larger, folder), victim)
