@@ -154,9 +154,10 @@ def blame(
     signals = _OWN_FAULTS if were_killed else (*_OWN_FAULTS, _KILLED)
     names = {-number: number.name for number in signals}
     return [
-        (at_work[process.pid], names[process.exitcode])
+        # One that had hardly begun has no slot yet.
+        (at_work.get(process.pid, AtWork(NOTHING, None)), names[process.exitcode])
         for process in processes
-        if process.pid in at_work and process.exitcode in names
+        if process.exitcode in names
     ]
 
 
@@ -164,19 +165,21 @@ class CrashedItems:
     """The items of a run that cost it a worker, each of which is tried once.
 
     One at which a worker was killed is tried again, since that may have had another
-    reason.
+    reason. Where it was at no item, as where it closed a chunk, the run goes on.
 
     Parameters
     ----------
-    most_suspects : int
-        At how many other items workers may have been killed before the run ends.
+    most_kills : int
+        How many workers may be killed before the run ends, but for those at items that
+        are left out.
     """
 
-    def __init__(self, most_suspects: int) -> None:
+    def __init__(self, most_kills: int) -> None:
         self.items: dict[int, PlacedItem] = {}
         """What stands in their places, by position."""
-        self._most_suspects = most_suspects
+        self._most_kills = most_kills
         self._suspects: set[int] = set()
+        self._kills_elsewhere = 0
 
     def take(
         self, crashes: Iterable[tuple[AtWork, str]], tasks: Iterable[Task]
@@ -186,28 +189,41 @@ class CrashedItems:
         Returns
         -------
         bool
-            Whether there is one that is not known. If not, something else is at fault.
+            Whether the run can go on. If not, something else is at fault.
         """
         positions = {n for task in tasks for n in task.positions()} - self.items.keys()
-        is_new = False
+        is_new = is_elsewhere = False
+        again: list[AtWork] = []
         for at_work, signal_name in crashes:
-            position = at_work.position
+            position, was_killed = at_work.position, signal_name == _KILLED.name
             if position not in positions:
+                self._kills_elsewhere += was_killed
+                is_elsewhere = is_elsewhere or was_killed
                 continue
             is_new = True
-            if signal_name != _KILLED.name or position in self._suspects:
+            if not was_killed or position in self._suspects:
                 error = _error(signal_name)
                 item = PlacedItem(position, at_work.id_, error=error)
                 self.items[position] = item
                 self._suspects.discard(position)
             else:
                 self._suspects.add(position)
-                _logger.warning(
-                    "a worker was killed while it was at %s, perhaps for want of "
-                    "memory. It is tried once more",
-                    _name_of(at_work),
-                )
-        return is_new and len(self._suspects) <= self._most_suspects
+                again.append(at_work)
+        num_kills = len(self._suspects) + self._kills_elsewhere
+        if not (is_new or is_elsewhere) or num_kills > self._most_kills:
+            return False
+        for at_work in again:
+            _logger.warning(
+                "a worker was killed while it was at %s, perhaps for want of memory. "
+                "It is tried once more",
+                _name_of(at_work),
+            )
+        if is_elsewhere:
+            _logger.warning(
+                "a worker was killed while it was at no item, perhaps for want of "
+                "memory. The run goes on"
+            )
+        return True
 
 
 def describe_crashes(crashes: Iterable[tuple[AtWork, str]]) -> str:

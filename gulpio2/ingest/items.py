@@ -194,6 +194,7 @@ def _place(
                         given.add(placed.id_)  # it has its place, however often given
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
             yield PlacedItem(single, error=as_failure(error))
+    _begin(NOTHING)
 
 
 def is_filled_anew(

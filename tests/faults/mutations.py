@@ -161,8 +161,8 @@ MUTATIONS = [
     Mutation(
         "blame an item at which a worker was killed once",
         "ingest/crashes.py",
-        "signal_name != _KILLED.name or position in self._suspects",
-        "signal_name",
+        "not was_killed or position in self._suspects",
+        "True",
         "tests/faults/test_crashes.py -k killed",
     ),
     Mutation(

@@ -12,6 +12,7 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
 from gulpio2.ingest.estimate import estimate
+from gulpio2.ingest.items import NOTHING, place_items
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from tests.faults.operations import content, in_child
@@ -173,7 +174,55 @@ def test_an_item_at_which_a_worker_is_killed_twice_is_left_out_and_told(tmp_path
         assert "item8" in directory
 
 
-def test_workers_that_are_killed_at_one_item_after_the_other_end_the_run(tmp_path):
+class KilledAtTheEnd(FrameAdapter):
+    """The process is killed at the end of a slice, where no item is, a few times."""
+
+    def __init__(self, folder, times):
+        super().__init__(num_items=10, num_frames=3)
+        self.folder, self.times = folder, times
+
+    def iter_data(self, slice_element=None):
+        yield from super().iter_data(slice_element)
+        for time in range(self.times):
+            mark = self.folder / f"killed_{time}"
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_at_no_item_costs_nothing(tmp_path, caplog):
+    report = GulpIngestor(KilledAtTheEnd(tmp_path, 1), tmp_path / "out", 4, 2).run()
+    assert (report.items, report.resumed, report.failures) == (10, 0, [])
+    (record,) = caplog.records
+    assert "killed while it was at no item" in record.getMessage()
+    GulpIngestor(FrameAdapter(num_items=10, num_frames=3), tmp_path / "whole", 4, 1)()
+    assert chunks(tmp_path / "out") == chunks(tmp_path / "whole")
+
+
+def test_workers_that_are_killed_at_no_item_again_and_again_end_the_run(tmp_path):
+    with pytest.raises(IngestError, match="ended without a word: killed"):
+        GulpIngestor(KilledAtTheEnd(tmp_path, 99), tmp_path / "out", 4, 2).run()
+    assert len(list(tmp_path.glob("killed_*"))) < 10
+
+
+@pytest.mark.parametrize("bad", [None, 1], ids=["at once", "one by one"])
+def test_after_the_last_item_of_a_slice_a_worker_is_at_none(monkeypatch, bad):
+    class Refusing(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                if item["id"] == f"item{bad}":
+                    raise ValueError
+                yield item
+
+    told = []
+    monkeypatch.setattr("gulpio2.ingest.items._tell", lambda *at: told.append(at))
+    assert len(list(place_items(Refusing(num_items=4), 0, 3))) == 3
+    assert told[-2:] == [(2, "item2"), (NOTHING, None)]
+
+
+def test_workers_that_are_killed_at_one_item_after_the_other_end_the_run(
+    tmp_path, caplog
+):
     """Whoever kills them means it, or something else has no memory left."""
     adapter = Killed(tmp_path, dict.fromkeys(range(10), 1))
     with pytest.raises(
@@ -181,6 +230,8 @@ def test_workers_that_are_killed_at_one_item_after_the_other_end_the_run(tmp_pat
     ):
         GulpIngestor(adapter, tmp_path / "out", 4, 2).run()
     assert len(list(tmp_path.glob("killed_*"))) < 10
+    # What ends the run is not said to be tried once more.
+    assert len([r for r in caplog.records if "once more" in r.getMessage()]) <= 2
     for mark in range(10):
         (tmp_path / f"killed_{mark}_0").touch()
     report = GulpIngestor(adapter, tmp_path / "out", 4, 2, resume=True).run()

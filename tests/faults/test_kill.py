@@ -87,14 +87,14 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
         kills += 1
         if where == "parent":
             assert os.WTERMSIG(status) == signal.SIGKILL
-        else:  # at an item the run goes on by itself
+        else:  # the run goes on by itself
             ends.add(os.waitstatus_to_exitcode(status))
             assert status or content(folder) == expected
         assert jpegs.items() >= committed_jpegs(folder).items()
         ingest(folder, workers=2, resume=True)
         assert content(folder) == expected, number
     assert kills > (10 if LONG else 5)
-    assert ends == (set() if where == "parent" else {0, 7})
+    assert ends == (set() if where == "parent" else {0})
     assert nameless_memory() <= before
 
 
