@@ -161,7 +161,7 @@ def _listed_frames(
     folder: StrPath, formats: tuple[str, ...], frame_size: int
 ) -> FrameSource:
     paths = sorted(find_images_in_folder(folder, formats), key=_by_number)
-    others = _other_images(folder, formats)
+    others = _other_images(folder, paths)
     if not paths:
         what = " or ".join(f"*.{ending}" for ending in formats)
         missing = f" (but {_counted(others)})" if others else ""
@@ -172,8 +172,13 @@ def _listed_frames(
             "there, or take it out of the list of items."
         )
     # Not of a mask.png beside each item's *.jpg, which nobody takes for a frame.
-    kinds = {_kind_of(ending) for ending in formats} | OTHER_IMAGE_FORMATS
-    if lost := {e: n for e, n in others.items() if _kind_of(e) in kinds}:
+    kinds = {_kind_of(ending) for ending in formats}
+    lost = {
+        ending: number
+        for ending, number in others.items()
+        if ending.lower() in OTHER_IMAGE_FORMATS or _kind_of(ending) in kinds
+    }
+    if lost:
         logger.warning(
             "files in %s are left out for their endings: %s. Rename or convert them, "
             "or take them out of the folder",
@@ -183,17 +188,17 @@ def _listed_frames(
     return image_frames(paths, frame_size=frame_size)
 
 
-def _other_images(folder: StrPath, formats: tuple[str, ...]) -> dict[str, int]:
-    """Count the images of a folder that have other endings."""
+def _other_images(folder: StrPath, paths: list[str]) -> dict[str, int]:
+    """Count the images of a folder that are none of these, by their endings."""
     if not Path(folder).is_dir():
         return {}
-    files = find_files(folder, [""], max_depth=0)
-    endings = Counter(Path(name).suffix[1:] for _, name in files)
+    # By name, for a format may be a pattern, or an ending of several parts.
+    taken = {path.rpartition("/")[2] for path in paths}
+    names = {name for _, name in find_files(folder, [""], max_depth=0)} - taken
+    endings = Counter(Path(name).suffix[1:] for name in names)
     known = IMAGE_FORMATS | OTHER_IMAGE_FORMATS
     return {
-        ending: number
-        for ending, number in endings.items()
-        if ending not in formats and ending.lower() in known
+        ending: number for ending, number in endings.items() if ending.lower() in known
     }
 
 

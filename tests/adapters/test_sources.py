@@ -110,6 +110,16 @@ def test_images_of_a_folder_that_have_another_ending_are_told(
         list(folder_frames(tmp_path / "mask"))
 
 
+def test_images_that_a_pattern_takes_are_not_told_to_be_left_out(
+    make_jpeg, tmp_path, caplog
+):
+    for name in ("1.gif", "2.seg.jpe", "3.jpe"):
+        make_jpeg(tmp_path / name)
+    assert len(list(folder_frames(tmp_path, formats=["seg.jpe", "[gG]if"]))) == 2
+    (record,) = caplog.records
+    assert "are left out for their endings: .jpe (1). Rename" in record.getMessage()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
