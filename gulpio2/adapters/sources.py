@@ -68,6 +68,9 @@ OTHER_VIDEO_FORMATS = frozenset(
 # A number in a name, but not the decimals of one: 1.25 comes before 1.5.
 _NUMBER = re.compile(r"(?<![0-9])(?<![0-9]\.)[0-9]+")
 _DIGITS = 32
+# Folders in a folder of which a warning tells; where each item has one there are many.
+_MAX_WARNINGS = 20
+_num_warned: Counter[str] = Counter()
 
 
 def video_frames(
@@ -179,13 +182,28 @@ def _listed_frames(
         if ending.lower() in OTHER_IMAGE_FORMATS or _kind_of(ending) in kinds
     }
     if lost:
-        logger.warning(
-            "files in %s are left out for their endings: %s. Rename or convert them, "
-            "or take them out of the folder",
-            folder,
-            _counted(lost),
-        )
+        _warn_of_lost(folder, lost)
     return image_frames(paths, frame_size=frame_size)
+
+
+def _warn_of_lost(folder: StrPath, lost: dict[str, int]) -> None:
+    parent = str(Path(folder).parent)
+    _num_warned[parent] += 1
+    is_shown = _num_warned[parent] <= _MAX_WARNINGS
+    logger.log(
+        logging.WARNING if is_shown else logging.DEBUG,
+        "files in %s are left out for their endings: %s. Rename or convert them, or "
+        "take them out of the folder",
+        folder,
+        _counted(lost),
+    )
+    if _num_warned[parent] == _MAX_WARNINGS + 1:
+        logger.warning(
+            "files in more than %d folders of %s are left out for their endings; the "
+            "others are not told",
+            _MAX_WARNINGS,
+            parent,
+        )
 
 
 def _other_images(folder: StrPath, paths: list[str]) -> dict[str, int]:

@@ -110,6 +110,22 @@ def test_images_of_a_folder_that_have_another_ending_are_told(
         list(folder_frames(tmp_path / "mask"))
 
 
+def test_of_many_folders_with_other_endings_only_some_are_told(
+    make_jpeg, tmp_path, caplog
+):
+    for number in range(25):
+        for name in ("1.jpg", "preview.gif"):
+            make_jpeg(tmp_path / f"item{number}" / name)
+        assert len(list(folder_frames(tmp_path / f"item{number}"))) == 1
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 21
+    assert "item19 are left out for their endings: .gif (1)" in told[19]
+    assert told[20] == (
+        f"files in more than 20 folders of {tmp_path} are left out for their endings; "
+        "the others are not told"
+    )
+
+
 def test_images_that_a_pattern_takes_are_not_told_to_be_left_out(
     make_jpeg, tmp_path, caplog
 ):
