@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +20,7 @@ from gulpio2.testing import make_frames, make_gulp_directory
 from tests.faults.operations import in_child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 MADE = ["deleted.json", "index.arrow"]
@@ -37,6 +38,16 @@ def folder(tmp_path: Path) -> Path:
     for file in path.iterdir():
         file.chmod(0o644)
     return path
+
+
+@contextmanager
+def usual_umask() -> Iterator[None]:
+    """Let files be made that all may read, whatever who runs the tests has set."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def mode_of(path: Path) -> int:
@@ -79,11 +90,8 @@ def read_by_index(folder: Path) -> None:
 def test_what_is_made_of_maps_may_be_read_as_all_of_them(folder, make, modes, expected):
     for path, mode in zip(maps(folder), modes, strict=True):
         path.chmod(mode)
-    before = os.umask(0o022)
-    try:
+    with usual_umask():
         make(folder)
-    finally:
-        os.umask(before)
     assert [mode_of(folder / name) for name in MADE] == [expected] * 2
 
 
@@ -167,11 +175,8 @@ def test_a_copy_of_a_data_file_may_be_read_as_that_one(
 ):
     for path in folder.glob("data_*.gulp"):
         path.chmod(mode)
-    before = os.umask(0o022)
-    try:
+    with usual_umask():
         merge_directories([folder], tmp_path / "merged", link=False)
-    finally:
-        os.umask(before)
     copies = [*(tmp_path / "merged").glob("data_*.gulp")]
     assert [mode_of(path) for path in copies] == [expected] * 3
 
@@ -183,11 +188,8 @@ def test_a_map_that_a_merge_brings_may_be_read_as_that_of_the_part(
     modes = [0o600, 0o444, 0o640]
     for path, mode in zip(maps(folder), modes, strict=True):
         path.chmod(mode)
-    before = os.umask(0o022)
-    try:
+    with usual_umask():
         merge_directories([folder], tmp_path / "merged", link=link)
-    finally:
-        os.umask(before)
     assert [mode_of(path) for path in maps(tmp_path / "merged")] == modes
 
 
@@ -201,11 +203,8 @@ def test_what_a_repair_takes_out_may_be_read_as_what_it_is_taken_from(folder, tm
         sorted(folder.glob("data_*.gulp")), (0o444, 0o600, 0o640), strict=True
     ):
         path.chmod(mode)
-    before = os.umask(0o022)
-    try:
+    with usual_umask():
         repair_directory(folder, tmp_path / "repaired")
-    finally:
-        os.umask(before)
     copies = sorted((tmp_path / "repaired").glob("data_*.gulp"))
     assert [mode_of(path) for path in copies] == [0o644, 0o600, 0o640]
     assert [mode_of(path) for path in maps(tmp_path / "repaired")] == [
