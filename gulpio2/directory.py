@@ -663,12 +663,11 @@ class GulpDirectory(ReadingVerbs):
         states: Mapping[int, tuple[int, int] | None],
     ) -> None:
         """Have entries of another copy compared with maps that have changed since."""
-        doubted = {
+        self._doubted = frozenset(
             number
             for number in self._chunks_of(ids, numbers)
             if states.get(number) is None or states[number] != self._state_of(number)
-        }
-        self._doubted = frozenset(doubted)
+        )
 
     def _plain_settings(self) -> dict[str, Any]:
         return {
