@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["begin_child", "hold_interrupts", "is_orphan"]
+__all__ = ["begin_child", "hold_interrupts", "is_orphan", "starting"]
 
 # Seconds after which a child looks again whether its parent is there.
 _LOOK_SECONDS = 0.2
@@ -55,6 +56,16 @@ def _handled_later() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             before(*came[-1])
+
+
+@contextlib.contextmanager
+def starting() -> Iterator[None]:
+    """Put Ctrl-C off while a process is started, and a warning of Python's away."""
+    with hold_interrupts(), warnings.catch_warnings():
+        # From 3.12 on it warns of forking while there are threads. Those of this
+        # package hold no lock that a child takes.
+        warnings.filterwarnings("ignore", ".*use of fork", category=DeprecationWarning)
+        yield
 
 
 def begin_child() -> None:

@@ -7,13 +7,12 @@ import errno
 import logging
 import multiprocessing
 import time
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import stored_frames
-from gulpio2.children import begin_child, hold_interrupts
+from gulpio2.children import begin_child, starting
 from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import list_chunks
@@ -172,11 +171,7 @@ def _estimate_apart(
     )
     process = context.Process(target=_send_estimate, args=(send, parcel))
     try:
-        with hold_interrupts(), warnings.catch_warnings():
-            # Of forking while there are threads. None of them has a lock that it needs.
-            warnings.filterwarnings(
-                "ignore", ".*use of fork", category=DeprecationWarning
-            )
+        with starting():
             process.start()
         send.close()
         found: Estimate | None = receive.recv()

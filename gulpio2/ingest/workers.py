@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import threading
 import time
-import warnings
 from concurrent.futures import (
     BrokenExecutor,
     Future,
@@ -18,7 +17,7 @@ from concurrent.futures import (
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.children import begin_child, hold_interrupts, is_orphan
+from gulpio2.children import begin_child, hold_interrupts, is_orphan, starting
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import PlacedItem, begin_worker
@@ -129,14 +128,8 @@ def in_worker_processes(
 
     def submit(task: Task) -> Future[TaskResult]:
         report.raise_error()
-        with hold_interrupts(), warnings.catch_warnings():
-            # Python 3.12 warns of forking while there are threads. Ours only waits on
-            # a queue, and the workers take no lock that it holds.
-            warnings.filterwarnings(
-                "ignore", ".*use of fork", category=DeprecationWarning
-            )
-            with refusals(num_workers):
-                future = pool.submit(_run_in_worker, task)
+        with starting(), refusals(num_workers):
+            future = pool.submit(_run_in_worker, task)
         cores.begin()
         handed_out.add(future)
         future.add_done_callback(cores.end)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.children import hold_interrupts
+from gulpio2.children import starting
 from gulpio2.errors import WorkerEndedError
 from gulpio2.forks import renew_in_children
 from gulpio2.memory import Parcel
@@ -103,7 +103,7 @@ class WorkerPool:
         self._end = weakref.finalize(self, _end_workers, workers, self._owner)
         try:
             for number in range(num_workers):
-                with _STARTING.lock, hold_interrupts():
+                with _STARTING.lock, starting():
                     workers.append(_start(number, setup))
         except BaseException:
             self._end()  # whoever holds the error may hold this
