@@ -346,13 +346,31 @@ class GulpDirectory(ReadingVerbs):
     def _loaded_map(self, number: int) -> LoadedMap:
         """Give a chunk's map as it was read, and how to read it again."""
         state, chunk = self._state_of(number), self._made_chunks().get(number)
-        # Once a chunk was opened with "ab", its map is none of the index any more.
-        is_apart = self._index is not None and not (
-            chunk is None or isinstance(chunk.meta_dict, LazyDict)
-        )
-        if is_apart or number in self._doubted:
-            state = NO_MAP
-        return LoadedMap(state, partial(self.chunk_objs_lookup.get, number))
+        find = partial(self.chunk_objs_lookup.get, number)
+        if number in self._doubted or state == NO_MAP:  # entries of another map
+            return LoadedMap(NO_MAP, find)
+        if chunk is not None and chunk._base:
+            if self._index is not None:
+                # Once it was opened with "ab", its map is none of the index any more.
+                state = NO_MAP
+            return LoadedMap(state, find, self._stored_in(chunk).items)
+        if self._index is None:
+            return LoadedMap(state, find)
+        if chunk is not None and not (
+            isinstance(chunk.meta_dict, LazyDict) and chunk.meta_dict.untouched
+        ):
+            # What is assigned was made of what the index said when the chunk was made.
+            then = getattr(chunk, "_map_state", NO_MAP)
+            if then != state:
+                return LoadedMap(then, find)
+        return LoadedMap(state, find, partial(self._first_entries, number))
+
+    def _first_entries(self, number: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Give a chunk's entries as the index had them, whatever was edited since."""
+        if (index := self._index) is not None:
+            for id_ in index.ids(number):
+                if (entry := index.first_entry(id_)) is not None:
+                    yield id_, entry
 
     def _state_of(self, number: int) -> tuple[int, int] | None:
         """Give size and time of the map that a chunk's entries were read of."""

@@ -48,6 +48,8 @@ class LoadedMap(NamedTuple):
     """Its size and time (ns) before it was read; None where it was not there."""
     chunk: Callable[[], _Chunk | None]
     """Gives the chunk, with what the map said; None where there was none."""
+    said: Callable[[], Iterable[tuple[str, Any]]] | None = None
+    """Gives what the map said, without what was edited since; None: it is not known."""
 
 
 class RewriteGuard:
@@ -126,7 +128,12 @@ class RewriteGuard:
         if chunk is None:  # one that was added since
             return ""
         before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
-        return _difference(before, _stored_now(chunk), self._store, number)
+        now = _stored_now(chunk)
+        fault = _difference(before, now, self._store, number)
+        if fault and loaded.said is not None:
+            # What the program has put there itself is its own affair.
+            fault = _difference(loaded.said(), now, self._store, number)
+        return fault
 
 
 class _ChunkGuards:

@@ -166,6 +166,77 @@ def test_what_the_directory_itself_wrote_is_read(directory):
     assert levels_in(chunk) == levels_in(directory) == [10, 110, 210]
 
 
+def half(entry: Any) -> dict[str, Any]:
+    """Make an entry of every other frame, as programs do that need no more."""
+    return {**entry, "frame_info": list(entry["frame_info"])[::2]}
+
+
+def edit_entry(chunk: GulpChunk) -> None:
+    chunk.meta_dict["b"] = half(chunk.meta_dict["b"])
+
+
+def edit_in_place(chunk: GulpChunk) -> None:
+    entry = chunk.meta_dict["b"]
+    entry["frame_info"] = list(entry["frame_info"])[::2]
+
+
+def add_names(chunk: GulpChunk) -> None:
+    for id_ in "ac":
+        chunk.meta_dict[f"{id_} again"] = chunk.meta_dict[id_]
+    edit_entry(chunk)
+
+
+def assign_map(chunk: GulpChunk) -> None:
+    chunk.meta_dict = {id_: half(chunk.meta_dict[id_]) for id_ in "abc"}  # type: ignore[assignment]  # as programs do
+
+
+EDITS = pytest.mark.parametrize(
+    "edit", [edit_entry, edit_in_place, add_names, assign_map]
+)
+
+
+def append(chunk: GulpChunk) -> None:
+    with chunk.open("ab"):
+        chunk.append("d", {}, grey(40))
+
+
+@EDITS
+@pytest.mark.parametrize("by", ["nobody", "itself", "another"])
+@pytest.mark.parametrize("first", ["the edit", "the other"])
+def test_what_a_program_has_edited_is_no_chunk_written_anew(
+    directory, folder, edit, by, first
+):
+    (chunk,) = directory.chunks()
+    if first == "the edit" and by != "itself":  # which writes what was edited
+        edit(chunk)
+    if by == "itself":
+        append(chunk)
+    elif by == "another":
+        append(of_its_own(folder))
+    if first == "the other" or by == "itself":
+        edit(chunk)
+    frames, meta = directory["b"]
+    assert [round(int(frame[0, 0, 0]), -1) for frame in frames] == [100, 100]
+    assert meta == {"level": 100}
+    assert [len(frames) for frames, _ in chunk][:2] in ([3, 2], [2, 2])
+
+
+@EDITS
+@pytest.mark.parametrize("appended", [False, True])
+def test_a_chunk_that_was_edited_and_written_anew_is_told(
+    directory, folder, edit, appended
+):
+    (chunk,) = directory.chunks()
+    if appended:
+        append(chunk)
+    edit(chunk)
+    write(folder, LEVELS[::-1])
+    for _ in range(2):
+        with pytest.raises(MapChangedError, match="was written anew"):
+            directory.read_frames("b")
+        directory.close()  # the index is that of the new map then
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 def test_it_is_noticed_in_another_process_too(folder, indexed):
     directory = pickle.loads(pickle.dumps(GulpDirectory(folder, indexed=indexed)))
