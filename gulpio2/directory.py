@@ -95,7 +95,8 @@ _LOOKUPS = ("merged_meta_dict", "chunk_lookup", "chunk_objs_lookup")
 class _ChunkSettings(NamedTuple):
     """What the chunks of a directory have in common."""
 
-    folder: Path
+    prefix: str
+    """What the names of files are put behind."""
     jpeg_decoder: Callable[[bytes], Any]
     threads: int | None
     verify: Verify
@@ -109,8 +110,8 @@ def _make_chunk(
 ) -> GulpChunk:
     """Make the object of a chunk; its map is read if it is not given."""
     return GulpChunk(
-        str(settings.folder / data_name(number)),
-        str(settings.folder / meta_name(number)),
+        settings.prefix + data_name(number),
+        settings.prefix + meta_name(number),
         json_serializer,
         settings.jpeg_decoder,
         threads=settings.threads,
@@ -394,9 +395,10 @@ class GulpDirectory(ReadingVerbs):
         self._all_meta_dicts = maps
 
     def _settings(self) -> _ChunkSettings:
-        # Plain paths, relative where output_dir is, as clients print them.
+        # Paths that begin with output_dir as it was given, as those of 0.0.4 do:
+        # programs cut it off, and take the folder of "./data_0.gulp" for one to list.
         return _ChunkSettings(
-            Path(self.output_dir),
+            os.path.join(self.output_dir, ""),  # noqa: PTH118  # of any path
             self.jpeg_decoder,
             self.threads,
             self.verify,
@@ -784,7 +786,7 @@ class GulpDirectory(ReadingVerbs):
         """Give what a program has set of a chunk, but what is of its map."""
         settings = self._settings()
         first = {
-            "data_file_path": str(settings.folder / data_name(number)),
+            "data_file_path": settings.prefix + data_name(number),
             "jpeg_decoder": settings.jpeg_decoder,
             "threads": settings.threads,
             "verify": settings.verify,

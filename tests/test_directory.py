@@ -141,6 +141,24 @@ def test_a_relative_folder_may_not_be_this_one(folder, monkeypatch):
     assert len(GulpDirectory("out")) == 4
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("given", [".", "./", "./inner", "../out", "../out/./inner/"])
+def test_paths_of_chunks_begin_with_the_folder_as_it_is_given(
+    folder, monkeypatch, given, indexed
+):
+    (folder / "inner").mkdir()
+    for file in (*folder.glob("data_*"), *folder.glob("meta_*")):
+        shutil.copy(file, folder / "inner")
+    monkeypatch.chdir(folder)
+    with GulpDirectory(given, indexed=indexed) as directory:
+        chunks = [*directory.chunks(), next(directory.new_chunks(1))]
+        prefix = given if given.endswith("/") else f"{given}/"
+        for number, chunk in enumerate(chunks):
+            assert chunk.data_file_path == f"{prefix}data_{number}.gulp"
+            assert chunk.meta_file_path == f"{prefix}meta_{number}.gmeta"
+        assert len(directory["item1"][0]) == len(chunks[0]["item1"][0]) == 6
+
+
 def test_names_with_wildcards_are_taken_literally(tmp_path):
     for name in ("g[1]", "g*", "g?", " g", "ü"):
         write_chunk(tmp_path / name, 0, "a")
