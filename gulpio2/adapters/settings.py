@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 from gulpio2.errors import IngestSettingError
@@ -37,12 +38,18 @@ def check_choice(name: str, value: object, kind: Any) -> None:
 
 
 def checked_frame_rate(frame_rate: FrameRate | None) -> FrameRate | None:
-    """Give a frame rate as it is, once it is known to be one.
+    """Give a frame rate as an adapter keeps it, once it is known to be one.
 
     Parameters
     ----------
     frame_rate : float, str, Fraction or None
         Frames a second; None or 0 for the source's own.
+
+    Returns
+    -------
+    float, str, Fraction or None
+        The same; of the text of a whole number, as command lines give it, the number:
+        programs for GulpIO2 0.0.4 compute with the attribute.
 
     Raises
     ------
@@ -53,4 +60,7 @@ def checked_frame_rate(frame_rate: FrameRate | None) -> FrameRate | None:
         parse_frame_rate(frame_rate)
     except ValueError as cause:
         raise IngestSettingError(str(cause)) from cause
+    if isinstance(frame_rate, str):
+        with suppress(ValueError):
+            return int(frame_rate)
     return frame_rate

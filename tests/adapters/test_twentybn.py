@@ -106,6 +106,21 @@ def test_videos_of_a_csv_are_resampled_to_12_frames_a_second(csv_file, tmp_path)
         assert 12 <= len(list(item["frames"])) <= 14
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"), [("8", 8), ("0", 0), (7.5, 7.5), ("7.5", "7.5"), ("1/2", "1/2")]
+)
+def test_a_frame_rate_of_a_command_line_is_kept_as_a_number(csv_file, given, kept):
+    folder = csv_file.parent
+    for adapter in (
+        Custom20BNCsvWebmAdapter(csv_file, folder, folder, frame_rate=given),
+        Custom20BNJsonVideoAdapter(
+            write_json(folder / "list.json", ROWS), folder, folder, frame_rate=given
+        ),
+    ):
+        assert adapter.frame_rate == kept
+        assert type(adapter.frame_rate) is type(kept)
+
+
 def test_another_key_of_json_may_be_the_label(json_file, tmp_path):
     adapter = Custom20BNJsonVideoAdapter(
         write_json(tmp_path / "l.json", [{"id": 1, "class": 7}]),
