@@ -505,9 +505,9 @@ class GulpDirectory(ReadingVerbs):
 
     def _may_be_changed(self, number: int) -> bool:
         """Tell whether what was handed out may say something else than the index."""
-        lookup = self.chunk_lookup
-        return number in self._made_chunks() or not (
+        return number in self._made_chunks() or not all(
             isinstance(lookup, LazyDict) and lookup.untouched
+            for lookup in (self.chunk_lookup, self.chunk_objs_lookup)
         )
 
     def _made_chunks(self) -> Mapping[int, GulpChunk]:
@@ -737,7 +737,10 @@ class GulpDirectory(ReadingVerbs):
             state.pop("_original", None)
             return state
         lookups = {name: getattr(self, name) for name in _LOOKUPS}
-        chunks = list(self._made_chunks().items())  # other threads may make more
+        made = list(self._made_chunks().items())  # other threads may make more
+        # Without those that a program has taken out, or put another in the place of.
+        there = self.chunk_objs_lookup.get
+        chunks = [(number, chunk) for number, chunk in made if there(number) is chunk]
         entries = self._index.changed_entries()
         of_chunks = {
             number: changes
@@ -749,7 +752,6 @@ class GulpDirectory(ReadingVerbs):
             {
                 name: lookup.changes() if isinstance(lookup, LazyDict) else lookup
                 for name, lookup in lookups.items()
-                if not isinstance(lookup, ChunkObjects)
             },
             of_chunks,
             {

@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 import weakref
+from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
@@ -261,6 +262,42 @@ def test_what_is_changed_in_a_chunk_after_it_was_saved_goes_along(
     other = copied(directory).chunk_objs_lookup[0].meta_dict
     assert list(other) == [edited, "put"]
     assert other == chunk.meta_dict
+
+
+def take_out(directory: GulpDirectory) -> None:
+    """Take out a chunk that nobody has asked for, and one that was read."""
+    del directory.chunk_objs_lookup[1]
+    assert len(directory.chunk_objs_lookup.pop(2)["item4"][0]) == 5
+
+
+def keep_others(directory: GulpDirectory) -> None:
+    """Have another lookup, of the chunks that are wanted."""
+    lookup = directory.chunk_objs_lookup
+    directory.chunk_objs_lookup = OrderedDict({0: lookup[0]})
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, sent])
+@pytest.mark.parametrize("choose", [take_out, keep_others])
+def test_chunks_that_are_taken_out_or_put_in_are_so_in_a_copy(
+    folder, tmp_path, indexed, copied, choose
+):
+    make_gulp_directory(tmp_path / "twin", num_items=1, num_frames=4).close()
+    with GulpDirectory(folder, indexed=indexed) as directory:
+        choose(directory)
+        for one in (directory, copied(directory)):
+            assert len(one["item0", 1:][0]) == 4
+            for id_ in ("item2", "item3", "item4"):
+                with pytest.raises(KeyError, match=id_):
+                    one[id_]
+            assert [len(list(chunk)) for chunk in one] == [2]
+        (twin,) = GulpDirectory(tmp_path / "twin").chunks()
+        directory.chunk_objs_lookup[1] = twin
+        directory.chunk_lookup["item0"] = 1
+        other = copied(directory)
+        for one in (directory, other):
+            assert len(one["item0"][0]) == 4
+            assert sorted(one.chunk_objs_lookup) == [0, 1]
+            assert [len(list(chunk)) for chunk in one] == [2, 1]
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, sent])
