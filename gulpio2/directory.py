@@ -211,7 +211,9 @@ class GulpDirectory(ReadingVerbs):
                 "the current one)"
             )
         self.output_dir = output_dir
-        self.jpeg_decoder = jpeg_decoder
+        # That of the chunks stays when a program assigns another one, as in 0.0.4: only
+        # new chunks have that.
+        self.jpeg_decoder = self._decoder = jpeg_decoder
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
         self.indexed = indexed
@@ -399,7 +401,7 @@ class GulpDirectory(ReadingVerbs):
         # programs cut it off, and take the folder of "./data_0.gulp" for one to list.
         return _ChunkSettings(
             os.path.join(self.output_dir, ""),  # noqa: PTH118  # of any path
-            self.jpeg_decoder,
+            self._decoder,
             self.threads,
             self.verify,
             self._handles,
@@ -457,7 +459,8 @@ class GulpDirectory(ReadingVerbs):
         removed = removed_numbers(self._store, names)
         first = free_number(list_chunks(names), self.manifest.runs, removed)
         for number in range(first, first + total_new_chunks):
-            yield self._chunk(number)
+            settings = self._settings()._replace(jpeg_decoder=self.jpeg_decoder)
+            yield _make_chunk(settings, number)
 
     @property
     def manifest(self) -> Manifest:
@@ -497,7 +500,7 @@ class GulpDirectory(ReadingVerbs):
             record,
             path,
             partial(self._handles.read_at, path),
-            self.jpeg_decoder,
+            self._decoder,
             self.threads,
             bool(self.verify),
             self._handles,
@@ -806,7 +809,7 @@ class GulpDirectory(ReadingVerbs):
         if edits is None and "_handles" not in state:  # pickled by 0.0.4
             self.__init__(state["output_dir"], state["jpeg_decoder"])  # type: ignore[misc]  # with this class's own defaults
             return
-        self.__dict__.update(state)
+        self.__dict__.update({"_decoder": state["jpeg_decoder"], **state})
         if edits is None:
             self._watch_chunks()
             return

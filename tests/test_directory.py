@@ -400,6 +400,21 @@ def test_the_decoder_goes_to_every_chunk(folder):
     assert all(chunk.jpeg_decoder is len for chunk in directory.new_chunks(2))
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_decoder_that_is_assigned_is_that_of_new_chunks(folder, indexed, sent):
+    directory = GulpDirectory(folder, indexed=indexed)
+    if sent:
+        _ = directory.chunk_objs_lookup[0]
+    directory.jpeg_decoder = len
+    if sent:
+        directory = pickle.loads(pickle.dumps(directory))
+    for _ in range(2):  # and once there are objects of the chunks
+        assert directory["item1", 0][0][0].shape == (24, 32, 3)
+        assert {chunk.jpeg_decoder for chunk in directory} == {jpeg_bytes_to_img}
+    assert next(directory.new_chunks(1)).jpeg_decoder is len
+
+
 def test_an_item_is_read_inside_of_an_iteration_over_its_chunk(folder):
     directory = GulpDirectory(folder)
     seen = []
