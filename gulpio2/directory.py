@@ -677,7 +677,23 @@ class GulpDirectory(ReadingVerbs):
     ) -> dict[int, tuple[int, int] | None]:
         """Give the states of the maps of which changed entries were made."""
         chunks = self._chunks_of(ids, numbers)
-        return {number: self._loaded_map(number).state for number in chunks}
+        return {number: self._state_behind(number) for number in chunks}
+
+    def _state_behind(self, number: int) -> tuple[int, int] | None:
+        state, chunk = self._loaded_map(number).state, self._made_chunks().get(number)
+        if state != NO_MAP or chunk is None or not chunk._base:
+            return state
+        path = Path(self._prefix + meta_name(number))
+        if (
+            number in self._doubted
+            or (self._index is not None and number in self._index.doubted)
+            or chunk._base_map.path != path
+        ):
+            return state
+        # It has been opened with "ab". As long as the map is what that wrote, entries
+        # in memory are of it; another that is put there meanwhile has another state.
+        now = state_in(map_states(os.fspath(self.output_dir), [number]), number)
+        return now if chunk._base_map.read() == chunk._base else state
 
     def _doubt(
         self,

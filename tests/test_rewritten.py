@@ -222,6 +222,32 @@ def test_what_a_program_has_edited_is_no_chunk_written_anew(
 
 
 @EDITS
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda source: pickle.loads(pickle.dumps(source))]
+)
+def test_what_was_edited_after_an_append_is_read_in_a_copy(directory, edit, again):
+    (chunk,) = directory.chunks()
+    append(chunk)
+    edit(chunk)
+    frames, _ = again(directory)["b"]
+    assert [round(int(frame[0, 0, 0]), -1) for frame in frames] == [100, 100]
+
+
+@EDITS
+def test_what_was_edited_after_an_append_is_not_read_of_another_chunk(
+    directory, folder, edit
+):
+    (chunk,) = directory.chunks()
+    append(chunk)
+    edit(chunk)
+    sent = pickle.dumps(directory)
+    write(folder, LEVELS[::-1])
+    for source in (sent, pickle.dumps(directory)):
+        with pytest.raises(MapChangedError, match="was written anew"):
+            pickle.loads(source).read_frames("b")
+
+
+@EDITS
 @pytest.mark.parametrize("appended", [False, True])
 def test_a_chunk_that_was_edited_and_written_anew_is_told(
     directory, folder, edit, appended
