@@ -21,8 +21,9 @@ class FrameInfo(NamedTuple):
     """Bytes of the record, padding included."""
 
 
-# So that GulpIO2 reads a pickled map that has some.
-FrameInfo.__module__, FrameInfo.__qualname__ = "gulpio2.fileio", "ImgInfo"
+# So that GulpIO2 reads a pickled map that has some, and they are printed as there.
+FrameInfo.__module__ = "gulpio2.fileio"
+FrameInfo.__name__ = FrameInfo.__qualname__ = "ImgInfo"
 
 
 def pad_length(num_bytes: int) -> int:

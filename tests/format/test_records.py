@@ -49,6 +49,7 @@ def test_a_frame_info_is_the_triplet_of_the_original():
     info = FrameInfo(4, 1, 8)
     assert info == (4, 1, 8)
     assert info._fields == ("loc", "pad", "length")
+    assert repr(info) == "ImgInfo(loc=4, pad=1, length=8)"
 
 
 def test_a_frame_info_is_pickled_under_the_name_of_the_original():
