@@ -508,9 +508,12 @@ class GulpDirectory(ReadingVerbs):
 
     def _may_be_changed(self, number: int) -> bool:
         """Tell whether what was handed out may say something else than the index."""
-        return number in self._made_chunks() or not all(
-            isinstance(lookup, LazyDict) and lookup.untouched
-            for lookup in (self.chunk_lookup, self.chunk_objs_lookup)
+        numbers, chunks = self.chunk_lookup, self.chunk_objs_lookup
+        return number in self._made_chunks() or not (
+            isinstance(numbers, LazyDict)
+            and numbers.untouched
+            and isinstance(chunks, LazyDict)
+            and chunks.untouched
         )
 
     def _made_chunks(self) -> Mapping[int, GulpChunk]:
