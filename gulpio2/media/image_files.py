@@ -19,7 +19,7 @@ from gulpio2.codecs.pixels import cmyk_to_rgb, to_eight_bits, to_storable
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.media.declared import declared_depth, declared_size
-from gulpio2.media.jpeg_outline import outline_jpeg
+from gulpio2.media.jpeg_outline import outline_jpeg, without_remarks
 from gulpio2.media.misread import (
     is_made_grey,
     refuse_misread,
@@ -46,14 +46,15 @@ __all__ = [
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_GREY_AND_ALPHA = 4
-# A JPEG that begins with the segment of JFIF, its name, and the revision of most files.
-_WITH_JFIF, _JFIF, _REVISION = b"\xff\xd8\xff\xe0", b"JFIF\0", b"\x01\x01"
 # What the codec reduces by while it decodes; the result is to be so many times as large
 # as the picture that is wanted, so that what it does worse than an area filter is lost.
 _REDUCTIONS = (4, 2)
 _ROOM = 4
 # It averages the chroma of these; of 4:2:2 it leaves every other sample out.
 _AVERAGED = frozenset({"Gray", "444", "420"})
+# What it says of factors of subsampling that are rare, as 4x2 and 3x1: OpenCV decodes
+# such images.
+_UNKNOWN_GRID = "Could not determine subsampling"
 # Which part of the values may be near black or white at half of the size, and half of
 # that at 1/4. The whole image is cut off there, pixel by pixel, around letters on paper
 # above all, and the reduced one is not: its mean would be off by up to three levels.
@@ -70,8 +71,7 @@ def read_file(path: StrPath) -> bytes:
     Returns
     -------
     bytes
-        Those of the file, but for the revision of JFIF where that is none: the codec
-        warns of it, and readers take all that it warns of for damage.
+        Those of the file.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def read_file(path: StrPath) -> bytes:
     """
     name = os.fspath(path)
     try:
-        data = _read_regular(name)
+        return _read_regular(name)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as cause:
         raise ImageNotFoundError(
             f"Image {name!r} does not exist, or is a folder. Check the list of files."
@@ -92,13 +92,6 @@ def read_file(path: StrPath) -> bytes:
             f"Image {name!r} cannot be read: {cause.strerror or cause}. "
             "Mend that, or leave it out."
         ) from cause
-    return _with_known_revision(data)
-
-
-def _with_known_revision(data: bytes) -> bytes:
-    if data[6:11] == _JFIF and data[11:12] != _REVISION[:1] and data[:4] == _WITH_JFIF:
-        return data[:11] + _REVISION + data[13:]
-    return data
 
 
 def _read_regular(name: str) -> bytes:
@@ -196,11 +189,16 @@ def decode_image(
     quality 90 it is within half a dB of that picture encoded, and within 2 dB for what
     is nothing but fine lines of strong contrast.
     """
+    data = without_remarks(data, outline)
     try:
         pixels = None
         if outline is not None and outline.common and outline.precision == 8:
             reduction = reduction_for(outline.height, outline.width, short_edge)
-            pixels = _decode_jpeg(data, outline, reduction)
+            try:
+                pixels = _decode_jpeg(data, outline, reduction)
+            except ValueError as cause:
+                if _UNKNOWN_GRID not in str(cause):
+                    raise
         if pixels is None:
             pixels = _decode_other(data)
     except AdapterContractError as cause:
@@ -344,5 +342,4 @@ def read_open_image(file: IO[bytes]) -> npt.NDArray[np.uint8]:
     name = str(getattr(file, "name", file))
     if not isinstance(data, bytes):
         raise AdapterContractError(f"{name!r} is open as text; open it with mode 'rb'")
-    data = _with_known_revision(data)
     return decode_image(data, name, read_outline(data, name))

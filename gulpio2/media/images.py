@@ -10,6 +10,7 @@ from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError
 from gulpio2.media.image_files import decode_image, read_file, read_outline
 from gulpio2.media.indexing import FramesByIndex
+from gulpio2.media.jpeg_outline import without_remarks
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import StoredFrame
 
@@ -94,8 +95,9 @@ class ImageFrames(FramesByIndex):
             The bytes of a JPEG as they are in the file, where it needs no resizing and
             is one that every decoder reads: grey, YCbCr or RGB, 8 bits, baseline or
             progressive. What follows the end of the image in the file is left out, and
-            a revision of JFIF that there is not becomes 1.01. Everything else, CMYK
-            too, as an array.
+            numbers of its header that no decoder needs, such as the revision of JFIF,
+            become usual ones where they are none. Everything else, CMYK too, as an
+            array.
 
         Raises
         ------
@@ -112,6 +114,7 @@ class ImageFrames(FramesByIndex):
         for path in self._names:
             data = read_file(path)
             outline = read_outline(data, path)
+            data = without_remarks(data, outline)
             if outline is not None and self._is_kept(data, outline):
                 yield StoredFrame(
                     data if outline.end == len(data) else data[: outline.end]

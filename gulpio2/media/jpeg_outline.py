@@ -6,9 +6,9 @@ import re
 import struct
 from typing import NamedTuple
 
-from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_FRAME
+from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_FRAME, START_OF_SCAN
 
-__all__ = ["JpegOutline", "outline_jpeg"]
+__all__ = ["JpegOutline", "outline_jpeg", "without_remarks"]
 
 # Of a frame header, behind its length: precision, rows, columns, components.
 _FRAME = struct.Struct(">BHHB")
@@ -20,6 +20,16 @@ _COMMON = (0xC0, 0xC1, 0xC2)
 _NEXT_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 _MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD8, 0xFF)))
 _WITHOUT_LENGTH = (0x01, SOI[1])
+# Scans of an image at most. A progressive one can have any number of them, each of
+# some hundred bytes and for all of its pixels; ten are usual, and encoders that try
+# what is smallest come to some dozen.
+_MOST_SCANS = 500
+# Numbers that no decoder needs, and of which the codec says where they are none, as if
+# they were damage: the revision of JFIF, how Adobe's programs have transformed colours,
+# and the frequencies of a sequential scan, which are always all of them.
+_APP0, _JFIF, _REVISION = 0xE0, b"JFIF\0", b"\x01\x01"
+_APP14, _ADOBE, _YCC, _YCCK = 0xEE, b"Adobe", 1, 2
+_SEQUENTIAL, _ALL_FREQUENCIES = (0xC0, 0xC1), b"\0\x3f\0"
 
 
 class JpegOutline(NamedTuple):
@@ -37,6 +47,8 @@ class JpegOutline(NamedTuple):
     """Of a kind that every decoder reads; not lossless, arithmetic and so on."""
     end: int
     """Bytes up to the end of the image, its marker included."""
+    remarks: tuple[tuple[int, bytes], ...] = ()
+    """Bytes that the codec takes exception to, as offsets and what is to be there."""
 
     @property
     def storable(self) -> bool:
@@ -56,7 +68,8 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     Raises
     ------
     ValueError
-        Not a JPEG, or one that is cut off; the message says where.
+        Not a JPEG, one that is cut off, or one of so many scans that nobody could
+        decode it in time; the message says where.
 
     Notes
     -----
@@ -65,7 +78,9 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     """
     if data[:2] != SOI:
         raise ValueError("it does not begin as a JPEG does")
-    header, kind = b"", 0
+    header, kind, num_scans = b"", 0, 0
+    remarks: list[tuple[int, bytes]] = []
+    adobe = 0
     position, size = 2, len(data)
     while True:
         # In a header the next marker is where the segment before it ends.
@@ -95,11 +110,57 @@ def outline_jpeg(data: bytes) -> JpegOutline:
             header, kind = data[position + 2 : position + 8], marker
             if len(header) < 6:
                 raise ValueError(f"it is cut off or damaged at byte {position}")
+        elif marker == START_OF_SCAN:
+            num_scans += 1
+            if num_scans > _MOST_SCANS:
+                raise ValueError(
+                    f"it has more than {_MOST_SCANS} scans, which take very long"
+                )
+            if kind in _SEQUENTIAL and length >= 8:
+                remarks.append((position + length - 3, _ALL_FREQUENCIES))
+        elif marker == _APP0 and data.startswith(_JFIF, position + 2) and length >= 16:
+            revision = data[position + 7 : position + 9]
+            if revision[0] != _REVISION[0]:
+                remarks.append((position + 7, _REVISION))
+        elif marker == _APP14 and data.startswith(_ADOBE, position + 2):
+            adobe = position + 13 if length >= 14 else adobe
         position += length
     if not header:
         raise ValueError("it has no image")
     precision, height, width, num_components = _FRAME.unpack(header)
     if not (height and width):  # no decoder here takes a height that comes later
         raise ValueError(f"it is {width}x{height} pixels large by its header")
+    if adobe and data[adobe]:  # 0 is RGB or CMYK
+        transform = bytes([_YCCK if num_components == 4 else _YCC])
+        remarks.append((adobe, transform))
     common = kind in _COMMON
-    return JpegOutline(height, width, num_components, precision, common, position)
+    return JpegOutline(
+        height,
+        width,
+        num_components,
+        precision,
+        common,
+        position,
+        tuple((at, right) for at, right in remarks if not data.startswith(right, at)),
+    )
+
+
+def without_remarks(data: bytes, outline: JpegOutline | None) -> bytes:
+    """Give a JPEG such that the codec takes no exception to numbers that nobody needs.
+
+    Readers take all that it remarks on for damage, and every other program shows such
+    an image.
+
+    Parameters
+    ----------
+    data : bytes
+        Any file.
+    outline : JpegOutline or None
+        Of these bytes; None for no JPEG.
+    """
+    if outline is None or not outline.remarks:
+        return data
+    changed = bytearray(data)
+    for at, right in outline.remarks:
+        changed[at : at + len(right)] = right
+    return bytes(changed)

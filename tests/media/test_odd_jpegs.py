@@ -1,0 +1,175 @@
+"""JPEGs whose headers other programs pass over, and of many scans or rare grids."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gulpio2.codecs.jpeg import decode_frame
+from gulpio2.errors import ImageNotFoundError
+from gulpio2.media.image_files import read_image
+from gulpio2.media.images import ImageFrames
+from gulpio2.media.jpeg_outline import outline_jpeg
+
+
+@pytest.fixture
+def drawn(pictures):
+    return Image.fromarray(pictures(1, 60, 80)[0])
+
+
+def jpeg_of(image, **options):
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=95, **options)
+    return file.getvalue()
+
+
+def stored(path, frame_size=-1):
+    (frame,) = ImageFrames([path], frame_size=frame_size).stored()
+    return frame.image
+
+
+def with_frequencies(jpeg, numbers):
+    """Change the last three bytes of the header of the first scan."""
+    end = jpeg.index(b"\xff\xda") + 2
+    end += int.from_bytes(jpeg[end : end + 2], "big")
+    return jpeg[: end - 3] + bytes(numbers) + jpeg[end:]
+
+
+def with_adobe(jpeg, transform):
+    """Put the segment of Adobe's programs in the place of that of JFIF."""
+    assert jpeg[6:10] == b"JFIF"
+    return jpeg[:2] + b"\xff\xee\0\x0eAdobe\0d\0\0\0\0" + bytes([transform]) + jpeg[20:]
+
+
+@pytest.mark.parametrize("numbers", [(0, 0, 0), (0, 63, 1), (1, 63, 0), (63, 0, 0)])
+def test_frequencies_that_a_sequential_scan_has_not_are_passed_over(
+    tmp_path, drawn, numbers
+):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn)
+    path.write_bytes(with_frequencies(usual, numbers))
+    assert stored(path) == usual
+    assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
+    assert stored(path, frame_size=30).shape == (30, 40, 3)
+
+
+def test_frequencies_of_a_progressive_scan_are_kept(tmp_path, drawn):
+    path = tmp_path / "a.jpg"
+    path.write_bytes(jpeg_of(drawn, progressive=True))
+    assert stored(path) == path.read_bytes()
+
+
+@pytest.mark.parametrize("transform", [2, 3, 255])
+@pytest.mark.parametrize(("mode", "right"), [("RGB", 1), ("CMYK", 2)])
+def test_a_transform_that_adobe_has_not_is_the_usual_one(
+    tmp_path, drawn, mode, right, transform
+):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn)
+    if mode == "CMYK":  # Pillow writes the segment itself, with 0
+        usual = jpeg_of(drawn.convert("CMYK"))
+        at = usual.index(b"Adobe") + 11
+        path.write_bytes(usual[:at] + bytes([transform]) + usual[at + 1 :])
+    else:
+        path.write_bytes(with_adobe(usual, transform))
+        assert stored(path) == with_adobe(usual, right)
+        assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
+    with Image.open(path) as shown:
+        expected = np.asarray(shown.convert("RGB"), int)
+    assert np.abs(read_image(path) - expected).max() <= 1
+
+
+def test_rgb_of_adobe_stays_rgb(tmp_path, drawn):
+    path = tmp_path / "a.jpg"
+    path.write_bytes(with_adobe(jpeg_of(drawn), 0))
+    assert stored(path) == path.read_bytes()
+
+
+@pytest.mark.parametrize("before", ["a comment", "another one"])
+def test_an_unknown_revision_of_jfif_is_passed_over_wherever_it_is(
+    tmp_path, drawn, before
+):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn)
+    first = usual[2:20] if before == "another one" else b"\xff\xfe\0\4ab"
+    path.write_bytes(usual[:2] + first + usual[2:11] + b"\2\1" + usual[13:])
+    assert stored(path) == usual[:2] + first + usual[2:]
+
+
+def segment(marker, content):
+    return bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
+
+
+def in_blocks(factors, height, width):
+    """Write a JPEG of flat blocks by chance, with these factors of subsampling."""
+    rng = np.random.default_rng(0)
+    numbers = range(len(factors))
+    header = struct.pack(">BHHB", 8, height, width, len(factors))
+    header += b"".join(bytes([i, h << 4 | v, 0]) for i, (h, v) in enumerate(factors))
+    # Twelve codes of four bits for the means, and one of a bit: nothing else.
+    means = b"\0" + bytes([0, 0, 0, 12, *[0] * 12]) + bytes(range(12))
+    no_more = b"\x10" + bytes([1, *[0] * 15]) + b"\0"
+    across = -(-width // (8 * max(h for h, _ in factors)))
+    down = -(-height // (8 * max(v for _, v in factors)))
+    bits, last = "", [0] * len(factors)
+    for _ in range(across * down):
+        for i, (h, v) in enumerate(factors):
+            for _ in range(h * v):
+                mean = int(rng.integers(-40, 40))
+                step, last[i] = mean - last[i], mean
+                length = abs(step).bit_length()
+                bits += f"{length:04b}"
+                if length:
+                    bits += (
+                        f"{step if step > 0 else step + (1 << length) - 1:0{length}b}"
+                    )
+                bits += "0"
+    bits += "1" * (-len(bits) % 8)
+    coded = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
+    scan = bytes([len(factors)]) + b"".join(bytes([i, 0]) for i in numbers)
+    return b"".join(
+        [
+            b"\xff\xd8",
+            segment(0xDB, b"\0" + bytes([8] * 64)),
+            segment(0xC0, header),
+            segment(0xC4, means),
+            segment(0xC4, no_more),
+            segment(0xDA, scan + b"\0\x3f\0"),
+            coded,
+            b"\xff\xd9",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        [(3, 1), (1, 1), (1, 1)],
+        [(4, 2), (1, 1), (1, 1)],
+        [(2, 2), (2, 1), (1, 1)],
+        [(1, 1), (2, 2), (2, 2)],
+        [(2, 1), (1, 1), (1, 1), (1, 1)],
+    ],
+    ids=str,
+)
+def test_rare_grids_of_chroma_are_decoded(tmp_path, factors):
+    path = tmp_path / "a.jpg"
+    path.write_bytes(in_blocks(factors, 50, 70))
+    with Image.open(path) as shown:
+        expected = np.asarray(shown.convert("RGB"), int)
+    assert np.abs(stored(path) - expected).max() <= 1
+    assert np.array_equal(stored(path), read_image(path))
+    assert stored(path, frame_size=25).shape == (25, 35, 3)
+
+
+def test_more_scans_than_anybody_needs_are_refused(tmp_path, drawn):
+    path = tmp_path / "a.jpg"
+    usual = jpeg_of(drawn, progressive=True)
+    last = usual[usual.rindex(b"\xff\xda") : -2]
+    most = 500 - usual.count(b"\xff\xda")
+    path.write_bytes(usual[:-2] + most * last + b"\xff\xd9")
+    assert outline_jpeg(path.read_bytes()).end == path.stat().st_size
+    path.write_bytes(usual[:-2] + (most + 1) * last + b"\xff\xd9")
+    with pytest.raises(ImageNotFoundError, match=r"a\.jpg' .* more than 500 scans"):
+        stored(path)
