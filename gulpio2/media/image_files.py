@@ -23,6 +23,7 @@ from gulpio2.media.jpeg_outline import outline_jpeg, without_remarks
 from gulpio2.media.misread import (
     is_made_grey,
     refuse_misread,
+    with_map_of_grey,
     without_transparency,
 )
 from gulpio2.media.netpbm import decode_netpbm
@@ -272,7 +273,8 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
     refuse_misread(data)
     # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
     flags = cv2.IMREAD_COLOR if is_made_grey(data) else cv2.IMREAD_UNCHANGED
-    readable = without_animation(without_transparency(as_stored(data)))
+    readable = with_map_of_grey(data)
+    readable = without_animation(without_transparency(as_stored(readable)))
     try:
         decoded = cv2.imdecode(np.frombuffer(readable, np.uint8), flags)
     except cv2.error as cause:

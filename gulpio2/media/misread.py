@@ -1,26 +1,38 @@
-"""What of BMP, GIF and JPEG 2000 OpenCV would read otherwise than it is stored.
+"""What of BMP, GIF, Sun raster and JPEG 2000 OpenCV would read otherwise than stored.
 
-It makes bitmaps of OS/2 grey, and puts the background into transparent pixels of a GIF,
-which both can be helped. What cannot is refused: bitmaps whose colours lie in another
-order, and JPEG 2000 of sYCC, which it converts with another matrix. More about TIFF is
-in `gulpio2.media.tiff`.
+It makes bitmaps of OS/2 grey, puts the background into transparent pixels of a GIF, and
+takes a Sun raster without a map of colours for black: all three can be helped. What
+cannot is refused: bitmaps whose colours lie in another order, and JPEG 2000 of sYCC,
+which it converts with another matrix. More about TIFF is in `gulpio2.media.tiff`.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.media.declared import codestream_start
 from gulpio2.media.tiff import has_two_colours
 
-__all__ = ["is_made_grey", "refuse_misread", "without_transparency"]
+__all__ = [
+    "is_made_grey",
+    "refuse_misread",
+    "with_map_of_grey",
+    "without_transparency",
+]
 
 # The length of the header of a BMP, and what stands in it of 32 bits with masks, and
 # behind it: where the bits of red, green and blue are.
 _OS2_HEADER = b"\x0c\0\0\0"
 _WITH_MASKS = b"\x20\0\x03\0\0\0"
 _USUAL_MASKS = bytes.fromhex("0000ff00 00ff0000 ff000000")
+# The eight numbers at the start of a Sun raster: 0x59a66a95, width, height, bits of a
+# pixel, bytes, encoding, kind of the map of colours, and its length; and that of a map
+# which has red, green and blue one after another.
+_SUN, _SUN_HEADER, _RGB_MAP = b"\x59\xa6\x6a\x95", struct.Struct(">8I"), 1
+# What values mean where it has no map.
+_GREY = {1: b"\xff\0", 8: bytes(range(256))}
 # The number of sYCC in the box of a JP2 that tells its colours.
 _SYCC = re.compile(rb"colr\x01..\0\0\0\x12", re.DOTALL)
 
@@ -73,3 +85,21 @@ def without_transparency(data: bytes) -> bytes:
             place += 1 + length[0]
         place += 1
     return bytes(opaque)
+
+
+def with_map_of_grey(data: bytes) -> bytes:
+    """Give a Sun raster of up to 8 bits such that it has a map of colours.
+
+    Parameters
+    ----------
+    data : bytes
+        Any file; what is no Sun raster, or has a map, comes back.
+    """
+    if data[:4] != _SUN or len(data) < _SUN_HEADER.size:
+        return data
+    *numbers, _, length = _SUN_HEADER.unpack_from(data)
+    grey = _GREY.get(numbers[3])
+    if grey is None or length:
+        return data
+    header = _SUN_HEADER.pack(*numbers, _RGB_MAP, 3 * len(grey))
+    return header + 3 * grey + data[_SUN_HEADER.size :]

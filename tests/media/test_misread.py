@@ -12,7 +12,7 @@ from PIL import Image
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.image_files import read_image
-from gulpio2.media.misread import without_transparency
+from gulpio2.media.misread import with_map_of_grey, without_transparency
 
 
 @pytest.fixture
@@ -104,3 +104,33 @@ def test_a_gif_of_very_many_blocks_is_copied_once():
     block = b"!\xf9\x04\x01\0\0\0\0"
     data = b"GIF89a" + bytes(7) + block * 250_000
     assert without_transparency(data) == data.replace(b"\x04\x01", b"\x04\x00")
+
+
+@pytest.mark.parametrize("bits", [1, 8])
+def test_a_sun_raster_without_a_map_is_grey(tmp_path, drawn, bits):
+    path = tmp_path / "a.ras"
+    grey = drawn[:, :16, 0]  # rows are of two bytes each
+    rows = grey if bits == 8 else np.packbits(grey > 127, axis=1)
+    header = struct.pack(">8I", 0x59A66A95, 16, len(grey), bits, rows.size, 1, 0, 0)
+    path.write_bytes(header + rows.tobytes())
+    expected = grey if bits == 8 else np.where(grey > 127, 0, 255)
+    pixels = read_image(path)
+    assert np.array_equal(
+        pixels, expected if pixels.ndim == 2 else np.dstack([expected] * 3)
+    )
+
+
+def test_a_sun_raster_with_a_map_keeps_it(tmp_path, drawn):
+    path = tmp_path / "a.ras"
+    numbers, palette = drawn[:, :16, 0], drawn.reshape(-1)[:768].reshape(3, 256)
+    header = struct.pack(
+        ">8I", 0x59A66A95, 16, len(numbers), 8, numbers.size, 1, 1, 768
+    )
+    path.write_bytes(header + palette.tobytes() + numbers.tobytes())
+    assert np.array_equal(read_image(path), palette.T[numbers])
+
+
+@pytest.mark.parametrize("length", range(0, 33, 4))
+def test_a_cut_sun_raster_comes_back(length):
+    data = struct.pack(">8I", 0x59A66A95, 16, 4, 24, 0, 1, 0, 0)[:length]
+    assert with_map_of_grey(data) == data
