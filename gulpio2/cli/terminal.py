@@ -39,6 +39,10 @@ __all__ = [
 
 _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 _VERBOSITY = "gulpio2.verbosity"
+# What OpenCV writes to stderr by itself it writes for each image, and without its name:
+# a line for each field of a GeoTIFF, and one for each JPEG 2000. Set before it is
+# loaded, for workers as well.
+_OPENCV, _SILENT = "OPENCV_LOG_LEVEL", "SILENT"
 # Lines that go out together: click flushes on every call.
 _BLOCK = 1000
 # Advice of the library that a user of the program cannot follow as it stands.
@@ -203,7 +207,16 @@ def set_verbosity(
         Takes note of it, for `is_quiet`.
     say : callable, optional
         Makes of what the library says what this program's user can follow.
+
+    Notes
+    -----
+    OpenCV says what it has to say only from level 1 on, or where its variable in the
+    environment asks for it.
     """
+    if level < 1:
+        os.environ.setdefault(_OPENCV, _SILENT)
+    elif os.environ.get(_OPENCV) == _SILENT:
+        del os.environ[_OPENCV]
     if ctx is not None:
         ctx.meta[_VERBOSITY] = level
     logger = logging.getLogger("gulpio2")

@@ -7,6 +7,7 @@ import time
 import types
 
 import pytest
+from PIL import Image, TiffImagePlugin
 
 from gulpio2.cli.terminal import as_options, count, escape, note, size, write_lines
 
@@ -77,3 +78,22 @@ def test_a_message_of_one_long_word_is_looked_through_once(part):
     began = time.process_time()
     assert as_options(text) == text
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("option", ["-q", "-v"])
+def test_what_opencv_says_of_each_image_is_told_only_where_it_is_asked_for(
+    start, tmp_path, monkeypatch, option
+):
+    monkeypatch.setenv("OPENCV_LOG_LEVEL", "SILENT")  # as it is after a first command
+    private = TiffImagePlugin.ImageFileDirectory_v2()
+    private[33550] = (1.0, 1.0, 0.0)  # what each GeoTIFF has
+    private.tagtype[33550] = 12
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (8, 6)).save(tmp_path / "images" / "a.tif", tiffinfo=private)
+    if option == "-q":
+        monkeypatch.delenv("OPENCV_LOG_LEVEL")
+    options = ("--file-extensions", ".tif", "--num-workers", "1")
+    run = start(option, "ingest", "image-folder", "images", "gulped", *options)
+    _, told = run.communicate()
+    assert run.returncode == 0, told
+    assert ("Unknown field with tag 33550" in told) == (option == "-v")
