@@ -6,6 +6,7 @@ Video
     * `wholeness`: compares a file with what its own structure says about its length.
     * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
       `streams` chooses one; `threaded`: several threads for it, where that is safe.
+      `container_colour`: the matrix, where only the container declares it.
     * `counting`: how many packets are promised, and which give no frame.
     * `clock`: when a frame is shown.
     * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows

@@ -15,6 +15,7 @@ from av.stream import Discard
 from gulpio2.errors import SourceReadError
 from gulpio2.media import threaded
 from gulpio2.media.clock import Clock, Shown
+from gulpio2.media.container_colour import in_declared_colours
 from gulpio2.media.counting import LostBeginning, promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
@@ -39,8 +40,6 @@ _JOINT = (
     ", or transport streams were joined here as by cat, which leaves a jump in the "
     "count of their packets; join them with ffmpeg -f concat -c copy instead"
 )
-# Demuxers that take any text file for a picture made of letters.
-_TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
 # Demuxers that open what their file names: other files, this one again without end, or
 # the network.
 _REFERRING = frozenset(
@@ -174,7 +173,8 @@ class OpenVideo:
         """
         told = has_times(self._container)
         clock = Clock(self.time_base, rate=self._rate, has_times=told)
-        tell, frames = clock.tell, self._sound_frames(dropped)
+        tell = clock.tell
+        frames = in_declared_colours(self._sound_frames(dropped), self.stream)
         if self.threads > 1:
             frames = threaded.held_back(frames)
         for frame in frames:
@@ -347,8 +347,6 @@ def open_video(
             "leave it out."
         ) from cause
     with container:
-        if container.format.name in _TEXT_ART:
-            raise SourceReadError(f"Video {name!r} is no video. Leave it out.")
         if damage is not None and not damage.excusable:
             raise SourceReadError(
                 f"Video {name!r} cannot be read: it {damage.message}. Get a whole copy "

@@ -14,6 +14,8 @@ from gulpio2.media.frame_rate import rescale
 
 __all__ = ["choose_stream", "declared_size", "has_times", "start_of"]
 
+# Demuxers that take any text file for a picture made of letters.
+_TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
 _MICROSECOND = Fraction(1, 1_000_000)
 
 
@@ -25,6 +27,8 @@ def choose_stream(container: Any, name: str, number: int | None) -> Any:
     SourceReadError
         There is none, or none that can be decoded.
     """
+    if container.format.name in _TEXT_ART:
+        raise SourceReadError(f"Video {name!r} is no video. Leave it out.")
     videos = [
         stream
         for stream in container.streams.video

@@ -68,10 +68,10 @@ class VideoFrames(FramesByIndex):
     Notes
     -----
     Frames are turned as the display matrix says. Colours come from the matrix and range
-    that the file declares; what it does not declare is taken for BT.601, also for HD,
-    and for limited range, as FFmpeg does. Interlaced frames stay so, and pixels that
-    are not square stay so. What only the container says is to be cut off, as ``clap``
-    of MP4, is kept.
+    that the frames declare, or else from the matrix of the container; what neither
+    declares is taken for BT.601, also for HD, and for limited range, as FFmpeg does.
+    Interlaced frames stay so, and pixels that are not square stay so. What only the
+    container says is to be cut off, as ``clap`` of MP4, is kept.
 
     One decoded frame is held at a time, and those that the decoder itself keeps. Frames
     that a lower rate drops are not converted, and not decoded either where the times in

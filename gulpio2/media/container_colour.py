@@ -1,0 +1,40 @@
+"""Colours that only the container declares.
+
+HEVC, VP9 and ProRes have a place for the matrix in their frames, and many encoders
+leave it unspecified. FFmpeg's decoders then forget what the container says (``colr`` of
+MP4 and MOV, ``Colour`` of Matroska and WebM), which players go by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["in_declared_colours"]
+
+# Of AVColorSpace.
+_UNSPECIFIED = 2
+
+
+def in_declared_colours(frames: Iterable[Any], stream: Any) -> Iterator[Any]:
+    """Give frames such that they say which matrix their container says they have.
+
+    Parameters
+    ----------
+    frames : iterable of av.VideoFrame
+        Decoded when they are asked for, and not before.
+    stream : av.VideoStream
+        From which they are; nothing has been decoded from it.
+
+    Yields
+    ------
+    av.VideoFrame
+        With the matrix of the stream, where it has none itself.
+    """
+    matrix = int(stream.codec_context.colorspace)
+    for frame in frames:
+        if frame.colorspace == _UNSPECIFIED != matrix:
+            frame.colorspace = matrix
+        yield frame
