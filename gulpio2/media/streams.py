@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import av
@@ -16,6 +17,8 @@ __all__ = ["choose_stream", "declared_size", "has_times", "start_of"]
 
 # Demuxers that take any text file for a picture made of letters.
 _TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
+# The flag of an animation in a WebP (RFC 9649, section 2.7), behind its first names.
+_WEBP, _FLAGS_AT, _ANIMATION = b"WEBPVP8X", 20, 0x02
 _MICROSECOND = Fraction(1, 1_000_000)
 
 
@@ -29,6 +32,11 @@ def choose_stream(container: Any, name: str, number: int | None) -> Any:
     """
     if container.format.name in _TEXT_ART:
         raise SourceReadError(f"Video {name!r} is no video. Leave it out.")
+    if container.format.name == "webp_pipe" and _is_animated(name):
+        raise SourceReadError(
+            f"Video {name!r} is an animated WebP, which FFmpeg cannot decode. Convert "
+            "it, as to GIF or MP4, or leave it out."
+        )
     videos = [
         stream
         for stream in container.streams.video
@@ -52,6 +60,12 @@ def choose_stream(container: Any, name: str, number: int | None) -> Any:
             f"Video {name!r} has a codec that this FFmpeg cannot decode. Re-encode it."
         )
     return chosen
+
+
+def _is_animated(name: str) -> bool:
+    with Path(name).open("rb") as file:
+        start = file.read(_FLAGS_AT + 1)
+    return start[8:16] == _WEBP and bool(start[_FLAGS_AT:] and start[-1] & _ANIMATION)
 
 
 def declared_size(path: str, container: Any, stream: Any) -> tuple[int, int]:

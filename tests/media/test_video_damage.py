@@ -11,6 +11,7 @@ import av
 import numpy as np
 import pytest
 from av.stream import Disposition
+from PIL import Image
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
@@ -214,6 +215,18 @@ def test_what_is_no_video_is_named(tmp_path, name, data, message):
         with pytest.raises(SourceReadError, match=message) as error:
             use(path)
         assert repr(str(path)) in str(error.value)
+
+
+def test_an_animated_webp_is_called_that_and_a_single_picture_is_read(
+    tmp_path, pictures
+):
+    first, *others = map(Image.fromarray, pictures(3, 48, 64))
+    path = tmp_path / "sticker.webp"
+    first.save(path, lossless=True, exact=True)
+    assert len(VideoFrames(path)) == 1
+    first.save(path, lossless=True, save_all=True, append_images=others)
+    with pytest.raises(SourceReadError, match=r"sticker\.webp' is an animated WebP"):
+        read(path)
 
 
 def test_a_folder_is_no_video(tmp_path):
