@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
+from gulpio2.media.netpbm import header_of
 from gulpio2.media.tiff import size_of_tiff
 
 __all__ = ["codestream_start", "declared_depth", "declared_size"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-_BITMAP = re.compile(rb"P[14](?:\s|#[^\n]*\n)+(\d{1,9})(?:\s|#[^\n]*\n)+(\d{1,9})\s")
 # Start of a codestream of JPEG 2000, and of the marker with its sizes, SIZ.
 _CODESTREAM = b"\xff\x4f\xff\x51"
 _JP2 = b"\0\0\0\x0cjP  "
@@ -52,8 +52,9 @@ def declared_size(data: bytes) -> tuple[int, int]:
         return _size_of_webp(data)
     if (size := size_of_tiff(data)) is not None:
         return size
-    if bitmap := _BITMAP.match(data):
-        return int(bitmap[1]), int(bitmap[2])
+    kind, sides, _ = header_of(data, b"14", 2)
+    if kind:
+        return sides[0], sides[1]
     if data[:4] == _CODESTREAM or data[:8] == _JP2:
         # Behind the marker: its length and profile, the far corner, the near one.
         sizes = _sizes_of(data)

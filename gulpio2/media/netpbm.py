@@ -16,12 +16,54 @@ from gulpio2.codecs.pixels import to_eight_bits
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["decode_netpbm"]
+__all__ = ["decode_netpbm", "header_of"]
 
-_SPACE = rb"(?:\s|#[^\n]*\n)+"
-_HEADER = re.compile(rb"P([2356])" + 3 * (_SPACE + rb"(\d{1,9})") + rb"\s")
+# What is between the numbers of a header, once or more, and one of them. As a single
+# pattern they would take a hundred times the memory of a file that is all comments.
+_GAP, _NUMBER = re.compile(rb"\s+|#[^\n]*\n"), re.compile(rb"\d{1,9}")
+# Comments among the values of a text: more take as much memory.
+_MOST_COMMENTS = 100_000
 _PAM_END = re.compile(rb"^ENDHDR[ \t\r]*\n", re.MULTILINE)
 _PAM_LINE = re.compile(rb"^(WIDTH|HEIGHT|DEPTH|MAXVAL)[ \t]+(\d{1,9})", re.MULTILINE)
+
+
+def header_of(data: bytes, kinds: bytes, count: int) -> tuple[int, list[int], int]:
+    """Read the header of an image of Netpbm, as far as it is a list of numbers.
+
+    Parameters
+    ----------
+    data : bytes
+        Any file.
+    kinds : bytes
+        Digits of those that are looked for.
+    count : int
+        How many numbers there are.
+
+    Returns
+    -------
+    kind : int
+        0 where it is none of them.
+    numbers : list of int
+        All of them, or none.
+    end : int
+        Where the header ends, with the space behind it.
+    """
+    if data[:1] != b"P" or not (data[1:2] and data[1:2] in kinds):
+        return 0, [], 0
+    numbers: list[int] = []
+    place = 2
+    while len(numbers) < count:
+        start = place
+        while gap := _GAP.match(data, place):
+            place = gap.end()
+        number = _NUMBER.match(data, place)
+        if number is None or place == start:
+            return 0, [], 0
+        numbers.append(int(number[0]))
+        place = number.end()
+    if not data[place : place + 1].isspace():
+        return 0, [], 0
+    return int(data[1:2]), numbers, place + 1
 
 
 def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
@@ -57,11 +99,12 @@ def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
         width, height = facts[b"WIDTH"], facts[b"HEIGHT"]
         depth, most = facts[b"DEPTH"], facts[b"MAXVAL"]
         start, is_text = end.end(), False
-    elif header := _HEADER.match(data):
-        kind, width, height, most = (int(group) for group in header.groups())
-        depth, is_text, start = 3 if kind in (3, 6) else 1, kind < 5, header.end()
     else:
-        return None
+        kind, numbers, start = header_of(data, b"2356", 3)
+        if not kind:
+            return None
+        width, height, most = numbers
+        depth, is_text = 3 if kind in (3, 6) else 1, kind < 5
     if not (width and height and 1 <= depth <= 4 and 1 <= most <= 65535):
         raise ValueError("its header is damaged")
     if width * height > MAX_PIXELS:
@@ -80,6 +123,8 @@ def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
 
 
 def _text(data: bytes, start: int, count: int) -> npt.NDArray[np.uint32]:
+    if data.count(b"#", start) > _MOST_COMMENTS:
+        raise ValueError(f"it has more than {_MOST_COMMENTS:,} comments")
     words = re.sub(rb"#[^\n]*", b"", data[start:]).split(None, count)[:count]
     if len(words) < count:
         raise ValueError(f"it is cut off: it has {len(words)} of {count} values")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -82,3 +84,31 @@ def test_damaged_files_are_refused(tmp_path, data, message):
     (tmp_path / "a.pnm").write_bytes(data)
     with pytest.raises(ImageNotFoundError, match=message):
         read_image(tmp_path / "a.pnm")
+
+
+COMMENTS = 200_000 * b"#\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"P5\n" + COMMENTS + b"2 2 255 abcd", None),
+        (b"P4\n" + COMMENTS + b"8 1\n\xff", None),
+        (b"P2 2 2 255\n" + COMMENTS + b"1 2 3 4", "more than 100,000 comments"),
+    ],
+    ids=["header", "bitmap", "values"],
+)
+def test_comments_take_no_memory_of_their_own(tmp_path, data, error):
+    path = tmp_path / "a.pnm"
+    path.write_bytes(data)
+    expected = (
+        pytest.raises(ImageNotFoundError, match=error) if error else nullcontext()
+    )
+    tracemalloc.start()
+    try:
+        with expected:
+            read_image(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5 * len(data)
