@@ -8,11 +8,12 @@ so a few reads of their structure tell what decoding does not.
 * Matroska, WebM: the segment, and the blocks in its clusters, since FFmpeg also leaves
   out what it does not understand in the middle.
 * AVI: the RIFF chunks at the top.
+* ASF, WMV: the header and the data, unless it was recorded from a broadcast.
 * Ogg: all pages.
 * GIF: all blocks up to the trailer.
 * Y4M: all frames, which are of one size.
 
-Other containers (MPEG-TS, FLV, ASF, raw streams) do not say how long they are; there, a
+Other containers (MPEG-TS, FLV, raw streams) do not say how long they are; there, a
 cut is noticed only where it goes through a frame and the decoder minds.
 """
 
@@ -66,6 +67,13 @@ _IN_CLUSTER = frozenset(
         0xBF,  # CRC-32
     }
 )
+# ASF specification, objects by GUID. Each begins with it and with its length; flags are
+# in the properties of the file, which are looked for in so much of its header.
+_ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
+_ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
+_ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
+_ASF_OBJECT, _ASF_FLAGS_AT, _BROADCAST = 24, 88, 1
+_ASF_HEADER = 1 << 20
 _OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
 _LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
 # How Y4M names its pixels, and by how much the width and the height of chroma are
@@ -105,20 +113,22 @@ def find_damage(path: StrPath) -> Damage | None:
 
     Notes
     -----
-    Reads headers only: some for MP4 and AVI, one per block or page for the others.
+    Reads headers only: some for MP4, AVI and ASF, one per block or page for others.
     """
     mode = os.stat(path).st_mode  # noqa: PTH116  # any StrPath
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "not a regular file")  # a pipe would wait for ever
     with open(path, "rb", buffering=4096) as file:  # noqa: PTH123  # any StrPath
         size = os.fstat(file.fileno()).st_size
-        start = file.read(12)
+        start = file.read(16)
         if start[4:8] in _BOXES:
             return _check_boxes(file, size)
         if int.from_bytes(start[:4], "big") == _EBML:
             return _check_matroska(file, size)
-        if start[:4] == b"RIFF" and start[8:] == b"AVI ":
+        if start[:4] == b"RIFF" and start[8:12] == b"AVI ":
             return _check_riff(file, size)
+        if start == _ASF:
+            return _check_asf(file, size)
         if start[:4] == b"OggS":
             return _check_ogg(file, size)
         if start[:4] == b"GIF8":
@@ -167,6 +177,21 @@ def _check_riff(file: IO[bytes], size: int) -> Damage | None:
             return _cut("its RIFF chunk", end, size, excusable=True)
         position = end + length % 2
     return None
+
+
+def _check_asf(file: IO[bytes], size: int) -> Damage | None:
+    length = int.from_bytes(_read_at(file, 16, 8), "little")
+    if length > size:
+        return _cut("its header", length, size)
+    header = _read_at(file, 0, min(length, _ASF_HEADER))
+    place = header.find(_ASF_PROPERTIES)
+    if place < 0 or place + _ASF_FLAGS_AT >= len(header):
+        return None
+    data = _read_at(file, length, _ASF_OBJECT)
+    if header[place + _ASF_FLAGS_AT] & _BROADCAST or data[:16] != _ASF_DATA:
+        return None  # its lengths are of no meaning, or this is no data
+    end = length + int.from_bytes(data[16:], "little")
+    return _cut("its data", end, size) if end > size else None
 
 
 class _Element(NamedTuple):

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gulpio2.errors import SourceReadError
+from gulpio2.media.video import VideoFrames
 from gulpio2.media.wholeness import find_damage
 from tests.written_once import written_once
 
@@ -201,6 +203,39 @@ PAGES = [
 ]
 
 
+@pytest.fixture
+def wmv(tmp_path, write_video, pictures):
+    return write_video(
+        tmp_path / "a.wmv", pictures(12, 48, 64), codec="wmv2", options={"g": "4"}
+    )
+
+
+@pytest.mark.parametrize("part", [0.05, 0.3, 0.6, 0.9])
+def test_a_cut_wmv_is_damaged_and_never_just_shorter(wmv, part):
+    assert find_damage(wmv) is None
+    assert sum(1 for _ in VideoFrames(wmv).stored()) == 12
+    data = wmv.read_bytes()
+    wmv.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(
+        SourceReadError, match=r"a\.wmv' .* is cut off: its (data|header)"
+    ):
+        list(VideoFrames(wmv).stored())
+
+
+def test_a_wmv_of_a_broadcast_and_one_without_properties_say_nothing(wmv):
+    data = bytearray(wmv.read_bytes())
+    place = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"))
+    half = len(data) // 2
+    wmv.write_bytes(data[:half])
+    assert find_damage(wmv) is not None
+    data[place + 88] |= 1
+    wmv.write_bytes(data[:half])
+    assert find_damage(wmv) is None
+    data[place] ^= 1
+    wmv.write_bytes(data[:half])
+    assert find_damage(wmv) is None
+
+
 @pytest.mark.parametrize(("data", "end"), PAGES)
 def test_the_pages_of_an_ogg_are_followed(tmp_path, data, end):
     message = end and f"last page ends at byte {end} and the file at {len(data)}"
@@ -248,7 +283,10 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path):
 
 @given(
     start=st.sampled_from(
-        [HEADER, FTYP, RIFFS[0].values[0], b"GIF89a", b"OggS", b"", b"YUV4MPEG2 W1 H1 "]
+        [
+            *(HEADER, FTYP, RIFFS[0].values[0], b"GIF89a", b"OggS", b""),
+            *(b"YUV4MPEG2 W1 H1 ", bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")),
+        ]
     ),
     rest=st.binary(max_size=200),
 )
