@@ -28,13 +28,18 @@ def in_declared_colours(frames: Iterable[Any], stream: Any) -> Iterator[Any]:
     stream : av.VideoStream
         From which they are; nothing has been decoded from it.
 
-    Yields
-    ------
-    av.VideoFrame
-        With the matrix of the stream, where it has none itself.
+    Returns
+    -------
+    iterator of av.VideoFrame
+        Each with the matrix of the stream, where it has none itself.
     """
     matrix = int(stream.codec_context.colorspace)
+    # Of most files neither says anything: nothing is to be done for each frame then.
+    return iter(frames) if matrix == _UNSPECIFIED else _with_matrix(frames, matrix)
+
+
+def _with_matrix(frames: Iterable[Any], matrix: int) -> Iterator[Any]:
     for frame in frames:
-        if frame.colorspace == _UNSPECIFIED != matrix:
+        if frame.colorspace == _UNSPECIFIED:
             frame.colorspace = matrix
         yield frame
