@@ -226,6 +226,7 @@ def check_spans(
     def add(found: list[Problem]) -> None:
         problems.extend(tally.admit(found))
 
+    holes = frozenset(erased)  # one for each item that was deleted, at most
     needed = end = 0
     owner: Record | None = None
     for record in sorted(records, key=itemgetter(0, 2)):
@@ -246,7 +247,7 @@ def check_spans(
                 "was stored"
             )
             add([_at(record, "overlap", text, file)])
-        elif record.loc > end and (end, record.loc) not in erased:
+        elif record.loc > end and (end, record.loc) not in holes:
             add([_unreferenced(end, record.loc, file)])
         if stop > end:
             end, owner = stop, record

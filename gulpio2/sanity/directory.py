@@ -148,10 +148,11 @@ class _DirectoryCheck:
                 problem = Problem("bad-removals", OTHER_FORM, REMOVALS_NAME)
                 self.findings.add([problem])
         ids_by_chunk: dict[int, list[str]] = {}
-        numbers = {*listing.chunks, *listing.meta_only}
+        complete = frozenset(listing.chunks)  # a tuple is searched from its beginning
+        numbers = {*complete, *listing.meta_only}
         for number in sorted(n for n in numbers if meta_name(n) not in copies):
             ids_by_chunk[number] = self._check_chunk(
-                number, has_data=number in listing.chunks
+                number, has_data=number in complete
             )
         self.findings.add(check_ids(ids_by_chunk), note_changed_places(self.lengths))
         labels, failures = self._read(LABELS_NAME), self._read(FAILURES_NAME)
