@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
 import os
 import shutil
@@ -27,6 +28,8 @@ _logger = logging.getLogger(__name__)
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 # Bytes that are compared at a time.
 _BLOCK = 1 << 20
+# Bytes that stay a hole where all of them are zero: sixteen pages.
+_HOLE = 1 << 16
 
 
 def link_file(source: StrPath, target: StrPath) -> bool:
@@ -72,7 +75,10 @@ def copy_file(
             target = Path(store.path(name))
             target.touch()
             permit_copy(target, [Path(source)])
-            shutil.copyfile(source, target)
+            if _has_holes(source):
+                _copy_with_holes(source, target)
+            else:
+                shutil.copyfile(source, target)
         except OSError as cause:
             # The copying names the source for both, also where it could not write.
             is_full = cause.errno in _NO_ROOM
@@ -90,6 +96,32 @@ def copy_file(
     except BaseException:
         store.remove(name)
         raise
+
+
+def _has_holes(path: StrPath) -> bool:
+    """Tell whether a file takes less room than it has bytes."""
+    state = os.stat(os.fspath(path))  # noqa: PTH116  # whose error has it as a string
+    return state.st_blocks * 512 < state.st_size
+
+
+def _copy_with_holes(source: StrPath, target: Path) -> None:
+    """Copy a file, and write nothing where it has zeros: there they take no room.
+
+    They are read, as not every file system has told rightly where holes are.
+    """
+    with Path(source).open("rb") as file, target.open("wb") as copy:
+        for start in itertools.count(0, _HOLE):
+            try:
+                block = file.read(_HOLE)
+            except OSError as cause:
+                cause.filename = os.fspath(source)
+                raise
+            if block.count(0) < len(block):
+                copy.seek(start)
+                copy.write(block)
+            if len(block) < _HOLE:
+                copy.truncate(start + len(block))
+                return
 
 
 def is_beginning(path: StrPath, source: StrPath, length: int) -> bool:
