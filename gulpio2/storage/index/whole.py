@@ -11,6 +11,8 @@ from gulpio2.storage.index.arrow_file import read_layout
 __all__ = ["NO_SUM", "ArrowSink", "SummingFile", "is_whole"]
 
 NO_SUM = "0" * 8
+# Bytes whose checksum is computed at once.
+_BLOCK = 16 << 20
 # The end of what the schema says of the index. Keys of metadata, which stand in the
 # schema as well, may look like a part of it.
 _END = re.compile(r'"check": [0-9]+, "whole": "[0-9a-f]{8}"\}\Z')
@@ -53,19 +55,29 @@ class SummingFile(ArrowSink):
 
 def is_whole(data: memoryview) -> bool:
     """Compare every byte of an index file with the checksum that it has of itself."""
-    end = _END.search(read_layout(data).metadata.get("gulp2", ""))
+    layout = read_layout(data)
+    end = _END.search(layout.metadata.get("gulp2", ""))
     if end is None:
         return False
-    # The schema comes first in the file, and stands once more behind the columns.
+    # The schema comes before the columns, and stands once more behind them.
     same = re.compile(re.escape(end[0]).encode("ascii"))
-    places = [match.end() - len('00000000"}') for match in same.finditer(data)]
-    if len(places) < 2:
+    start = min((start for start, _ in layout.buffers), default=0)
+    stop = max((start + length for start, length in layout.buffers), default=0)
+    head, tail = same.search(data, 0, start), list(same.finditer(data, stop))
+    if head is None or not tail:
         return False
-    first, last = places[0], places[-1]
+    first, last = (match.end() - len('00000000"}') for match in (head, tail[-1]))
     crc32, at = 0, 0
     for place in (first, last):
-        crc32 = crc32_of(NO_SUM.encode("ascii"), crc32_of(data[at:place], crc32))
+        crc32 = crc32_of(NO_SUM.encode("ascii"), _crc32_of_part(data, at, place, crc32))
         at = place + 8
-    crc32 = crc32_of(data[at:], crc32)
+    crc32 = _crc32_of_part(data, at, len(data), crc32)
     stored = data[first : first + 8], data[last : last + 8]
     return all(part == f"{crc32:08x}".encode("ascii") for part in stored)
+
+
+def _crc32_of_part(data: memoryview, at: int, stop: int, crc32: int) -> int:
+    """Go on with a CRC-32; between two blocks Ctrl-C is heard."""
+    for start in range(at, stop, _BLOCK):
+        crc32 = crc32_of(data[start : min(start + _BLOCK, stop)], crc32)
+    return crc32
