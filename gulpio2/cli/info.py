@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +22,7 @@ from gulpio2.format.manifest import missing_shares
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from gulpio2.cli.summary import Summary
@@ -32,6 +33,8 @@ __all__ = ["info"]
 
 # Kinds that are named before the rest is counted.
 _NAMED = 8
+# Keys that are named: items may have each their own, a million in all.
+_KEYS = 50
 # Options of adapters that are accepted for old callers and do nothing.
 _WITHOUT_EFFECT = {"shm_dir_path"}
 
@@ -234,9 +237,9 @@ def _to_lines(
     elif summary.items and label_key != "label":  # which most would not miss
         yield f"  labels     none: no item has the key {escape(repr(label_key))}"
     if summary.metadata_keys:
-        yield f"  metadata   {escape(', '.join(summary.metadata_keys))}"
+        yield f"  metadata   {_keys(summary.metadata_keys)}"
     if metainfo:
-        yield f"  metainfo   {escape(', '.join(metainfo))}"
+        yield f"  metainfo   {_keys(metainfo)}"
     yield f"  index      {_index_text(index)}"
 
 
@@ -278,6 +281,11 @@ def _run_lines(run: Run) -> Iterator[str]:
         if key in _WITHOUT_EFFECT:
             continue
         yield escape(f"             {key} = {json.dumps(value, ensure_ascii=False)}")
+
+
+def _keys(keys: Collection[str]) -> str:
+    more = f", and {len(keys) - _KEYS:,} more" if len(keys) > _KEYS else ""
+    return escape(", ".join(islice(keys, _KEYS))) + more
 
 
 def _histogram(counts: Counter[str]) -> str:

@@ -140,6 +140,17 @@ def test_many_kinds_are_cut_and_counted(gulp2, tmp_path):
     assert "\x1b" not in text
 
 
+def test_many_keys_are_cut_and_counted(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number in range(51):
+            chunk.append(f"item{number}", {f"key{number}": 0}, make_frames(1))
+    line = ", ".join(f"key{number}" for number in range(50))
+    text = gulp2("info", tmp_path).stdout
+    assert f"  metadata   {line}, and 1 more\n" in text
+    assert len(info_of(gulp2, tmp_path)["metadata_keys"]) == 51
+
+
 def test_a_damaged_first_frame_is_said_and_no_end(gulp2, gulped):
     data = bytearray((gulped / "data_0.gulp").read_bytes())
     data[:100] = bytes(100)
