@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,13 +15,17 @@ __all__ = ["forked", "status_of"]
 def forked(work: Callable[[], int | None]) -> int:
     """Do something in a forked child, and give its process number.
 
-    It ends with the status that comes out, 0 for None, and with 255 where that raises.
+    It ends with the status that comes out, 0 for None, and with 255 where that raises,
+    of which it prints the traceback.
     """
     child = os.fork()
     if child == 0:  # pragma: no cover  # coverage does not follow
         status = 255
         try:
             status = work() or 0
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(status)
     return child
