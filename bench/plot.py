@@ -49,6 +49,38 @@ def read_figure(cases: dict[str, dict[str, Any]]) -> Any:
     return figure
 
 
+def open_figure(cases: dict[str, dict[str, Any]]) -> Any:
+    """Draw how long opening takes, and how much memory, by what is opened."""
+    panels = {
+        "to the first frame's bytes, ms": (
+            "open to the first frame's bytes",
+            "8 processes at once, each: open",
+            "GulpIO2 0.0.4: open",
+        ),
+        "private memory, MB": (
+            "private memory",
+            "8 processes at once, each: private memory",
+            "GulpIO2 0.0.4: private memory",
+        ),
+    }
+    sizes = dict.fromkeys(name.partition(": ")[0] for name in cases)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 2.6), sharey=True)
+    for axis, (title, kinds) in zip(axes, panels.items(), strict=True):
+        found = {
+            f"{size}{what}": cases[f"{size}: {kind}"]
+            for size in sizes
+            for kind, what in zip(
+                kinds, ("", ", 8 processes at once", ", GulpIO2 0.0.4"), strict=True
+            )
+            if f"{size}: {kind}" in cases
+        }
+        names = list(found)[::-1]
+        _bars(axis, names, [found[name] for name in names])
+        axis.set_xscale("log")
+        axis.set_title(f"{title}; a black line is what was aimed at", fontsize=9)
+    return figure
+
+
 def cores_figure(cases: dict[str, dict[str, Any]]) -> Any:
     """Draw frames per second over the cores, of everything that was measured."""
     series: dict[str, dict[str, list[tuple[int, float]]]] = {}
@@ -74,7 +106,7 @@ def cores_figure(cases: dict[str, dict[str, Any]]) -> Any:
     return figure
 
 
-FIGURES = {"read": read_figure, "cores": cores_figure}
+FIGURES = {"read": read_figure, "open": open_figure, "cores": cores_figure}
 
 
 def any_figure(cases: dict[str, dict[str, Any]]) -> Any:
@@ -86,7 +118,8 @@ def any_figure(cases: dict[str, dict[str, Any]]) -> Any:
     if max(c["median"] for c in chosen.values()) > 50:
         axis.set_xscale("log")
     units = {case["unit"] for case in chosen.values()}
-    axis.set_title(", ".join(sorted(units)))
+    title = f"{', '.join(sorted(units))}; a black line is what was aimed at"
+    axis.set_title(title, fontsize=9)
     return figure
 
 
@@ -97,16 +130,24 @@ def _bars(axis: Any, names: list[str], cases: list[dict[str, Any]]) -> None:
         [c["largest"] - v for v, c in zip(values, cases, strict=True)],
     ]
     colours = [
-        LIMIT if name.startswith("limit") else OURS if "ours" in name else OTHER
+        LIMIT if name.startswith("limit") else OURS if _is_ours(name) else OTHER
         for name in names
     ]
     axis.barh(names, values, xerr=errors, color=colours, ecolor="#888888", height=0.7)
-    for place, (value, colour) in enumerate(zip(values, colours, strict=True)):
+    for place, (value, case) in enumerate(zip(values, cases, strict=True)):
         text = f"{value:,.0f}" if value >= 50 else f"{value:.2f}"
-        ink = "black" if colour == OTHER else "white"
-        axis.text(0, place, f" {text}", va="center", fontsize=7, color=ink)
+        # Beside all bars, where no line is.
+        at = axis.get_yaxis_transform()
+        axis.text(1, place, f" {text}", va="center", fontsize=7, transform=at)
+        if target := re.search(r"[0-9.]+", case["target"] or ""):
+            wanted = [float(target[0])] * 2
+            axis.plot(wanted, [place - 0.4, place + 0.4], color="black", lw=1.5)
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _is_ours(name: str) -> bool:
+    return "ours" in name or (" M frames" in name and "0.0.4" not in name)
 
 
 def main() -> None:
