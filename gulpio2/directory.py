@@ -356,7 +356,8 @@ class GulpDirectory(ReadingVerbs):
             if self._index is not None:
                 # Once it was opened with "ab", its map is none of the index any more.
                 state = NO_MAP
-            return LoadedMap(state, find, self._stored_in(chunk).items)
+            # Parsed only where something differs: each opening of a file asks this.
+            return LoadedMap(state, find, lambda: self._stored_in(chunk).items())
         if self._index is None:
             return LoadedMap(state, find)
         if chunk is not None and not (

@@ -12,6 +12,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import MapChangedError, MetaFileError
 from gulpio2.removal import compact_directory, delete_items
+from gulpio2.storage.map_file import MapFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -261,6 +262,25 @@ def test_a_chunk_that_was_edited_and_written_anew_is_told(
         with pytest.raises(MapChangedError, match="was written anew"):
             directory.read_frames("b")
         directory.close()  # the index is that of the new map then
+
+
+@pytest.mark.parametrize("appended", [False, True])
+def test_no_map_is_parsed_again_to_open_a_data_file(directory, monkeypatch, appended):
+    (chunk,) = directory.chunks()
+    if appended:
+        append(chunk)
+    parsed = []
+
+    def noted(self, data):
+        parsed.append(data)
+        return parse(self, data)
+
+    parse = MapFile.parse
+    monkeypatch.setattr(MapFile, "parse", noted)
+    for _ in range(2):
+        directory._handles.close()
+        assert levels_in(directory) == [0, 100, 200]
+    assert parsed == []
 
 
 @pytest.mark.parametrize("indexed", [False, True])
