@@ -80,7 +80,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
         raise ValueError("it does not begin as a JPEG does")
     header, kind, num_scans = b"", 0, 0
     remarks: list[tuple[int, bytes]] = []
-    adobe = 0
+    adobe, has_jfif = 0, False
     position, size = 2, len(data)
     while True:
         # In a header the next marker is where the segment before it ends.
@@ -119,20 +119,24 @@ def outline_jpeg(data: bytes) -> JpegOutline:
             if kind in _SEQUENTIAL and length >= 8:
                 remarks.append((position + length - 3, _ALL_FREQUENCIES))
         elif marker == _APP0 and data.startswith(_JFIF, position + 2) and length >= 16:
+            has_jfif = has_jfif or not num_scans
             revision = data[position + 7 : position + 9]
             if revision[0] != _REVISION[0]:
                 remarks.append((position + 7, _REVISION))
         elif marker == _APP14 and data.startswith(_ADOBE, position + 2):
-            adobe = position + 13 if length >= 14 else adobe
+            adobe = position + 13 if length >= 14 and not num_scans else adobe
         position += length
     if not header:
         raise ValueError("it has no image")
     precision, height, width, num_components = _FRAME.unpack(header)
     if not (height and width):  # no decoder here takes a height that comes later
         raise ValueError(f"it is {width}x{height} pixels large by its header")
-    if adobe and data[adobe]:  # 0 is RGB or CMYK
-        transform = bytes([_YCCK if num_components == 4 else _YCC])
-        remarks.append((adobe, transform))
+    # Of 0, which is RGB or CMYK, nothing is said; nor of what nobody asks for: grey has
+    # no colours, and three of JFIF are YCbCr.
+    if adobe and data[adobe] and num_components == 4:
+        remarks.append((adobe, bytes([_YCCK])))
+    elif adobe and data[adobe] and num_components == 3 and not has_jfif:
+        remarks.append((adobe, bytes([_YCC])))
     common = kind in _COMMON
     return JpegOutline(
         height,

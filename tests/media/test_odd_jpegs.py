@@ -87,6 +87,32 @@ def test_rgb_of_adobe_stays_rgb(tmp_path, drawn):
     assert stored(path) == path.read_bytes()
 
 
+@pytest.mark.parametrize("place", ["behind JFIF", "of grey", "behind a scan"])
+def test_a_transform_that_nobody_asks_for_is_kept(tmp_path, drawn, place):
+    path = tmp_path / "a.jpg"
+    usual = jpeg_of(drawn.convert("L") if place == "of grey" else drawn)
+    odd = with_adobe(usual, 2)
+    if place == "behind JFIF":
+        odd = usual[:20] + odd[2:18] + usual[20:]
+    elif place == "behind a scan":
+        usual = jpeg_of(drawn, progressive=True)
+        last = usual.rindex(b"\xff\xda")
+        odd = usual[:2] + usual[20:last] + odd[2:18] + usual[last:]
+    path.write_bytes(odd)
+    assert stored(path) == odd
+    assert np.array_equal(decode_frame(odd), decode_frame(usual))
+
+
+def test_the_transform_that_counts_is_that_before_the_first_scan(tmp_path, drawn):
+    path = tmp_path / "a.jpg"
+    usual = jpeg_of(drawn, progressive=True)
+    last = usual.rindex(b"\xff\xda")
+    rest = usual[20:last] + with_adobe(usual, 0)[2:18] + usual[last:]
+    path.write_bytes(with_adobe(usual, 2)[:18] + rest)
+    assert stored(path) == with_adobe(usual, 1)[:18] + rest
+    assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
+
+
 @pytest.mark.parametrize("before", ["a comment", "another one"])
 def test_an_unknown_revision_of_jfif_is_passed_over_wherever_it_is(
     tmp_path, drawn, before
