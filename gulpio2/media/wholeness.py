@@ -74,6 +74,8 @@ _ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _ASF_OBJECT, _ASF_FLAGS_AT, _BROADCAST = 24, 88, 1
 _ASF_HEADER = 1 << 20
+# Of no file: it stands for a length that was not known yet.
+_UNKNOWN_LENGTH = (1 << 64) - 1
 _OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
 _LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
 # How Y4M names its pixels, and by how much the width and the height of chroma are
@@ -190,8 +192,10 @@ def _check_asf(file: IO[bytes], size: int) -> Damage | None:
     data = _read_at(file, length, _ASF_OBJECT)
     if header[place + _ASF_FLAGS_AT] & _BROADCAST or data[:16] != _ASF_DATA:
         return None  # its lengths are of no meaning, or this is no data
-    end = length + int.from_bytes(data[16:], "little")
-    return _cut("its data", end, size) if end > size else None
+    data_length = int.from_bytes(data[16:], "little")
+    if data_length == _UNKNOWN_LENGTH or length + data_length <= size:
+        return None
+    return _cut("its data", length + data_length, size)
 
 
 class _Element(NamedTuple):

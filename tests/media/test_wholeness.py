@@ -236,6 +236,14 @@ def test_a_wmv_of_a_broadcast_and_one_without_properties_say_nothing(wmv):
     assert find_damage(wmv) is None
 
 
+def test_a_wmv_of_which_nobody_knew_the_length_is_read(wmv):
+    data = bytearray(wmv.read_bytes())
+    place = data.index(bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")) + 16
+    data[place : place + 8] = b"\xff" * 8
+    wmv.write_bytes(data)
+    assert sum(1 for _ in VideoFrames(wmv).stored()) == 12
+
+
 @pytest.mark.parametrize(("data", "end"), PAGES)
 def test_the_pages_of_an_ogg_are_followed(tmp_path, data, end):
     message = end and f"last page ends at byte {end} and the file at {len(data)}"
