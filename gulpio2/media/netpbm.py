@@ -92,8 +92,8 @@ def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
     """
     if data[:3] == b"P7\n":
         end = _PAM_END.search(data)
-        found = _PAM_LINE.findall(data[: end.start()]) if end else []
-        facts = {name: int(value) for name, value in found}
+        lines = _PAM_LINE.finditer(data, 0, end.start()) if end else ()
+        facts = {line[1]: int(line[2]) for line in lines}
         if end is None or len(facts) < 4:
             raise ValueError("its header is damaged")
         width, height = facts[b"WIDTH"], facts[b"HEIGHT"]

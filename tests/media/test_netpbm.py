@@ -87,6 +87,7 @@ def test_damaged_files_are_refused(tmp_path, data, message):
 
 
 COMMENTS = 200_000 * b"#\n"
+PAM = b"WIDTH 2\nHEIGHT 2\nDEPTH 1\nMAXVAL 255\n"
 
 
 @pytest.mark.parametrize(
@@ -95,10 +96,11 @@ COMMENTS = 200_000 * b"#\n"
         (b"P5\n" + COMMENTS + b"2 2 255 abcd", None),
         (b"P4\n" + COMMENTS + b"8 1\n\xff", None),
         (b"P2 2 2 255\n" + COMMENTS + b"1 2 3 4", "more than 100,000 comments"),
+        (b"P7\n" + 20_000 * PAM + b"ENDHDR\nabcd", None),
     ],
-    ids=["header", "bitmap", "values"],
+    ids=["header", "bitmap", "values", "lines of a PAM"],
 )
-def test_comments_take_no_memory_of_their_own(tmp_path, data, error):
+def test_a_long_header_takes_no_memory_of_its_own(tmp_path, data, error):
     path = tmp_path / "a.pnm"
     path.write_bytes(data)
     expected = (
