@@ -43,6 +43,8 @@ _VERBOSITY = "gulpio2.verbosity"
 # a line for each field of a GeoTIFF, and one for each JPEG 2000. Set before it is
 # loaded, for workers as well.
 _OPENCV, _SILENT = "OPENCV_LOG_LEVEL", "SILENT"
+# Variables that this process has set: what its user has set stays.
+_SET_HERE: set[str] = set()
 # Lines that go out together: click flushes on every call.
 _BLOCK = 1000
 # Advice of the library that a user of the program cannot follow as it stands.
@@ -213,10 +215,12 @@ def set_verbosity(
     OpenCV says what it has to say only from level 1 on, or where its variable in the
     environment asks for it.
     """
-    if level < 1:
-        os.environ.setdefault(_OPENCV, _SILENT)
-    elif os.environ.get(_OPENCV) == _SILENT:
-        del os.environ[_OPENCV]
+    if level < 1 and _OPENCV not in os.environ:
+        os.environ[_OPENCV] = _SILENT
+        _SET_HERE.add(_OPENCV)
+    elif level >= 1 and _OPENCV in _SET_HERE:
+        _SET_HERE.remove(_OPENCV)
+        os.environ.pop(_OPENCV, None)
     if ctx is not None:
         ctx.meta[_VERBOSITY] = level
     logger = logging.getLogger("gulpio2")

@@ -80,20 +80,28 @@ def test_a_message_of_one_long_word_is_looked_through_once(part):
     assert time.process_time() - began < 0.5
 
 
-@pytest.mark.parametrize("option", ["-q", "-v"])
+@pytest.mark.parametrize(
+    ("option", "variable", "is_told"),
+    [
+        ("-q", None, False),
+        ("-v", None, True),
+        ("-q", "WARNING", True),
+        ("-v", "SILENT", False),
+    ],
+)
 def test_what_opencv_says_of_each_image_is_told_only_where_it_is_asked_for(
-    start, tmp_path, monkeypatch, option
+    start, tmp_path, monkeypatch, option, variable, is_told
 ):
-    monkeypatch.setenv("OPENCV_LOG_LEVEL", "SILENT")  # as it is after a first command
+    monkeypatch.delenv("OPENCV_LOG_LEVEL", raising=False)  # of a command before this
     private = TiffImagePlugin.ImageFileDirectory_v2()
     private[33550] = (1.0, 1.0, 0.0)  # what each GeoTIFF has
     private.tagtype[33550] = 12
     (tmp_path / "images").mkdir()
     Image.new("RGB", (8, 6)).save(tmp_path / "images" / "a.tif", tiffinfo=private)
-    if option == "-q":
-        monkeypatch.delenv("OPENCV_LOG_LEVEL")
+    if variable is not None:
+        monkeypatch.setenv("OPENCV_LOG_LEVEL", variable)
     options = ("--file-extensions", ".tif", "--num-workers", "1")
     run = start(option, "ingest", "image-folder", "images", "gulped", *options)
     _, told = run.communicate()
     assert run.returncode == 0, told
-    assert ("Unknown field with tag 33550" in told) == (option == "-v")
+    assert ("Unknown field with tag 33550" in told) == is_told
