@@ -109,7 +109,8 @@ def _copy_with_holes(source: StrPath, target: Path) -> None:
 
     They are read, as not every file system has told rightly where holes are.
     """
-    with Path(source).open("rb") as file, target.open("wb") as copy:
+    # An error has the source as it is given, which a Path would spell otherwise.
+    with open(source, "rb") as file, target.open("wb") as copy:  # noqa: PTH123
         for start in itertools.count(0, _HOLE):
             try:
                 block = file.read(_HOLE)

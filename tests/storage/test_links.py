@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import os
+import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ from gulpio2.errors import StorageError
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
-from gulpio2.storage import links
-from gulpio2.storage.links import copy_file
+from gulpio2.storage.links import _copy_with_holes, copy_file
 from gulpio2.testing import make_frames
+from tests.forking import forked, status_of
 
 HOLE = 8 << 20
 
@@ -59,15 +59,26 @@ def test_what_lies_behind_the_last_hole_is_copied(sparse, tmp_path, ending):
     assert (tmp_path / "copy").read_bytes() == sparse.read_bytes()
 
 
-def test_a_full_disk_leaves_nothing_of_a_copy_with_holes(sparse, tmp_path, monkeypatch):
-    def is_full(source, target):
-        target.write_bytes(b"begins")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@pytest.mark.parametrize("limit", [1, HOLE, HOLE + 9, 2 * HOLE])
+def test_a_copy_with_holes_that_has_no_room_leaves_nothing(sparse, tmp_path, limit):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        with pytest.raises(StorageError, match=r"cannot copy .*copy.* File too large"):
+            copy_file(sparse, tmp_path, "copy")
 
-    monkeypatch.setattr(links, "_copy_with_holes", is_full)
-    with pytest.raises(StorageError, match="No space left"):
-        copy_file(sparse, tmp_path, "copy")
+    assert status_of(forked(limited)) == 0
     assert [path.name for path in tmp_path.iterdir()] == [sparse.name]
+
+
+def test_a_path_that_cannot_be_read_is_told_of_as_it_was_given(tmp_path, monkeypatch):
+    # Some file systems have a folder take no room, as a file of nothing but holes.
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    with pytest.raises(StorageError, match=r"cannot read \./folder: Is a dir"):
+        copy_file("./folder", tmp_path, "copy")
+    with pytest.raises(IsADirectoryError) as raised:
+        _copy_with_holes("./folder", tmp_path / "copy")
+    assert raised.value.filename == "./folder"
 
 
 def test_a_source_that_is_gone_is_told_of_as_such(tmp_path):
