@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 import types
@@ -100,6 +101,11 @@ def test_what_opencv_says_of_each_image_is_told_only_where_it_is_asked_for(
     Image.new("RGB", (8, 6)).save(tmp_path / "images" / "a.tif", tiffinfo=private)
     if variable is not None:
         monkeypatch.setenv("OPENCV_LOG_LEVEL", variable)
+    if is_told:
+        reads = [sys.executable, "-c", "import cv2; cv2.imread('images/a.tif')"]
+        done = subprocess.run(reads, cwd=tmp_path, capture_output=True, check=True)
+        if b"Unknown field" not in done.stderr:
+            pytest.skip("an OpenCV that says nothing of it by itself")
     options = ("--file-extensions", ".tif", "--num-workers", "1")
     run = start(option, "ingest", "image-folder", "images", "gulped", *options)
     _, told = run.communicate()
