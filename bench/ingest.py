@@ -300,14 +300,14 @@ def limit(bench: Bench) -> None:
     speeds = {
         name: bench.speeds(case, name, frames, found) for name, found in runs.items()
     }
-    ratios = _ratios(speeds["2 workers"], speeds["limit"])
-    bench.report.add(f"{case}: ours / limit", ratios, "ratio", ">= 0.88")
-    for over, under in (("bare", "limit"), ("2 workers", "bare")):
+    for name, over, under, target in (
+        ("ours / limit", "2 workers", "limit", ">= 0.88"),
+        ("bare / limit", "bare", "limit", None),
+        ("ours / bare", "2 workers", "bare", None),
+        ("2 workers / 1 worker", "2 workers", "1 worker", ">= 1.85"),
+    ):
         ratios = _ratios(speeds[over], speeds[under])
-        name = over.replace("2 workers", "ours")
-        bench.report.add(f"{case}: {name} / {under}", ratios, "ratio")
-    ratios = _ratios(speeds["2 workers"], speeds["1 worker"])
-    bench.report.add(f"{case}: 2 workers / 1 worker", ratios, "ratio", ">= 1.85")
+        bench.report.add(f"{case}: {name}", ratios, "ratio", target)
     cores = [CORES * run["busy"] for run in runs["1 worker"]]
     bench.report.add(f"{case}: cores that one worker uses", cores, "cores")
 

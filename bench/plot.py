@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt
 
 OURS, LIMIT, OTHER = "#1f6fb4", "#444444", "#b9c4cf"
 _MAX_BARS = 24
+_TARGETS = "a black line is what was aimed at"
 
 
 def read_figure(cases: dict[str, dict[str, Any]]) -> Any:
@@ -77,7 +78,7 @@ def open_figure(cases: dict[str, dict[str, Any]]) -> Any:
         names = list(found)[::-1]
         _bars(axis, names, [found[name] for name in names])
         axis.set_xscale("log")
-        axis.set_title(f"{title}; a black line is what was aimed at", fontsize=9)
+        axis.set_title(f"{title}; {_TARGETS}", fontsize=9)
     return figure
 
 
@@ -118,8 +119,7 @@ def any_figure(cases: dict[str, dict[str, Any]]) -> Any:
     if max(c["median"] for c in chosen.values()) > 50:
         axis.set_xscale("log")
     units = {case["unit"] for case in chosen.values()}
-    title = f"{', '.join(sorted(units))}; a black line is what was aimed at"
-    axis.set_title(title, fontsize=9)
+    axis.set_title(f"{', '.join(sorted(units))}; {_TARGETS}", fontsize=9)
     return figure
 
 
