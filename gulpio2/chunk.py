@@ -226,9 +226,9 @@ class GulpChunk(ReadingVerbs):
         NotImplementedError
             Another flag.
         ChunkMismatchError
-            "ab", and the data file is missing while the map has items, or shorter than
-            the map says; or the chunk has changed, and no longer has the frames of an
-            item added or edited in memory, or was changed inside of the block.
+            "ab", and the data file is missing or too short for the map; or the chunk
+            has changed, and no longer has the frames of an item of the map in memory,
+            or since the directory of an assigned map was closed, or inside the block.
         DuplicateIdError
             "ab", and items of the same id were added in memory and on the disk.
         LockedError

@@ -414,7 +414,7 @@ class GulpDirectory(ReadingVerbs):
     def _part_of_chunk(self, number: int, ids: Sequence[str]) -> GulpChunk:
         """Make an object of some items of a chunk; their entries are those of all."""
         if self._index is not None:
-            entries: OrderedDict[str, Any] = ChosenEntries(self._index, ids)
+            entries: OrderedDict[str, Any] = ChosenEntries(self._index, number, ids)
         else:
             known = self.chunk_objs_lookup[number].meta_dict
             entries = OrderedDict((id_, known[id_]) for id_ in ids)

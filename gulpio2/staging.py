@@ -10,6 +10,7 @@ from gulpio2.appending import ChunkAppender
 from gulpio2.errors import ChunkMismatchError, IngestError
 from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import partial_name
+from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
@@ -325,7 +326,8 @@ def begin_writing(
     data_path, meta_path : str or path
         The data file, which may be a link, and the map.
     meta_dict : mutable mapping
-        The map in memory.
+        The map in memory. Entries of frames that are others on the disk by now become
+        those of the disk; see `settle_other_frames`.
     stored : mapping or None
         What the map on the disk says, to go on; None to begin anew.
     lock : WriterLock
@@ -336,13 +338,15 @@ def begin_writing(
     LockedError
         Another is writing to it, or begins it too.
     ChunkMismatchError
-        The data file is missing, or ends before the last record of the map does.
+        The data file is missing, or ends before the last record of the map does; or it
+        has other frames than an item of `meta_dict` that `stored` does not have.
     """
     path = follow_link(data_path)
     store = LocalStore(path.parent)
     extend = False
     if stored is not None and path.exists():
         extend = True
+        settle_other_frames(meta_dict, stored)
         # New records would lie where the map looks for those that are lost.
         refuse_cut_data(
             str(path),

@@ -10,6 +10,7 @@ is the specification that these modules implement.
 * `gmeta`: the map of a chunk, to bytes and back.
 * `metadata`: users' metadata as JSON can hold it.
 * `edits`: a map that was edited in memory, beside what happened to it on the disk.
+* `other_frames`: entries in memory in the places of which the disk has other frames.
 * `manifest`: ``gulp.json``, how a directory was made.
 * `other_settings`: in what runs differ that are in one directory.
 * `removals`: ``deleted.json``, what was deleted and erased.

@@ -28,14 +28,15 @@ from gulpio2.format.entry import (
     load_extras,
 )
 from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.other_frames import settle_other_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["Origins", "Snapshot", "check_ids", "renew_checks", "take_in"]
+__all__ = ["Origins", "Snapshot", "check_ids", "renew_checks", "same", "take_in"]
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Compare as JSON, in which a triplet is a list, NaN is NaN, and 1 is not True."""
     return one is other or _text(one) == _text(other)
 
@@ -97,7 +98,7 @@ class Snapshot:
             Has exactly these entries afterwards.
         """
         for (_, entry), content in zip(self._items, self._contents, strict=True):
-            if isinstance(entry, MutableMapping) and not _same(entry, content):
+            if isinstance(entry, MutableMapping) and not same(entry, content):
                 _replace(entry, content)
         if meta_dict is not None:
             meta_dict.clear()
@@ -149,13 +150,14 @@ def take_in(
     """
     for id_ in [id_ for id_ in mine if id_ in base and id_ not in disk]:
         del mine[id_]
+    settle_other_frames(mine, disk)
     for id_, entry in disk.items():
         if id_ not in mine:
-            if id_ not in base or not _same(base[id_], entry):
+            if id_ not in base or not same(base[id_], entry):
                 mine[id_] = entry
         elif id_ in base:
             _merge(mine[id_], base[id_], entry)
-        elif not _same(list(mine[id_]["frame_info"]), entry["frame_info"]):
+        elif not same(list(mine[id_]["frame_info"]), entry["frame_info"]):
             raise DuplicateIdError(
                 f"item {id_!r} was added to the map in memory, and another one of that "
                 "id to the chunk on the disk. Rename it in memory"
@@ -193,9 +195,9 @@ def _merge(
     mine: MutableMapping[str, Any], base: Mapping[str, Any], disk: Mapping[str, Any]
 ) -> None:
     """Bring an entry up to date."""
-    if disk is base or _same(disk, base) or _same(mine, disk):
+    if disk is base or same(disk, base) or same(mine, disk):
         return
-    if _same(mine, base):
+    if same(mine, base):
         _replace(mine, disk)
         return
     parts = {
@@ -215,12 +217,12 @@ def _merge(
 
 def _joined(mine: list[Any], base: list[Any], disk: list[Any]) -> list[Any] | None:
     """Join changes of a list that others append to; None where both changed it."""
-    if _same(mine, base) or _same(mine, disk):
+    if same(mine, base) or same(mine, disk):
         return disk
-    if _same(disk[: len(base)], base):
+    if same(disk[: len(base)], base):
         # What was added alike is there once: a flush here may have written it.
         added = mine[len(base) :]
-        alike = len(added) if _same(disk[len(base) : len(mine)], added) else 0
+        alike = len(added) if same(disk[len(base) : len(mine)], added) else 0
         return mine + disk[len(base) + alike :]
     return None
 
@@ -286,7 +288,7 @@ class Origins:
         origin = self._origin(id_, extras)
         if origin is not None:
             old_id, old = origin
-            if old_id == id_ and _same(entry, old):
+            if old_id == id_ and same(entry, old):
                 return extras
             if not _is_sound(old_id, old):
                 if "check" in extras or "check" not in old[EXTRAS_KEY]:
@@ -300,7 +302,7 @@ class Origins:
             # GulpIO2 has extended the item, which is no fault: see `covered_part`.
             was: dict[str, Any] = {**origin[1][EXTRAS_KEY]}
             unchecked = {key: value for key, value in was.items() if key != "check"}
-            return was if _same(entry, {**origin[1], EXTRAS_KEY: unchecked}) else None
+            return was if same(entry, {**origin[1], EXTRAS_KEY: unchecked}) else None
         return checked_extras(id_, {**entry, EXTRAS_KEY: moved})
 
     def _origin(

@@ -62,6 +62,9 @@ class _ByItem(LazyDict[str, V]):
 class Entries(_ByItem[Any]):
     """Id to entry, of all chunks: ``merged_meta_dict``."""
 
+    # That of the chunk, where they are of one.
+    number: int | None = None
+
     def __init__(self, index: Index) -> None:
         super().__init__(index)
         # What keys stood for that were assigned to or deleted, before that was done.
@@ -141,7 +144,7 @@ class ChunkEntries(Entries):
 
     def __init__(self, index: Index, number: int) -> None:
         super().__init__(index)
-        self.number = number
+        self.number: int = number
 
     def _stored_len(self) -> int:
         return self.index.chunk_len(self.number)
@@ -157,10 +160,11 @@ class ChunkEntries(Entries):
 
 
 class ChosenEntries(Entries):
-    """Id to entry, of some items in an order of their own."""
+    """Id to entry, of some items of a chunk in an order of their own."""
 
-    def __init__(self, index: Index, ids: Iterable[str]) -> None:
+    def __init__(self, index: Index, number: int, ids: Iterable[str]) -> None:
         super().__init__(index)
+        self.number = number
         self._ids = dict.fromkeys(ids)
 
     def _stored_len(self) -> int:

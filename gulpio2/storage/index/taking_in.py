@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.format.edits import Snapshot, take_in
+from gulpio2.errors import ChunkMismatchError
+from gulpio2.format.edits import Snapshot, same, take_in
+from gulpio2.storage.index.composing import NO_MAP
 from gulpio2.storage.index.mappings import ChosenEntries, Entries
 
 if TYPE_CHECKING:
@@ -33,8 +35,11 @@ class GivenMap:
     """
 
     def __init__(self, meta_dict: MutableMapping[str, Any]) -> None:
+        # Of a copy whose original had its chunk changed.
+        self._is_lost = False
         is_of_index = isinstance(meta_dict, Entries)
         self._entries = meta_dict if is_of_index else OrderedDict(meta_dict)
+        self._state = _state_of(self._entries)
         self.may_be_part = not is_of_index or isinstance(meta_dict, ChosenEntries)
 
     def base_of(
@@ -55,7 +60,21 @@ class GivenMap:
             What each item was, as far as that can be told.
         before : dict
             That of it which is sure: what there is no index of may have been edited.
+
+        Raises
+        ------
+        ChunkMismatchError
+            The chunk has changed and its index was mapped anew since. What was edited
+            in `mine`, and which of its items were deleted, nobody can tell.
         """
+        if self._has_changed:
+            if mine.keys() == disk.keys() and all(same(mine[i], disk[i]) for i in disk):
+                return dict(disk), {}
+            raise ChunkMismatchError(
+                "the map in memory is of a chunk that was changed since, and its "
+                "directory was closed meanwhile, so that nothing tells what of it was "
+                "edited. Open the directory again, and edit the map that it has then"
+            )
         given, before = self._entries, {}
         if isinstance(given, Entries):
             first = {id_: given.first_entry(id_) for id_ in given._stored_keys()}
@@ -70,16 +89,30 @@ class GivenMap:
             base[id_] = {**disk[id_], **infos} if id_ in disk else entry
         return base, before
 
+    @property
+    def _has_changed(self) -> bool:
+        """Whether rows of the index are of another map than when this was made."""
+        state = _state_of(self._entries)
+        return self._is_lost or state == NO_MAP or state != self._state
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as an ordinary mapping, which also has what was deleted since."""
-        given = self._entries
+        given, state = self._entries, {"_is_lost": self._has_changed}
         if not isinstance(given, Entries):
-            return GivenMap, (given,)
+            return GivenMap, (given,), state
         entries = {
-            id_: given[id_] if id_ in given else given.first_entry(id_)
+            id_: given.get(id_) or given.first_entry(id_)
             for id_ in given._stored_keys()
         }
-        return GivenMap, ({id_: each for id_, each in entries.items() if each},)
+        known = {id_: entry for id_, entry in entries.items() if entry}
+        return GivenMap, (known,), state
+
+
+def _state_of(entries: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Give size and time (ns) of the map of which an index has these; None: of none."""
+    if not isinstance(entries, Entries) or entries.number is None:
+        return None
+    return entries.index.map_state(entries.number)
 
 
 def remember(meta_dict: MutableMapping[str, Any], undo: ExitStack) -> None:
