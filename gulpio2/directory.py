@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.arguments import optional_number, require_verify
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
+from gulpio2.copies import plain_state, reopening, restore, stored_in
 from gulpio2.errors import (
     DuplicateIdError,
     ItemNotFoundError,
@@ -67,30 +68,6 @@ __all__ = ["GulpDirectory"]
 
 _logger = logging.getLogger(__name__)
 
-# What a copy makes anew where there is an index.
-_REOPENED = (
-    "_all_meta_dicts",
-    "_doubted",
-    "_handles",
-    "_index",
-    "_made_index",
-    "_original",
-    "_prefix",
-    "_states",
-    "_store",
-    "chunk_lookup",
-    "chunk_objs_lookup",
-    "merged_meta_dict",
-    "num_chunks",
-)
-
-
-# Attributes of a chunk that go with its map, or with a block in which it is open.
-_OF_A_MAP = ("meta_dict", "meta_file_path", "serializer", "fp")
-
-# Mappings over an index, unless a program has put others in their places.
-_LOOKUPS = ("merged_meta_dict", "chunk_lookup", "chunk_objs_lookup")
-
 
 class _ChunkSettings(NamedTuple):
     """What the chunks of a directory have in common."""
@@ -119,6 +96,15 @@ def _make_chunk(
         handles=settings.handles,
         meta_dict=meta_dict,
     )
+
+
+def _before_names(folder: StrPath) -> str:
+    """Give what the names of files are put behind.
+
+    It begins with the folder as it was given, as in 0.0.4: programs cut that off, and
+    take the folder of "./data_0.gulp" for one to list.
+    """
+    return os.path.join(folder, "")  # noqa: PTH118  # of any path
 
 
 class GulpDirectory(ReadingVerbs):
@@ -210,9 +196,9 @@ class GulpDirectory(ReadingVerbs):
                 f"output_dir is {output_dir!r}, which is empty; give a folder ('.' is "
                 "the current one)"
             )
-        self.output_dir = output_dir
-        # That of the chunks stays when a program assigns another one, as in 0.0.4: only
-        # new chunks have that.
+        # Those of the chunks stay when a program assigns others, as in 0.0.4: only new
+        # chunks have these.
+        self.output_dir = self._folder = output_dir
         self.jpeg_decoder = self._decoder = jpeg_decoder
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
@@ -222,12 +208,12 @@ class GulpDirectory(ReadingVerbs):
 
     def _open(self) -> None:
         self._handles = HandlePool()
-        # What the names of data files are put behind: joining takes a microsecond.
-        self._prefix = os.path.join(self.output_dir, "")  # noqa: PTH118  # of any path
+        # What the names of files are put behind: joining takes a microsecond.
+        self._prefix = _before_names(self._folder)
         self._made_index: Index | None = None
         self._doubted = frozenset()
         self._all_meta_dicts: list[OrderedDict[str, Any]] | None = None
-        self._store = open_store(self.output_dir)
+        self._store = open_store(self._folder)
         require_known_version(self._store)
         listing = list_chunks(self._store.names())
         listing.require_data(self._store.path)
@@ -243,15 +229,15 @@ class GulpDirectory(ReadingVerbs):
         self.chunk_lookup: dict[str, int]
         self.merged_meta_dict: dict[str, Any]
         self._index = open_index(
-            self.output_dir,
+            self._folder,
             listing.chunks,
             wanted=self.indexed,
-            may_write=may_write_index(self.output_dir, listing.partials),
+            may_write=may_write_index(self._folder, listing.partials),
             verify=self.verify is True,
         )
         if self._index is None:
             # Of maps that are read now; what is written meanwhile counts as a change.
-            self._states = map_states(os.fspath(self.output_dir), listing.chunks)
+            self._states = map_states(os.fspath(self._folder), listing.chunks)
             self._load_maps(listing.chunks)
         else:
             self._use_index(self._index)
@@ -280,7 +266,7 @@ class GulpDirectory(ReadingVerbs):
 
     def _warn_of_no_chunk(self, listing: Listing) -> None:
         """Say that there is nothing, where another path may have been meant."""
-        folder = Path(self.output_dir)
+        folder = Path(self._folder)
         if not folder.exists():
             found = f"there is no folder {folder}"
         elif (
@@ -357,7 +343,7 @@ class GulpDirectory(ReadingVerbs):
                 # Once it was opened with "ab", its map is none of the index any more.
                 state = NO_MAP
             # Parsed only where something differs: each opening of a file asks this.
-            return LoadedMap(state, find, lambda: self._stored_in(chunk).items())
+            return LoadedMap(state, find, lambda: stored_in(chunk).items())
         if self._index is None:
             return LoadedMap(state, find)
         if chunk is not None and not (
@@ -398,14 +384,8 @@ class GulpDirectory(ReadingVerbs):
         self._all_meta_dicts = maps
 
     def _settings(self) -> _ChunkSettings:
-        # Paths that begin with output_dir as it was given, as those of 0.0.4 do:
-        # programs cut it off, and take the folder of "./data_0.gulp" for one to list.
         return _ChunkSettings(
-            os.path.join(self.output_dir, ""),  # noqa: PTH118  # of any path
-            self._decoder,
-            self.threads,
-            self.verify,
-            self._handles,
+            self._prefix, self._decoder, self.threads, self.verify, self._handles
         )
 
     def _chunk(self, number: int) -> GulpChunk:
@@ -456,11 +436,15 @@ class GulpDirectory(ReadingVerbs):
         MetaFileError
             ``gulp.json``, which may tell of chunks that are lost, is damaged.
         """
-        names = self._store.names()
-        removed = removed_numbers(self._store, names)
-        first = free_number(list_chunks(names), self.manifest.runs, removed)
+        # What a program has assigned meanwhile counts for new chunks.
+        store = open_store(self.output_dir)
+        names = store.names()
+        removed = removed_numbers(store, names)
+        first = free_number(list_chunks(names), read_manifest(store).runs, removed)
+        settings = self._settings()._replace(
+            prefix=_before_names(self.output_dir), jpeg_decoder=self.jpeg_decoder
+        )
         for number in range(first, first + total_new_chunks):
-            settings = self._settings()._replace(jpeg_decoder=self.jpeg_decoder)
             yield _make_chunk(settings, number)
 
     @property
@@ -539,7 +523,7 @@ class GulpDirectory(ReadingVerbs):
             return self._index
         if self._made_index is None:
             self._made_index = index_of_state(
-                self.output_dir, self._states, verify=self.verify is True
+                self._folder, self._states, verify=self.verify is True
             )
         return self._made_index
 
@@ -650,100 +634,9 @@ class GulpDirectory(ReadingVerbs):
 
     def _reopening(
         self, ids: Iterable[str]
-    ) -> tuple[Callable[..., GulpDirectory], tuple[Any, ...]]:
-        """Give what opens the directory again in another process.
-
-        Parameters
-        ----------
-        ids : iterable of str
-            Items whose changed entries are to go along.
-
-        Returns
-        -------
-        make : callable
-        arguments : tuple
-            What it is to be called with.
-        """
-        wanted = set(ids)
-        entries = {
-            id_: entry for id_, entry in self._changed_entries() if id_ in wanted
-        }
-        states = self._states_behind(entries, ())
-        return _reopen, (type(self), self._plain_settings(), entries, states)
-
-    def _chunks_of(self, ids: Iterable[str], numbers: Iterable[int]) -> set[int]:
-        """Give chunks, and those that items are in which are there."""
-        known = (self.chunk_lookup.get(id_) for id_ in ids)
-        return {*numbers, *(number for number in known if number is not None)}
-
-    def _states_behind(
-        self, ids: Iterable[str], numbers: Iterable[int]
-    ) -> dict[int, tuple[int, int] | None]:
-        """Give the states of the maps of which changed entries were made."""
-        chunks = self._chunks_of(ids, numbers)
-        return {number: self._state_behind(number) for number in chunks}
-
-    def _state_behind(self, number: int) -> tuple[int, int] | None:
-        state, chunk = self._loaded_map(number).state, self._made_chunks().get(number)
-        if state != NO_MAP or chunk is None or not chunk._base:
-            return state
-        path = Path(self._prefix + meta_name(number))
-        if (
-            number in self._doubted
-            or (self._index is not None and number in self._index.doubted)
-            or chunk._base_map.path != path
-        ):
-            return state
-        # It has been opened with "ab". As long as the map is what that wrote, entries
-        # in memory are of it; another that is put there meanwhile has another state.
-        now = state_in(map_states(os.fspath(self.output_dir), [number]), number)
-        return now if chunk._base_map.read() == chunk._base else state
-
-    def _doubt(
-        self,
-        ids: Iterable[str],
-        numbers: Iterable[int],
-        states: Mapping[int, tuple[int, int] | None],
-    ) -> None:
-        """Have entries of another copy compared with maps that have changed since."""
-        self._doubted = frozenset(
-            number
-            for number in self._chunks_of(ids, numbers)
-            if states.get(number) is None or states[number] != self._state_of(number)
-        )
-
-    def _plain_settings(self) -> dict[str, Any]:
-        return {
-            key: value for key, value in self.__dict__.items() if key not in _REOPENED
-        }
-
-    def _changed_entries(self) -> Iterator[tuple[str, Any]]:
-        """Give the entries that are not as the maps have them."""
-        if self._index is not None:
-            yield from self._index.changed_entries().items()
-            return
-        for chunk in self.chunk_objs_lookup.values():
-            stored = self._stored_in(chunk)
-            for id_, entry in chunk.meta_dict.items():
-                # By repr, NaN equals NaN.
-                if entry != stored.get(id_) and repr(entry) != repr(stored.get(id_)):
-                    yield id_, entry
-
-    @staticmethod
-    def _stored_in(chunk: GulpChunk) -> Mapping[str, Any]:
-        """Give the map that a chunk's is made of; it may be another one by now."""
-        stored = chunk._base_map.parse(chunk._base) if chunk._base else None
-        return chunk._get_or_create_dict() if stored is None else stored
-
-    def _apply_entries(self, entries: Mapping[str, Any]) -> None:
-        """Take over entries that were changed in another copy."""
-        if self._index is not None:
-            self._index.entries.update(entries)
-            return
-        for id_, entry in entries.items():
-            if id_ in self.merged_meta_dict:
-                self.merged_meta_dict[id_] = entry
-                self._chunk_of(id_).meta_dict[id_] = entry
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Give what opens it again elsewhere, with changes to these items."""
+        return reopening(self, ids)
 
     def __copy__(self) -> GulpDirectory:
         """Share everything, as a shallow copy does: entries, edits and open files."""
@@ -755,101 +648,11 @@ class GulpDirectory(ReadingVerbs):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without open files; an index stays where it is, only edits travel."""
-        if self._index is None:
-            state = {**self.__dict__, "_made_index": None}
-            state.pop("_original", None)
-            return state
-        lookups = {name: getattr(self, name) for name in _LOOKUPS}
-        made = list(self._made_chunks().items())  # other threads may make more
-        # Without those that a program has taken out, or put another in the place of.
-        there = self.chunk_objs_lookup.get
-        chunks = [(number, chunk) for number, chunk in made if there(number) is chunk]
-        entries = self._index.changed_entries()
-        of_chunks = {
-            number: changes
-            for number, chunk in chunks
-            if (changes := self._changes_of(chunk, self._index.entries))
-        }
-        edits = (
-            entries,
-            {
-                name: lookup.changes() if isinstance(lookup, LazyDict) else lookup
-                for name, lookup in lookups.items()
-            },
-            of_chunks,
-            {
-                number: assigned
-                for number, chunk in chunks
-                if (assigned := self._assigned_to(chunk, number))
-            },
-            self._states_behind(entries, of_chunks),
-        )
-        return {**self._plain_settings(), "_edits": edits}
-
-    @classmethod
-    def _changes_of(
-        cls, chunk: GulpChunk, shared: Mapping[str, Any]
-    ) -> tuple[Any, ...] | None:
-        """Give what was changed in a chunk's map, as `LazyDict.changes` does; or None.
-
-        Once the chunk was opened with "ab", its map is an ordinary one.
-        """
-        entries = chunk.meta_dict
-        if isinstance(entries, LazyDict):
-            return None if entries.untouched else entries.changes()
-        stored = cls._stored_in(chunk)
-        put, added, gone = {}, {}, {*stored}.difference(entries)
-        for id_, entry in entries.items():
-            if id_ not in stored:
-                added[id_] = entry
-            elif entry is not shared.get(id_):
-                put[id_] = entry
-        first = {id_: stored[id_] for id_ in (*put, *gone)}
-        return (put, added, gone, first) if put or added or gone else None
-
-    def _assigned_to(self, chunk: GulpChunk, number: int) -> dict[str, Any]:
-        """Give what a program has set of a chunk, but what is of its map."""
-        settings = self._settings()
-        first = {
-            "data_file_path": settings.prefix + data_name(number),
-            "jpeg_decoder": settings.jpeg_decoder,
-            "threads": settings.threads,
-            "verify": settings.verify,
-        }
-        return {
-            name: value
-            for name, value in vars(chunk).items()
-            if not (name.startswith("_") or name in _OF_A_MAP)
-            and (name not in first or first[name] != value)
-        }
+        return plain_state(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Open the directory again, and take over the edits."""
-        edits = state.pop("_edits", None)
-        if edits is None and "_handles" not in state:  # pickled by 0.0.4
-            self.__init__(state["output_dir"], state["jpeg_decoder"])  # type: ignore[misc]  # with this class's own defaults
-            return
-        self.__dict__.update({"_decoder": state["jpeg_decoder"], **state})
-        if edits is None:
-            self._watch_chunks()
-            return
-        entries, changes, of_chunks, assigned, *states = edits  # none if pickled before
-        self._open()
-        self._doubt(entries, of_chunks, states[0] if states else {})
-        self._apply_entries(entries)
-        for name, change in changes.items():
-            if not isinstance(change, tuple):
-                setattr(self, name, change)
-            elif isinstance(lookup := getattr(self, name), LazyDict):
-                lookup.apply(change)
-        for number, change in of_chunks.items():
-            if number in self.chunk_objs_lookup:
-                meta_dict = self.chunk_objs_lookup[number].meta_dict
-                if isinstance(meta_dict, LazyDict):
-                    meta_dict.apply(change)
-        for number, attributes in assigned.items():
-            if number in self.chunk_objs_lookup:
-                vars(self.chunk_objs_lookup[number]).update(attributes)
+        restore(self, state)
 
     def __repr__(self) -> str:
         """Show the path, items and chunks."""
@@ -857,15 +660,3 @@ class GulpDirectory(ReadingVerbs):
             f"GulpDirectory({str(self.output_dir)!r}, {len(self)} items in "
             f"{self.num_chunks} chunks)"
         )
-
-
-def _reopen(
-    kind: type[GulpDirectory],
-    settings: dict[str, Any],
-    entries: Mapping[str, Any],
-    states: Mapping[int, tuple[int, int] | None] | None = None,
-) -> GulpDirectory:
-    """Open a directory by what `GulpDirectory._reopening` gave."""
-    directory = kind.__new__(kind)
-    directory.__setstate__({**settings, "_edits": (entries, {}, {}, {}, states or {})})
-    return directory

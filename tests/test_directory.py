@@ -663,3 +663,23 @@ def test_the_folder_of_shares_is_told_what_makes_one_directory_of_them(
         "It holds shares of an ingest, from shard_1_of_2 to shard_2_of_2: `gulp2 "
         "merge` makes one directory"
     )
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_another_folder_that_is_assigned_is_that_of_new_chunks_only(tmp_path, indexed):
+    one, other = tmp_path / "one", tmp_path / "other"
+    make_gulp_directory(one, num_items=4, num_frames=2, items_per_chunk=2)
+    make_gulp_directory(other, num_items=1, num_frames=1)
+    with GulpDirectory(one, indexed=indexed) as directory:
+        expected = directory.read_clip("item3")
+        directory.output_dir = other
+        np.testing.assert_array_equal(directory.read_clip("item3"), expected)
+        (part,) = directory.view(["item3"])
+        assert part.data_file_path == str(one / "data_1.gulp")
+        np.testing.assert_array_equal(part.read_clip("item3"), expected)
+        (new,) = directory.new_chunks(1)
+        assert new.data_file_path == str(other / "data_1.gulp")
+        copy = pickle.loads(pickle.dumps(directory))
+        assert copy.output_dir == other
+        np.testing.assert_array_equal(copy.read_clip("item3"), expected)
+        assert len(copy.query("number >= 0")) == 4

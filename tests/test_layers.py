@@ -48,6 +48,7 @@ LAYERS = (
         "chunk",
         "query",
         "view",
+        "copies",
         "directory",
         "all_items",
         "unfinished",
