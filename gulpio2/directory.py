@@ -7,7 +7,6 @@ import os
 import weakref
 from collections import OrderedDict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.arguments import optional_number, require_verify
@@ -51,6 +50,7 @@ from gulpio2.storage.index.opening import (
     open_index,
 )
 from gulpio2.storage.local import open_store
+from gulpio2.storage.refusals import local_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.verbs import ReadingVerbs
 from gulpio2.view import GulpView, as_frame, view_of_rows
@@ -160,6 +160,8 @@ class GulpDirectory(ReadingVerbs):
     MetaFileError
         A map is damaged, or ``gulp.json`` says a version of the format that is not
         known.
+    StorageError
+        The path is a URL, or the folder cannot be read.
     ValueError
         The path is empty.
 
@@ -266,7 +268,7 @@ class GulpDirectory(ReadingVerbs):
 
     def _warn_of_no_chunk(self, listing: Listing) -> None:
         """Say that there is nothing, where another path may have been meant."""
-        folder = Path(self._folder)
+        folder = local_path(self._folder, "read")
         if not folder.exists():
             found = f"there is no folder {folder}"
         elif (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gulpio2 import GulpDirectory
 from gulpio2.adapters import (
     ActivitynetAdapter,
     Custom20BNCsvJpegAdapter,
@@ -44,6 +45,12 @@ def test_a_url_is_no_path_of_this_machine(url):
 )
 def test_other_paths_stay_as_they_are(path):
     assert local_path(path, "read") == Path(path)
+
+
+@pytest.mark.parametrize("indexed", [None, True])
+def test_a_directory_of_a_url_is_not_an_empty_one(indexed):
+    with pytest.raises(StorageError, match="cannot read s3://b/d: it is a URL"):
+        GulpDirectory("s3://b/d", indexed=indexed)
 
 
 def test_a_folder_may_have_such_a_name(tmp_path):
