@@ -120,7 +120,7 @@ class GulpChunk(ReadingVerbs):
         renew_in_children(self, GulpChunk._renew_lock)
 
     def _renew_lock(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
 
     # --- reading ---------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class GulpChunk(ReadingVerbs):
             "wb", and another process writes to the folder while ``deleted.json`` is to
             forget the chunk.
         StorageError
-            A file cannot be opened, written or synced.
+            A file cannot be opened, written or synced; or this object is open already.
         """
         if flag not in ("rb", "wb", "ab"):
             raise NotImplementedError(
@@ -263,9 +263,12 @@ class GulpChunk(ReadingVerbs):
 
     @contextmanager
     def _opened_for_writing(self, *, extend: bool) -> Iterator[None]:
-        if self.fp is not None:
-            raise StorageError(None, f"{self.data_file_path} is open already")
-        with WriterLock() as lock, ExitStack() as undo:
+        with WriterLock() as lock, ExitStack() as ends, ExitStack() as undo:
+            if self.fp is not None or not self._writing.acquire(blocking=False):
+                raise StorageError(None, f"{self.data_file_path} is open already")
+            ends.callback(self._writing.release)  # else two threads undo each other's
+            ends.callback(vars(self).update, _session=None, fp=None)
+            ends.callback(self._handles.close)
             state = {k: vars(self)[k] for k in ("meta_dict", "_base", "_base_map")}
             undo.callback(vars(self).update, state)
             lock.take(self.data_file_path, replacing=not extend)
@@ -278,6 +281,7 @@ class GulpChunk(ReadingVerbs):
             session = begin_writing(
                 self.data_file_path, self.meta_file_path, self.meta_dict, stored, lock
             )
+            ends.callback(session.close)
             session.appender.origins = self._origins(before)
             self._session, self.fp = session, session.writer
             try:
@@ -287,10 +291,6 @@ class GulpChunk(ReadingVerbs):
             except BaseException:
                 session.abort(self._base_map.end_if_changed(self._base))
                 raise
-            finally:
-                session.close()
-                self._session = self.fp = None
-                self._handles.close()
 
     def _take_in(self, undo: ExitStack) -> dict[str, Any]:
         """Bring the map in memory up to date; give what it was made of, if needed."""
@@ -386,8 +386,8 @@ class GulpChunk(ReadingVerbs):
         """Pickle without open files; reading reopens."""
         if self._session is not None:
             raise TypeError(f"{self!r} is open for writing and cannot be pickled")
-        state = {key: each for key, each in vars(self).items() if key != "_lock"}
-        return {**state, "fp": None, "_open_depth": 0}
+        state = {**vars(self), "fp": None, "_open_depth": 0}
+        return {k: each for k, each in state.items() if k not in ("_lock", "_writing")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a chunk that is not open, also one that 0.0.4 pickled."""

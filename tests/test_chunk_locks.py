@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -379,6 +380,58 @@ def test_what_many_processes_append_is_all_there(tmp_path, python, repository):
     assert set(new_chunk(tmp_path).meta_dict) == expected
     assert sorted(content(tmp_path)) == ["data_0.gulp", "meta_0.gmeta"]
     assert problems(tmp_path) == []
+
+
+def test_of_two_threads_one_is_refused_and_takes_nothing_from_the_other(tmp_path):
+    is_begun, may_go_on, is_refused = (threading.Event() for _ in range(3))
+
+    class Slow(GulpChunk):
+        """Gives another thread time to open it, too."""
+
+        def _take_in(self, undo: Any) -> Any:
+            is_begun.set()
+            may_go_on.wait(30)
+            return super()._take_in(undo)
+
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    chunk = Slow(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    write(tmp_path, ("b", {}, JPEGS[2:4]), flag="ab")
+
+    def append() -> None:
+        with chunk.open("ab"):
+            chunk.append("c", {}, JPEGS[4:6])
+            is_refused.wait(30)
+            chunk.append("d", {}, JPEGS[6:8])
+
+    def open_too() -> None:
+        try:
+            with chunk.open("wb"):
+                pytest.fail("opened twice")
+        finally:
+            is_refused.set()
+
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(append)
+        assert is_begun.wait(30)
+        other = pool.submit(open_too)
+        is_refused.wait(0.2)  # at once, or while it waits for the other
+        may_go_on.set()
+        with pytest.raises(StorageError, match="is open already"):
+            other.result(30)
+        one.result(30)
+    assert list(new_chunk(tmp_path).meta_dict) == [*"abcd"]
+    assert list(chunk.meta_dict) == [*"abcd"]
+    assert problems(tmp_path) == []
+
+
+def test_a_chunk_whose_file_fails_to_close_can_be_opened_again(tmp_path):
+    chunk = write(tmp_path, ("a", {}, JPEGS[:2]))
+    with pytest.raises(StorageError), chunk.open("ab"):
+        os.close(chunk.fp._descriptor())  # type: ignore[union-attr]  # a `LocalWriter`
+    assert chunk.read_jpegs("a") == JPEGS[:2]
+    with chunk.open("ab"):
+        chunk.append("b", {}, JPEGS[2:4])
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
 
 
 # --- a chunk that is new ------------------------------------------------------------
