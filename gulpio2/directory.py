@@ -331,7 +331,8 @@ class GulpDirectory(ReadingVerbs):
             give = loaded_map()
             return None if give is None else give(number)
 
-        guard = RewriteGuard(self._store, loaded, self._handles.on_open)
+        on_open = self._handles.on_open
+        guard = RewriteGuard(self._store, self._prefix, loaded, on_open)
         self._handles.on_open = guard
 
     def _loaded_map(self, number: int) -> LoadedMap:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import weakref
 from bisect import bisect_left
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -65,6 +64,9 @@ class RewriteGuard:
     ----------
     store : Store
         The directory.
+    prefix : str
+        What the names of its data files are put behind. Others are left to `chunks`,
+        as those of chunks that were made for another folder.
     loaded : callable
         Gives the map of a chunk, by number, as it was read; None where the directory
         is not in use any more.
@@ -80,10 +82,12 @@ class RewriteGuard:
     def __init__(
         self,
         store: Store,
+        prefix: str,
         loaded: Callable[[int], LoadedMap | None],
         before: Callable[[str], None] | None = None,
     ) -> None:
         self._store = store
+        self._prefix = prefix
         self.chunks = before if isinstance(before, _ChunkGuards) else _ChunkGuards()
         self._maps = MapTexts(store.path(""))
         self._loaded = loaded
@@ -92,9 +96,14 @@ class RewriteGuard:
 
     def state_of(self, path: str) -> tuple[int, int] | None:
         """Give the state of a data file's map as it was read; None if not known."""
-        number = data_number(Path(path).name)
+        number = self._number_of(path)
         loaded = None if number is None else self._loaded(number)
         return None if loaded is None else loaded.state
+
+    def _number_of(self, path: str) -> int | None:
+        """Give the number of a chunk of the directory; None of any other file."""
+        begin = len(self._prefix)
+        return data_number(path[begin:]) if path.startswith(self._prefix) else None
 
     def __call__(self, path: str) -> None:
         """Look at the map of a data file that was opened just now.
@@ -104,17 +113,22 @@ class RewriteGuard:
         MapChangedError
             The chunk was written anew, or its map is gone or damaged.
         """
-        number = data_number(os.path.basename(path))  # noqa: PTH119  # a tenth of Path's time
+        number = self._number_of(path)
         loaded = None if number is None else self._loaded(number)
-        if number is None or loaded is None:
+        # Of a chunk that was added since, the directory has read no map.
+        if number is None or loaded is None or loaded.state is None:
             self.chunks(path)
             return
         state = self._maps.state(number)
         if state == loaded.state:
             return
+        chunk = loaded.chunk()
+        if chunk is None:  # a program has taken it out, and may have it still
+            self.chunks(path)
+            return
         seen, fault = self._seen.get(number, (None, ""))
         if seen is None or seen != state:
-            fault = self._compare(number, loaded)
+            fault = self._compare(number, chunk, loaded.said)
             self._seen[number] = state, fault
         if fault:
             raise MapChangedError(
@@ -122,17 +136,19 @@ class RewriteGuard:
                 "Open the directory again"
             )
 
-    def _compare(self, number: int, loaded: LoadedMap) -> str:
+    def _compare(
+        self,
+        number: int,
+        chunk: _Chunk,
+        said: Callable[[], Iterable[tuple[str, Any]]] | None,
+    ) -> str:
         """Say of which item the frames are not where they were; nothing if of none."""
-        chunk = loaded.chunk()
-        if chunk is None:  # one that was added since
-            return ""
         before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
         now = _stored_now(chunk)
         fault = _difference(before, now, self._store, number)
-        if fault and loaded.said is not None:
+        if fault and said is not None:
             # What the program has put there itself is its own affair.
-            fault = _difference(loaded.said(), now, self._store, number)
+            fault = _difference(said(), now, self._store, number)
         return fault
 
 
@@ -143,11 +159,14 @@ class _ChunkGuards:
     """
 
     def __init__(self) -> None:
-        self._chunks: weakref.WeakSet[Any] = weakref.WeakSet()
+        # Each by its address: a set cannot be gone through while others add to it.
+        self._chunks: weakref.WeakValueDictionary[int, Any] = (
+            weakref.WeakValueDictionary()
+        )
 
     def add(self, chunk: _Chunk) -> None:
         """Look at this one, too, as long as it is there."""
-        self._chunks.add(chunk)
+        self._chunks[id(chunk)] = chunk
 
     def __call__(self, path: str) -> None:
         """Look at the map of a data file that was opened just now.
@@ -157,8 +176,10 @@ class _ChunkGuards:
         MetaFileError
             The chunk was written anew, or its map is gone or damaged.
         """
-        for chunk in list(self._chunks):
-            if str(chunk.data_file_path) == path and (fault := _fault_of(chunk)):
+        for chunk in (each() for each in self._chunks.valuerefs()):
+            if chunk is None or str(chunk.data_file_path) != path:
+                continue
+            if fault := _fault_of(chunk):
                 raise MetaFileError(
                     f"{path} was written anew since its map was read: {fault}. Open "
                     "the chunk again"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import MapChangedError, MetaFileError
 from gulpio2.removal import compact_directory, delete_items
+from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.map_file import MapFile
 
 if TYPE_CHECKING:
@@ -490,3 +494,62 @@ def test_a_chunk_of_other_names_is_compared_too(tmp_path):
         writer.append("c", {}, grey(0))
     with pytest.raises(MetaFileError, match="item 'a' is not in it any more"):
         reader.read_clip("a")
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["here", "elsewhere"])
+def test_a_chunk_that_was_made_new_is_compared_too(tmp_path, directory, is_elsewhere):
+    if is_elsewhere:
+        directory.output_dir = tmp_path / "other"
+        directory.output_dir.mkdir()
+    (chunk,) = directory.new_chunks(1)
+    writer = GulpChunk(chunk.data_file_path, chunk.meta_file_path)
+    for each, levels in ((chunk, (0, 100)), (writer, (100, 0))):
+        with each.open("wb"):
+            for id_, level in zip("de", levels, strict=True):
+                each.append(id_, {}, grey(level))
+    with pytest.raises(MetaFileError, match="the frames of item 'd' are others"):
+        chunk.read_clip("d")
+    assert levels_in(directory) == [0, 100, 200]
+
+
+def test_a_chunk_elsewhere_is_none_of_the_directory(tmp_path, folder, directory):
+    directory.output_dir = tmp_path / "other"
+    directory.output_dir.mkdir()
+    (chunk,) = directory.new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append("d", {}, grey(50))
+    write(folder, LEVELS[::-1])  # which has the same number
+    assert levels_in(chunk, "d") == [50]
+    with pytest.raises(MapChangedError):
+        directory.read_clip("a")
+
+
+def test_a_chunk_that_a_program_has_taken_out_is_compared_too(folder, directory):
+    chunk = directory.chunk_objs_lookup.pop(0)
+    write(folder, LEVELS[::-1])
+    with pytest.raises(MetaFileError, match=r"frames of item '[ac]' are others"):
+        chunk.read_clip("a")
+
+
+def test_chunks_may_be_added_while_another_thread_opens_a_file(folder):
+    pool = HandlePool()
+
+    def add() -> list[GulpChunk]:
+        paths = folder / "data_0.gulp", folder / "meta_0.gmeta"
+        return [
+            GulpChunk(*paths, handles=pool, meta_dict=OrderedDict())
+            for _ in range(2000)
+        ]
+
+    chunks = add()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            more = threads.submit(add)
+            while not more.done():
+                assert pool.on_open is not None
+                pool.on_open("elsewhere")
+            assert len(chunks) == len(more.result())
+    finally:
+        sys.setswitchinterval(interval)
