@@ -15,11 +15,12 @@ from gulpio2.format.layout import REMOVALS_NAME, data_number
 from gulpio2.format.removals import Removals, entry_spans, load_removals, merge_spans
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.lazy import LazyDict
+from gulpio2.storage.index.mappings import Entries
 from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.local import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gulpio2.storage.base import Store
     from gulpio2.storage.handles import HandlePool
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
     from gulpio2.types import StrPath, Verify
 
 __all__ = ["LoadedMap", "RewriteGuard", "note_state", "watched"]
+
+
+# An index of which a row proves to be damaged is made anew of what the maps say now:
+# they would be compared with themselves, and not with what was read of it before.
+_MADE_ANEW = (
+    "its map was replaced, and the index made anew meanwhile, so that nothing tells "
+    "whether the frames are where they were"
+)
 
 
 class _Chunk(Protocol):
@@ -129,6 +138,9 @@ class RewriteGuard:
         seen, fault = self._seen.get(number, (None, ""))
         if seen is None or seen != state:
             fault = self._compare(number, chunk, loaded.said)
+            again = self._loaded(number)
+            if not fault and again is not None and again.state != loaded.state:
+                raise MapChangedError(f"{path}: {_MADE_ANEW}. Read the item again")
             self._seen[number] = state, fault
         if fault:
             raise MapChangedError(
@@ -143,7 +155,7 @@ class RewriteGuard:
         said: Callable[[], Iterable[tuple[str, Any]]] | None,
     ) -> str:
         """Say of which item the frames are not where they were; nothing if of none."""
-        before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
+        before = _entries_of(chunk)
         now = _stored_now(chunk)
         fault = _difference(before, now, self._store, number)
         if fault and said is not None:
@@ -224,7 +236,8 @@ def _fault_of(chunk: _Chunk) -> str:
     """Say of which item the frames are not where they were; nothing if of none."""
     folder, name = os.path.split(chunk.data_file_path)
     base, map_file = chunk._base, _map_of(chunk)
-    before = ((id_, _look_at(chunk.meta_dict, id_)) for id_ in chunk.meta_dict)
+    before = _entries_of(chunk)
+    content = _content_of(chunk)
     if base is None:
         state, number = getattr(chunk, "_map_state", None), data_number(name)
         if state is None or number is None or state == MapTexts(folder).state(number):
@@ -241,7 +254,8 @@ def _fault_of(chunk: _Chunk) -> str:
             if id_ in read and _goes_on(read[id_], entry)
         )
     now = _stored_now(chunk)
-    return _difference(before, now, LocalStore(folder or "."), data_number(name))
+    fault = _difference(before, now, LocalStore(folder or "."), data_number(name))
+    return fault or ("" if _content_of(chunk) is content else _MADE_ANEW)
 
 
 def _stored_now(chunk: _Chunk) -> Mapping[str, Any]:
@@ -285,9 +299,21 @@ def _difference(
     return ""
 
 
-def _look_at(entries: Mapping[str, Any], id_: str) -> Any:
-    """Give an entry that is not kept for changes."""
-    return entries.peek(id_) if isinstance(entries, LazyDict) else entries[id_]
+def _entries_of(chunk: _Chunk) -> Iterator[tuple[str, Any]]:
+    """Give ids and entries, which are not kept for changes."""
+    entries = chunk.meta_dict
+    look = entries.peek if isinstance(entries, LazyDict) else entries.__getitem__
+    for id_ in entries:
+        try:
+            yield id_, look(id_)
+        except KeyError:
+            continue  # an index that was made anew meanwhile has it no more
+
+
+def _content_of(chunk: _Chunk) -> object:
+    """Give what is another object once an index of the entries was made anew."""
+    entries = chunk.meta_dict
+    return entries.index.state if isinstance(entries, Entries) else None
 
 
 def _goes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
