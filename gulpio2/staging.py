@@ -346,11 +346,12 @@ def begin_writing(
     extend = False
     if stored is not None and path.exists():
         extend = True
-        settle_other_frames(meta_dict, stored)
+        size = store.size(path.name)
+        settle_other_frames(meta_dict, stored, size)
         # New records would lie where the map looks for those that are lost.
         refuse_cut_data(
             str(path),
-            store.size(path.name),
+            size,
             end_of(stored),
             "Nothing was appended. `gulp2 check` lists them, and `gulp2 repair` copies "
             "a directory without what is lost: append to the copy",

@@ -1,7 +1,7 @@
 """Maps that a program keeps and assigns while another one writes the chunk anew.
 
-The new frames lie where the old ones were, and are as long: nothing but their checksums
-tells them apart.
+The new frames lie where the old ones were. Where they are as long, nothing but their
+checksums tells them apart.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 SIZE = max(map(len, JPEGS)) + 8
 
 
-def filled(jpeg: bytes) -> bytes:
+def filled(jpeg: bytes, size: int = SIZE) -> bytes:
     """Make a JPEG as long as all others, by a comment."""
-    comment = b"x" * (SIZE - len(jpeg) - 4)
+    comment = b"x" * (size - len(jpeg) - 4)
     length = (len(comment) + 2).to_bytes(2, "big")
     return jpeg[:2] + b"\xff\xfe" + length + comment + jpeg[2:]
 
 
 OLD, NEW = ([filled(jpeg) for jpeg in part] for part in (JPEGS[:4], JPEGS[4:8]))
+SMALLER, LARGER = JPEGS[4:8], [filled(jpeg, 3 * SIZE) for jpeg in JPEGS[4:8]]
 
 
 def store(folder: Path, ids: str, frames: list[bytes], name: str) -> None:
@@ -73,12 +74,12 @@ def commit(chunk: GulpChunk) -> None:
         pass
 
 
-def is_new(folder: Path, ids: str) -> bool:
+def is_new(folder: Path, ids: str, new: list[bytes] = NEW) -> bool:
     """Tell whether the directory has what was written last, and nothing else."""
     chunk = new_chunk(folder, verify=True)
     frames = {id_: chunk.read_jpegs(id_) for id_ in chunk.meta_dict}
     return (
-        frames == {id_: NEW[2 * at : 2 * at + 2] for at, id_ in enumerate(ids)}
+        frames == {id_: new[2 * at : 2 * at + 2] for at, id_ in enumerate(ids)}
         and set(labels(folder).values()) == {"new"}
         and problems(folder) == []
     )
@@ -146,56 +147,110 @@ def test_a_close_alone_forgets_no_edit(folder, indexed, chunk_of):
     assert new_chunk(folder, verify=True).read_jpegs("a") == OLD[:2]
 
 
-def kept_over_an_append(folder: Path, ids: str, *, is_indexed: bool) -> GulpChunk:
+def kept_over_an_append(
+    folder: Path, ids: str, new: list[bytes], *, is_indexed: bool
+) -> GulpChunk:
     """Have a chunk that has read what is new, and gets a map from before that."""
     with GulpDirectory(folder, indexed=is_indexed) as directory:
         chunk = in_chunk(directory)
         kept = OrderedDict(copy.deepcopy(dict(chunk.meta_dict)))
-        store(folder, ids, NEW, "new")
+        store(folder, ids, new, "new")
         commit(chunk)
         chunk.meta_dict = kept
     return chunk
 
 
 both = pytest.mark.parametrize("is_indexed", [False, True], ids=["plain", "indexed"])
+of_sizes = pytest.mark.parametrize(
+    "new", [NEW, SMALLER, LARGER], ids=["as long", "smaller", "larger"]
+)
 
 
 @both
-def test_of_an_old_map_what_nobody_edited_becomes_new(folder, is_indexed):
-    chunk = kept_over_an_append(folder, "ab", is_indexed=is_indexed)
+@of_sizes
+def test_of_an_old_map_what_nobody_edited_becomes_new(folder, is_indexed, new):
+    chunk = kept_over_an_append(folder, "ab", new, is_indexed=is_indexed)
     commit(chunk)
-    assert is_new(folder, "ab")
-    assert chunk.read_jpegs("b") == NEW[2:]
+    assert is_new(folder, "ab", new)
+    assert chunk.read_jpegs("b") == new[2:]
 
 
 @both
-def test_of_an_old_map_an_edit_is_one_of_the_new_frames(folder, is_indexed):
-    chunk = kept_over_an_append(folder, "ab", is_indexed=is_indexed)
+@of_sizes
+def test_of_an_old_map_an_edit_is_one_of_the_new_frames(folder, is_indexed, new):
+    chunk = kept_over_an_append(folder, "ab", new, is_indexed=is_indexed)
     label(chunk.meta_dict, "a", "mine")
     commit(chunk)
     assert labels(folder) == {"a": "mine", "b": "new"}
-    assert new_chunk(folder, verify=True).read_jpegs("a") == NEW[:2]
+    assert new_chunk(folder, verify=True).read_jpegs("a") == new[:2]
     assert problems(folder) == []
 
 
 @both
-def test_an_old_item_is_not_put_over_the_frames_of_another(folder, is_indexed):
-    chunk = kept_over_an_append(folder, "cd", is_indexed=is_indexed)
+@of_sizes
+def test_an_old_item_is_not_put_over_the_frames_of_another(folder, is_indexed, new):
+    chunk = kept_over_an_append(folder, "cd", new, is_indexed=is_indexed)
     kept = chunk.meta_dict
     with pytest.raises(ChunkMismatchError, match=r"item 'a'.*written anew"):
         commit(chunk)
-    assert is_new(folder, "cd")
+    assert is_new(folder, "cd", new)
     assert chunk.meta_dict is kept
     assert list(kept) == ["a", "b"]
 
 
 @both
-def test_an_old_item_under_another_id_is_not_either(folder, is_indexed):
-    chunk = kept_over_an_append(folder, "ab", is_indexed=is_indexed)
+@of_sizes
+def test_an_old_item_under_another_id_is_not_either(folder, is_indexed, new):
+    chunk = kept_over_an_append(folder, "ab", new, is_indexed=is_indexed)
     rename(chunk.meta_dict, "a", "A")
     with pytest.raises(ChunkMismatchError, match=r"item 'A'.*written anew"):
         commit(chunk)
-    assert is_new(folder, "ab")
+    assert is_new(folder, "ab", new)
+
+
+@both
+@pytest.mark.parametrize("new", [SMALLER, LARGER], ids=["smaller", "larger"])
+@pytest.mark.parametrize("is_edited", [False, True], ids=["kept", "edited"])
+def test_what_has_no_check_is_refused_where_its_frames_cannot_be(
+    folder, is_indexed, new, is_edited
+):
+    without_extras(folder)
+    chunk = kept_over_an_append(folder, "ab", new, is_indexed=is_indexed)
+    if is_edited:
+        label(chunk.meta_dict, "a")
+    with pytest.raises(ChunkMismatchError, match=r"item 'a'.*written anew"):
+        commit(chunk)
+    assert is_new(folder, "ab", new)
+
+
+@both
+def test_of_an_old_map_items_go_to_where_their_frames_are_now(folder, is_indexed):
+    with GulpDirectory(folder, indexed=is_indexed) as directory:
+        chunk = in_chunk(directory)
+        kept = OrderedDict(copy.deepcopy(dict(chunk.meta_dict)))
+        store(folder, "ba", OLD[2:] + OLD[:2], "old")
+        commit(chunk)
+        chunk.meta_dict = kept
+    label(kept, "a", "mine")
+    commit(chunk)
+    there = new_chunk(folder, verify=True)
+    assert there.read_jpegs("a") == OLD[:2]
+    assert there.read_jpegs("b") == OLD[2:]
+    assert labels(folder) == {"a": "mine", "b": "old"}
+    assert problems(folder) == []
+
+
+@both
+def test_an_item_that_was_deleted_may_be_put_back(folder, is_indexed):
+    with GulpDirectory(folder, indexed=is_indexed) as directory:
+        chunk = in_chunk(directory)
+        kept = chunk.meta_dict["b"]
+        del chunk.meta_dict["b"]
+        commit(chunk)
+        chunk.meta_dict["b"] = kept
+        commit(chunk)
+    assert new_chunk(folder, verify=True).read_jpegs("b") == OLD[2:]
+    assert problems(folder) == []
 
 
 def test_a_damaged_map_is_not_taken_for_one_that_was_written_anew(folder):

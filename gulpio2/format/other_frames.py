@@ -1,17 +1,20 @@
 """Entries in memory of frames in the places of which the disk has others by now.
 
-Who writes a chunk anew may put its frames where the old ones were: offsets and lengths
-tell nothing then, and a map that was kept in memory would be stored over them.
+Who writes a chunk anew puts its frames where the old ones were. Where these have other
+lengths they lie on parts of them; else offsets and lengths tell nothing, and checksums
+do. A map that was kept in memory would be stored over them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from gulpio2.errors import ChunkMismatchError
 from gulpio2.format.entry import EXTRAS_KEY, entry_check, stored_crc32
 from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.removals import entry_spans, merge_spans
 
 __all__ = ["settle_other_frames"]
 
@@ -19,13 +22,14 @@ _Place = tuple[int, ...]
 
 
 def settle_other_frames(
-    mine: MutableMapping[str, Any], disk: Mapping[str, Any]
+    mine: MutableMapping[str, Any], disk: Mapping[str, Any], size: int | None = None
 ) -> None:
     """Have entries whose frames are others on the disk be of those frames.
 
     One that nobody has edited since it was written, which its own check tells, becomes
     what the disk has. One that was edited keeps what was edited in it, and gets the
-    extras of the disk; its check does not fit then.
+    extras of the disk; its check does not fit then. Frames that the disk does not have
+    are replaced by those that it has.
 
     Parameters
     ----------
@@ -33,63 +37,118 @@ def settle_other_frames(
         The map in memory; entries that change stay the same objects.
     disk : mapping
         What is on the disk.
+    size : int, optional
+        Bytes of the data file, where `mine` is to be stored as it is: records are
+        looked at, too, that lie on parts of those of the disk, or end behind the file.
 
     Raises
     ------
     ChunkMismatchError
-        An item that the disk does not have, in places where it has other frames.
+        An item in places where the disk has other frames, which the disk does not have
+        or which has no check to tell whether it was edited.
     """
-    known: dict[_Place, int] | None = None
+    records: _Records | None = None
     for id_, entry in mine.items():
         there = disk.get(id_)
-        if entry is there or _text(entry) is None or _text(entry) == _text(there):
+        if entry is there or _is_alike(entry, there):
             continue
-        frames = _frames(entry)
-        if there is not None:
-            if not _contradicts(frames, _frames(there)) or not _is_sound(id_, there):
-                continue
-            if _is_sound(id_, entry):
-                entry.clear()
-                entry.update(there)
-            else:
-                entry[EXTRAS_KEY] = there[EXTRAS_KEY]
+        if not isinstance(entry, MutableMapping) or validate_entry({**entry}):
+            continue  # which is said when it would be written
+        if there is not None and _is_altered(id_, there):
+            continue  # damaged: of its frames nothing is sure
+        records = records or _Records(disk, size)
+        if not records.contradict(entry):
             continue
-        if known is None:
-            known = {}
-            for each in disk.values():
-                known.update(_frames(each))
-        if _contradicts(frames, known):
+        if there is None or EXTRAS_KEY not in entry:
             raise ChunkMismatchError(
                 f"item {id_!r} is in the map in memory, and where its frames were the "
                 "chunk on the disk has others: it was written anew. Remove the item, "
                 "or open the directory again"
             )
+        new = dict(there)
+        if _is_altered(id_, entry):  # it was edited
+            # Frames may have been put in another order.
+            is_kept = {*_places(there)}.issuperset(_places(entry))
+            of_disk = (EXTRAS_KEY,) if is_kept else (EXTRAS_KEY, "frame_info")
+            new |= {key: part for key, part in entry.items() if key not in of_disk}
+        entry.clear()
+        entry.update(new)
 
 
-def _text(entry: Any) -> str | None:
+def _is_alike(entry: Any, there: Any) -> bool:
+    """Tell whether an entry of the disk has the same frames, as far as they say."""
+    if not (isinstance(entry, Mapping) and isinstance(there, Mapping)):
+        return False
+    if _text(entry) != _text(there):
+        return False
+    mine, others = entry.get("frame_info"), there["frame_info"]
+    return mine == others or (  # of tuples, which no list equals
+        isinstance(mine, list) and [*map(tuple, mine)] == [*map(tuple, others)]
+    )
+
+
+class _Records:
+    """Where the frames of a map are, and their checksums.
+
+    Parameters
+    ----------
+    entries : mapping
+        The map. Of an entry that is damaged nothing holds.
+    size : int or None
+        As for `settle_other_frames`.
+    """
+
+    def __init__(self, entries: Mapping[str, Any], size: int | None) -> None:
+        sound = [entry for id_, entry in entries.items() if not _is_altered(id_, entry)]
+        self._size = size
+        self._crc32: dict[_Place, int] = {}
+        for entry in sound:
+            self._crc32.update(_frames(entry))
+        self._places = {place for entry in sound for place in _places(entry)}
+        self._spans = merge_spans(span for each in sound for span in entry_spans(each))
+
+    def contradict(self, entry: Mapping[str, Any]) -> bool:
+        """Tell whether an entry has frames where there are others, or none."""
+        frames, known = _frames(entry), self._crc32
+        # Whoever edits may have put frames in another order, and left their checksums.
+        sums = {*frames.values()}
+        if any(known[place] not in sums for place in frames if place in known):
+            return True
+        places = {*_places(entry)} - self._places
+        return self._size is not None and any(map(self._is_none, places))
+
+    def _is_none(self, place: _Place) -> bool:
+        """Tell of a record that is none of these whether it can be none at all."""
+        start, stop = place[0], place[0] + place[2]
+        # The last one that begins before its end also ends last of these.
+        before = bisect_left(self._spans, (stop,))
+        return stop > (self._size or 0) or (
+            before > 0 and self._spans[before - 1][1] > start
+        )
+
+
+def _text(entry: Mapping[str, Any]) -> str | None:
     """Give the checksums of an entry as they are stored; None where there are none."""
-    if not isinstance(entry, MutableMapping) or EXTRAS_KEY not in entry:
-        return None
-    extras = entry[EXTRAS_KEY]
+    extras = entry.get(EXTRAS_KEY)
     text = extras.get("crc32") if isinstance(extras, Mapping) else None
     return text if isinstance(text, str) else None
 
 
-def _frames(entry: Any) -> dict[_Place, int]:
+def _places(entry: Mapping[str, Any]) -> list[_Place]:
+    return [tuple(info) for info in entry["frame_info"]]
+
+
+def _frames(entry: Mapping[str, Any]) -> dict[_Place, int]:
     """Give the checksum of the frame in each place; nothing where it is not known."""
-    if _text(entry) is None or validate_entry({**entry}):
-        return {}
-    infos = entry["frame_info"]
-    sums = stored_crc32(entry, range(len(infos))) or ()
-    return dict(zip(map(tuple, infos), sums, strict=False))
+    places = _places(entry)
+    return dict(
+        zip(places, stored_crc32(entry, range(len(places))) or (), strict=False)
+    )
 
 
-def _contradicts(frames: Mapping[_Place, int], known: Mapping[_Place, int]) -> bool:
-    # Whoever edits may have put frames in another order, and left their checksums.
-    sums = {*frames.values()}
-    return any(known[place] not in sums for place in frames if place in known)
-
-
-def _is_sound(id_: str, entry: Mapping[str, Any]) -> bool:
+def _is_altered(id_: str, entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry is not what its check says; one without extras has none."""
+    if EXTRAS_KEY not in entry:
+        return False
     check = entry[EXTRAS_KEY].get("check")
-    return isinstance(check, str) and check == entry_check(id_, entry)
+    return not isinstance(check, str) or check != entry_check(id_, entry)
