@@ -58,10 +58,11 @@ class GatheredRecords:
         except BaseException:
             self._writer.truncate(self._start)  # some of it may be there
             raise
-        if self._tell is not None:
-            self._tell(len(self._parts) // 2, self.position - self._start)
+        num_frames, num_bytes = len(self._parts) // 2, self.num_bytes
         self._parts.clear()
         self._start = self.position
+        if self._tell is not None:  # last, as it may raise
+            self._tell(num_frames, num_bytes)
 
     @property
     def num_bytes(self) -> int:

@@ -45,6 +45,24 @@ def test_nothing_is_written_before_the_flush(store):
     assert told == [(3, size)]
 
 
+@pytest.mark.parametrize("gather", [False, True])
+def test_an_item_that_could_not_be_told_of_is_cut_off(store, gather):
+    told: list[int] = []
+
+    def tell(num_frames: int, _: int) -> None:
+        told.append(num_frames)
+        raise ZeroDivisionError
+
+    chunk = ChunkAppender(
+        store.create("data.gulp"), OrderedDict(), None, on_frames=tell, gather=gather
+    )
+    many = [JPEG] * (1 + (1 << 16) // len(JPEG))  # more than wait to be written
+    with pytest.raises(ZeroDivisionError):
+        chunk.append("a", {}, many)
+    assert len(told) == 1
+    assert (store.size("data.gulp"), chunk.tell(), {**chunk.meta_dict}) == (0, 0, {})
+
+
 def test_the_bytes_and_the_map_are_those_of_items_written_one_by_one(store, tmp_path):
     made = []
     for gather in (True, False):

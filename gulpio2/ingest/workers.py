@@ -54,14 +54,30 @@ _COLLECT_AFTER = 50_000
 _GLIBC_OPTIONS = {-3: 32 << 20, -1: 64 << 20}
 
 
+class _ToldInVainError(BaseException):
+    """What telling the progress has raised, past those who take it for an item's."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 @contextlib.contextmanager
 def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
     """Run tasks where they are submitted: for one worker nothing else is needed."""
 
+    def tell(**counts: int) -> None:
+        try:
+            progress(**counts)
+        except (Exception, SystemExit) as error:
+            raise _ToldInVainError(error) from error
+
     def submit(task: Task) -> Future[TaskResult]:
         future: Future[TaskResult] = Future()
         try:
-            future.set_result(run_task(job, task, progress))
+            future.set_result(run_task(job, task, tell))
+        except _ToldInVainError as told:
+            future.set_exception(told.error)
         except Exception as error:  # noqa: BLE001  # a future carries any
             future.set_exception(error)
         return future

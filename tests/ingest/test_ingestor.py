@@ -241,6 +241,25 @@ def test_progress_counts_what_is_stored(tmp_path):
         }
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("of", ["frames", "items"])
+def test_what_the_progress_raises_ends_the_run_and_costs_no_item(tmp_path, workers, of):
+    def stop(**counts):
+        if counts.get(of):
+            raise ZeroDivisionError
+
+    noise = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8)
+    adapter = ListAdapter([an_item(id_, frames=[noise] * 4) for id_ in "abc"])
+    ingestor = GulpIngestor(adapter, tmp_path, 3, workers, progress=stop)
+    with pytest.raises(ZeroDivisionError):
+        ingestor.run()
+    assert ingestor.report is not None
+    assert ingestor.report.failures == []
+    report = GulpIngestor(adapter, tmp_path, 3, workers, resume=True).run()
+    assert (report.items, report.failures) == (3, [])
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
 # --- items that fail ---------------------------------------------------------------
 
 
