@@ -147,6 +147,24 @@ def test_a_close_alone_forgets_no_edit(folder, indexed, chunk_of):
     assert new_chunk(folder, verify=True).read_jpegs("a") == OLD[:2]
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "after close"])
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "all"])
+def test_what_was_deleted_comes_back_if_it_was_written_anew(
+    folder, indexed, is_late, at_once
+):
+    chunk = in_chunk(indexed)
+    if at_once:
+        chunk.meta_dict.clear()
+    else:
+        for id_ in "ab":
+            del chunk.meta_dict[id_]
+    store(folder, "ab", NEW, "new")
+    if is_late:
+        indexed.close()
+    commit(chunk)
+    assert is_new(folder, "ab")
+
+
 def kept_over_an_append(
     folder: Path, ids: str, new: list[bytes], *, is_indexed: bool
 ) -> GulpChunk:

@@ -80,6 +80,12 @@ class Entries(_ByItem[Any]):
         self._note(key)
         super().__delitem__(key)
 
+    def clear(self) -> None:
+        """Forget every entry."""
+        for key in self._stored_keys():
+            self._note(key)
+        super().clear()
+
     def _note(self, key: Any) -> None:
         if isinstance(key, str) and key not in self._first and self._has_stored(key):
             with suppress(MetaFileError):
