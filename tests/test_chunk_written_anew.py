@@ -16,6 +16,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.errors import ChunkMismatchError
 from gulpio2.format.entry import EXTRAS_KEY
+from gulpio2.storage.index.index import Index
 from tests.chunks import JPEGS, label, labels, new_chunk, problems, rename, write
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gulpio2 import GulpChunk
+    from gulpio2.storage.index.entries import IndexRecord
 
 SIZE = max(map(len, JPEGS)) + 8
 
@@ -145,6 +147,23 @@ def test_a_close_alone_forgets_no_edit(folder, indexed, chunk_of):
     commit(chunk)
     assert labels(folder) == {"a": "new"}
     assert new_chunk(folder, verify=True).read_jpegs("a") == OLD[:2]
+
+
+def test_an_entry_that_is_made_during_a_close_is_of_the_new_map(folder, indexed):
+    class Slow(Index):
+        """Gives another thread time to close it, once the old row was found."""
+
+        def record(self, id_: str) -> IndexRecord | None:
+            found = super().record(id_)
+            if not is_new(folder, "ab"):
+                store(folder, "ab", NEW, "new")
+                indexed.close()
+                assert len(indexed) == 2  # of the map of now
+            return found
+
+    indexed._index.__class__ = Slow
+    assert indexed.merged_meta_dict["a"]["meta_data"][0]["label"] == "new"
+    assert indexed.read_jpegs("a") == NEW[:2]
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at once", "after close"])

@@ -258,16 +258,16 @@ class Index:
         keep : bool, optional
             Give the same object from now on, since it may be changed.
         """
-        entry = self.entries.get(id_)
-        if entry is None:
+        while (entry := self.entries.get(id_)) is None:
             record = self.record(id_)
-            if record is None:
-                return None
-            if keep:
-                record = self._first.setdefault(id_, record.lasting()) or record
-            entry = record.entry
-            if keep:
-                entry = self.entries.setdefault(id_, entry)
+            if record is None or not keep:
+                return None if record is None else record.entry
+            record = record.lasting()
+            with self._lock:
+                # Else another thread has closed it, and it may be of an earlier map.
+                if self._loaded is not None and self._loaded.columns is record.columns:
+                    self.entries.setdefault(id_, record.entry)
+                    self._first.setdefault(id_, record)
         return entry
 
     def first_entry(self, id_: str) -> Mapping[str, Any] | None:
