@@ -159,3 +159,18 @@ def test_a_share_of_many_is_no_list_of_all_the_others(tmp_path):
     (part / "gulp.json").write_bytes(dump_manifest(Manifest((many,))))
     found = merge_directories([part], tmp_path / "b").missing
     assert found == [f"1-6/{10**15}", f"8-{10**15}/{10**15}"]
+
+
+def test_a_share_that_was_interrupted_before_its_first_chunk_is_not_to_be_left_out(
+    tmp_path,
+):
+    class Interrupted(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            yield from super().iter_data(slice(*slice_element.indices(1)))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GulpIngestor(Interrupted(num_items=3), tmp_path / "part", 3, 1).run()
+    with pytest.raises(IngestError, match=r"part was not finished.*--resume"):
+        merge_directories([tmp_path / "part"], tmp_path / "all")
+    assert not (tmp_path / "all").exists()

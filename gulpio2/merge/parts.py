@@ -79,7 +79,8 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
         stack.enter_context(store.lock())  # or what is seen may be changed at once
     names = set(store.names())
     listing = list_chunks(names)
-    if not listing.chunks and MANIFEST_NAME not in names:
+    # Of one that was interrupted before its first chunk, the rest is to come as well.
+    if not {JOURNAL_NAME, MANIFEST_NAME} & names and not listing.chunks:
         raise FormatError(
             f"{path} is no gulp directory: it holds no chunk. "
             + (
