@@ -336,18 +336,8 @@ class GulpChunk(ReadingVerbs):
         session, map_ = self._writing_session(), self._map_file
         if self._base_map != map_:  # another is assigned: whatever is there is replaced
             self._base, self._base_map = map_.read(), map_
-        put = partial(self._put_map, map_)
-        session.commit(put, map_.drop, map_.may_be, self._refuse_changes)
+        session.commit(map_, self._refuse_changes, partial(setattr, self, "_base"))
         session.appender.origins = None  # the disk has another map now
-
-    def _put_map(self, map_: MapFile, content: bytes) -> None:
-        try:
-            map_.put(content)
-        except BaseException:
-            if map_.may_be(content):  # only its name may not be durable
-                self._base = content
-            raise
-        self._base = content
 
     def _refuse_changes(self, content: bytes) -> None:
         writer = self._writing_session().writer

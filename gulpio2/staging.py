@@ -193,44 +193,44 @@ class ChunkSession:
 
     def commit(
         self,
-        put_map: Callable[[bytes], None],
-        drop_map: Callable[[], None],
-        has_map: Callable[[bytes], bool],
+        map_file: MapFile,
         refuse_changes: Callable[[bytes], None],
+        note_map: Callable[[bytes], None],
     ) -> None:
         """Make what was appended so far durable and visible; more may follow.
 
         Parameters
         ----------
-        put_map : callable
-            Puts the bytes of the map in place, atomically and durably.
-        drop_map : callable
-            Removes the map of the data file that is about to be replaced.
-        has_map : callable
-            Tells, after `put_map` has failed, whether these bytes may be in place all
-            the same: the last thing that it does is to sync the folder.
+        map_file : MapFile
+            The map. That of a data file that is replaced is removed before it, and not
+            before the new one is on the disk: there may be no room for that.
         refuse_changes : callable
             Raises where another program has changed the chunk that is extended, in
             another way than to these bytes; it is left as that program made it.
+        note_map : callable
+            Told the bytes of the map that is in place, also where the last step has
+            failed, which is to sync the folder.
         """
         self.flush()
         content = self.appender.dump_map()
         self.writer.sync()
-        if self.partial is not None:
-            with forgetting_deleted(self.store, self.data_name):
-                drop_map()
-            self.store.rename(self.partial, self.data_name)
-            self.partial = None
-            self.store.sync_names()
-        else:
+        if self.partial is None:
             refuse_changes(content)
         try:
-            put_map(content)
+            with map_file.putting(content):
+                if self.partial is not None:
+                    with forgetting_deleted(self.store, self.data_name):
+                        map_file.drop()
+                    self.store.rename(self.partial, self.data_name)
+                    self.partial = None
+                    self.store.sync_names()
         except BaseException:
-            if has_map(content):  # then what it speaks of must stay
+            if map_file.may_be(content):  # then what it speaks of must stay
                 self._start = self.writer.tell()
+                note_map(content)
             raise
         self._start = self.writer.tell()
+        note_map(content)
 
     def stage(self, meta_name: str, made_of: Collection[Path] = ()) -> StagedChunk:
         """Make everything durable under partial names, for another to publish.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,22 @@ def test_what_the_map_names_can_be_read_whatever_operation_failed(
     assert ("new",) in visible or ("old", "new") in visible
 
 
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+def test_where_there_is_no_room_for_the_new_map_the_old_chunk_stays(tmp_path, flag):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    expected = content(tmp_path)
+
+    def fail() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        chunk = new_chunk(tmp_path)
+        with pytest.raises(StorageError, match="before is intact"), chunk.open(flag):
+            chunk.append("new", {"text": 200_000 * "x"}, JPEGS[2:5])
+        assert chunk.read_jpegs("old") == JPEGS[:2]
+
+    assert in_child(fail) == 0
+    assert content(tmp_path) == expected
+
+
 def test_a_new_chunk_that_fails_leaves_no_file(tmp_path):
     with pytest.raises(BrokenError), new_chunk(tmp_path).open("wb"):
         raise BrokenError
@@ -258,6 +275,7 @@ def test_data_is_on_the_disk_and_named_before_the_map_is(tmp_path, monkeypatch):
     write(tmp_path, ("new", {}, JPEGS[:1]))
     assert steps == [
         "sync data_0",
+        "sync meta_0",
         "remove meta_0.gmeta",
         "sync the folder",
         "name data_0.gulp",

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,7 +18,6 @@ from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import LocalStore, follow_link, new_token
-from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -47,10 +46,6 @@ class MapFile:
     serializer: _Serializer
     reads_json: bool
     """Whether the serializer reads what `load_ordered_json` does."""
-    _dropped: os.stat_result | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
-    """What was seen of the file that was dropped."""
 
     def or_at(self, path: StrPath) -> MapFile:
         """Give this map; that at another path, read alike, where it is not there."""
@@ -129,20 +124,22 @@ class MapFile:
                     f"to the path that it is given, a file {path.name}",
                 ) from cause
 
-    def put(self, data: bytes) -> None:
-        """Replace it, durably and in one step."""
+    @contextmanager
+    def putting(self, data: bytes) -> Iterator[None]:
+        """Replace it after the block, durably and in one step.
+
+        All that needs room on the disk is done before the block.
+        """
         path = follow_link(self.path)
         with LocalStore(path.parent).replacing(path.name) as writer:
-            if self._dropped is not None:
-                settle_permissions(writer.path, self._dropped)
             writer.write(data)
+            writer.sync()
+            yield
 
     def drop(self) -> None:
-        """Remove it for good; what is put in its place gets its permissions."""
+        """Remove it for good."""
         path = follow_link(self.path)
         if path.exists():
-            with suppress(OSError):
-                self._dropped = path.stat()
             store = LocalStore(path.parent)
             store.remove(path.name)
             store.sync_names()

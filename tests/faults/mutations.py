@@ -76,17 +76,25 @@ MUTATIONS = [
     Mutation(
         "give the map its name before the append is synced",
         "staging.py",
-        "        self.writer.sync()\n        if self.partial is not None:\n"
-        "            with forgetting_deleted",
-        "        if self.partial is not None:\n            with forgetting_deleted",
+        "        self.writer.sync()\n        if self.partial is None:\n"
+        "            refuse_changes",
+        "        if self.partial is None:\n            refuse_changes",
         POWER,
     ),
     Mutation(
         "keep the old map while its data file is replaced",
         "staging.py",
-        "                drop_map()\n",
-        "                pass\n",
+        "                        map_file.drop()\n",
+        "                        pass\n",
         POWER,
+    ),
+    Mutation(
+        "remove the old map before there is room for the new one",
+        "storage/map_file.py",
+        "            writer.write(data)\n            writer.sync()\n"
+        "            yield\n",
+        "            yield\n            writer.write(data)\n",
+        "tests/test_chunk_commit.py",
     ),
     Mutation(
         "write small files in place",
