@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gulpio2.errors import StorageError
+from gulpio2.removal import delete_items
 from gulpio2.sanity import check_directory
 from tests.chunks import JPEGS, BrokenError, Timed, content, entry_of, new_chunk, write
 from tests.faults.operations import fail_at_operation, in_child
@@ -239,6 +240,26 @@ def test_where_there_is_no_room_for_the_new_map_the_old_chunk_stays(tmp_path, fl
         with pytest.raises(StorageError, match="before is intact"), chunk.open(flag):
             chunk.append("new", {"text": 200_000 * "x"}, JPEGS[2:5])
         assert chunk.read_jpegs("old") == JPEGS[:2]
+
+    assert in_child(fail) == 0
+    assert content(tmp_path) == expected
+
+
+def test_where_there_is_no_room_for_the_list_of_deleted_items_the_chunk_stays(tmp_path):
+    write(tmp_path, ("old", {}, JPEGS[:2]), ("gone", {}, JPEGS[2:3]))
+    other = new_chunk(tmp_path, 1)
+    with other.open("wb"):
+        other.append("large", {"text": 200_000 * "x"}, JPEGS[:1])
+    delete_items(tmp_path, ["gone", "large"])
+    expected = content(tmp_path)
+
+    def fail() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        with (
+            pytest.raises(StorageError, match="before is intact"),
+            new_chunk(tmp_path).open("wb"),
+        ):
+            pass
 
     assert in_child(fail) == 0
     assert content(tmp_path) == expected

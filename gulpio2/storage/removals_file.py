@@ -42,8 +42,18 @@ def read_removals(store: Store) -> Removals:
 
 def write_removals(store: Store, removals: Removals) -> None:
     """Put it in place; it is for those who may read the maps that it has entries of."""
+    with _replacing(store, removals):
+        pass
+
+
+@contextmanager
+def _replacing(store: Store, removals: Removals) -> Iterator[None]:
+    """Put it in place after the block; all that needs room is done before."""
     maps = [meta_name(number) for number in removals.deleted]
-    store.write_atomically(REMOVALS_NAME, dump_removals(removals), made_of=maps)
+    with store.replacing(REMOVALS_NAME, made_of=maps) as writer:
+        writer.write(dump_removals(removals))
+        writer.sync()
+        yield
 
 
 def removed_numbers(store: Store, names: Collection[str]) -> set[int]:
@@ -76,8 +86,8 @@ def forgetting_deleted(store: Store, name: str) -> Iterator[None]:
         yield
         return
     with store.lock():
-        yield
         removals = _noted(store)
         removals.deleted.pop(number, None)
         removals.erased.pop(number, None)
-        write_removals(store, removals)
+        with _replacing(store, removals):
+            yield
