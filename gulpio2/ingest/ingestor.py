@@ -320,10 +320,11 @@ class GulpIngestor:
         self._dispatcher = dispatcher = self._make_dispatcher(
             NotedFailures(path, self.on_failure)
         )
-        with made_and_locked(store, self.output_folder):
+        with made_and_locked(store, self.output_folder) as hold:
             refuse_unfinished_copying(store)
             refuse_misnamed_chunks(store)
-            journal = RunJournal(store, arguments_of(self, facts, self._num_items))
+            arguments = arguments_of(self, facts, self._num_items)
+            journal = RunJournal(store, arguments, hold)
             resumed = self.resume and journal.take_up()
             if self.resume and not resumed and self._is_complete(facts):
                 _logger.info("nothing to resume: the run is complete")

@@ -7,10 +7,11 @@ before that task's chunks get their names. It is gone when the run is complete.
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.errors import IngestError, LockedError, MetaFileError
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.ingest.given_files import given_files
@@ -18,7 +19,7 @@ from gulpio2.ingest.report import ItemFailure
 from gulpio2.storage.base import read_if_there
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gulpio2.storage.base import Store, StoreWriter
 
@@ -36,6 +37,8 @@ class RunJournal:
         The directory.
     arguments : mapping
         What must be the same for another run to go on with this one.
+    hold : callable, optional
+        Called when the journal of a new run is there, to keep others from it.
 
     Attributes
     ----------
@@ -43,8 +46,14 @@ class RunJournal:
         Processes that the run's last tasks were cut for.
     """
 
-    def __init__(self, store: Store, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        arguments: Mapping[str, Any],
+        hold: Callable[[], None] = lambda: None,
+    ) -> None:
         self.store = store
+        self._hold = hold
         self.arguments = dict(arguments)
         self.first_number = 0
         self.cut_for = 1
@@ -75,6 +84,7 @@ class RunJournal:
             "files": given_files(self.arguments.get("options")),
         }
         self.store.write_atomically(JOURNAL_NAME, dump_line(line))
+        self._hold()
         self._writer = self.store.extend(JOURNAL_NAME)
 
     def take_up(self) -> bool:
@@ -188,9 +198,24 @@ class RunJournal:
             )
 
     def finish_task(self, line: Mapping[str, Any]) -> None:
-        """Record a finished task, durably; its chunks get their names after this."""
+        """Record a finished task, durably; its chunks get their names after this.
+
+        Raises
+        ------
+        LockedError
+            The journal is another one, or none: some network file systems let two runs
+            begin in one instant.
+        """
         if self._writer is None:
             raise IngestError("the journal was not begun")
+        path = self.store.path(JOURNAL_NAME)
+        if not self._writer.is_at(path):
+            raise LockedError(
+                errno.EWOULDBLOCK,
+                f"{path} was replaced or removed while this run was at work: another "
+                "process writes to the folder, perhaps on another machine. Let one of "
+                "the two end. What was committed before is intact",
+            )
         self._writer.write(dump_line(line))
         self._writer.sync()
 

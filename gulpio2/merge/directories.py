@@ -166,7 +166,7 @@ def merge_directories(
     out = open_store(target)
     with contextlib.ExitStack() as stack:
         found = [open_part(stack, Path(path)) for path in parts]
-        stack.enter_context(made_and_locked(out, target))
+        hold = stack.enter_context(made_and_locked(out, target))
         interrupted = unfinished_copying(out)
         if interrupted is not None and interrupted.verb != "merge":
             raise IngestError(
@@ -217,6 +217,7 @@ def merge_directories(
                 )
                 if not report.chunks:
                     _begin(out, target, brought, labels)
+                    hold()
                 free, is_whole = _brought_before(
                     part, chunk, end, out, listing.data_only
                 )
@@ -237,6 +238,7 @@ def merge_directories(
                 tell(items=len(entries), frames=frames, num_bytes=size)
         if not report.chunks:
             _begin(out, target, brought, labels)
+            hold()
         _note_erased(found, out, {*report.chunks}, goes_on=interrupted is not None)
         report.failed = _write_failures(found, out)
         report.missing = _write_manifest(found, out, metainfo)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
@@ -30,8 +31,11 @@ _OF_CHUNK = re.compile(r"(?:data|meta)_([0-9]+)\.")
 
 
 @contextlib.contextmanager
-def made_and_locked(store: Store, path: StrPath) -> Iterator[None]:
+def made_and_locked(store: Store, path: StrPath) -> Iterator[Callable[[], None]]:
     """Make a folder and be its only writer; where that is refused, it is gone again.
+
+    Gives what is to be called when a journal was written to it, which is held as well:
+    by NFS the lock on a folder holds on one machine alone, that on a file on all.
 
     Parameters
     ----------
@@ -39,20 +43,47 @@ def made_and_locked(store: Store, path: StrPath) -> Iterator[None]:
         Of the folder.
     path : str or path
         The folder. One that was there stays.
+
+    Raises
+    ------
+    LockedError
+        Another process writes to it, or has its journal open.
     """
     folder = Path(path).absolute()
     around = (folder, *folder.parents)
     made = [each for each in around if not os.path.lexists(each)]
     store.make()
-    with store.lock():
+    with store.lock(), WriterLock() as lock:
+
+        def hold() -> None:
+            _hold_journal(store, lock)
+
         try:
-            yield
+            hold()
+            yield hold
         except BaseException:
             # While it is locked: another may rely on a folder that it finds.
             with contextlib.suppress(OSError):  # something is in it
                 for each in made:
                     each.rmdir()
             raise
+
+
+def _hold_journal(store: Store, lock: WriterLock) -> None:
+    """Lock the journal, if there is one."""
+    path = store.path(JOURNAL_NAME)
+    if not os.path.lexists(path):
+        return
+    try:
+        lock.take(path, replacing=True)
+    except LockedError as cause:
+        raise LockedError(
+            errno.EWOULDBLOCK,
+            f"another process is writing to {store.path('')}, perhaps on another "
+            "machine. Wait for it to end, or write to another folder",
+        ) from cause
+    except OSError:  # it cannot be opened: who needs it will say so
+        return
 
 
 def remove_leftovers(store: Store) -> None:

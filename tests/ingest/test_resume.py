@@ -36,7 +36,7 @@ def ingest(folder, *, resume=False, num_items=6, items_per_chunk=2, **options):
 def interrupted(tmp_path):
     """Make a directory whose ingest was killed when it had one chunk of three."""
     folder = tmp_path / "interrupted"
-    assert is_killed(60, ingest(folder).run)
+    assert is_killed(61, ingest(folder).run)
     assert 0 < len(GulpDirectory(folder)) < 6
     return folder
 
@@ -221,7 +221,7 @@ NAMES = [f"v{number:02}" for number in range(12)]
     ids=["first became last", "last became first", "another order"],
 )
 def test_other_items_than_those_of_the_interrupted_run_are_refused(tmp_path, names):
-    assert is_killed(60, GulpIngestor(Files(NAMES), tmp_path, 4, 1).run)
+    assert is_killed(61, GulpIngestor(Files(NAMES), tmp_path, 4, 1).run)
     before = content(tmp_path)
     assert "ingest.journal" in before
     with pytest.raises(IngestError, match="no longer those of the run that was inter"):
@@ -233,7 +233,7 @@ def test_other_items_than_those_of_the_interrupted_run_are_refused(tmp_path, nam
 def test_items_deleted_while_a_run_was_interrupted_are_noticed(tmp_path):
     GulpIngestor(Files(NAMES[:2]), tmp_path, 4, 1).run()
     assert is_killed(
-        60, GulpIngestor(Files(NAMES), tmp_path, 4, 1, on_duplicate="skip").run
+        61, GulpIngestor(Files(NAMES), tmp_path, 4, 1, on_duplicate="skip").run
     )
     delete_items(tmp_path, ["v00"])
     again = GulpIngestor(Files(NAMES), tmp_path, 4, 1, on_duplicate="skip", resume=True)
@@ -301,7 +301,7 @@ class Fewer(FrameAdapter):
                 yield item
 
 
-@pytest.mark.parametrize("number", [25, 30, 35])
+@pytest.mark.parametrize("number", [26, 31, 36])
 def test_an_adapter_that_gives_fewer_items_than_it_counts_is_resumed(tmp_path, number):
     adapter = Fewer(num_items=12, num_frames=3, list_ids=False)
     GulpIngestor(adapter, tmp_path / "expected", 12, 1).run()
@@ -488,7 +488,7 @@ def test_a_run_that_is_refused_late_leaves_the_directory_unfinished(tmp_path):
         adapter = FrameAdapter(num_items=12, num_frames=2, list_ids=False)
         return GulpIngestor(adapter, tmp_path, 2, 1, **options)
 
-    assert is_killed(60, make().run)
+    assert is_killed(61, make().run)
     stored = len(GulpDirectory(tmp_path))
     assert 0 < stored < 12
     with pytest.raises(DuplicateIdError, match=r"was interrupted before: .* skip"):
