@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Parcel", "SharedBytes"]
+__all__ = ["Parcel", "SharedBytes", "is_for_new_process"]
 
 
 class SharedBytes:
@@ -119,6 +119,17 @@ class Parcel:
         """Take the content out."""
         self.content = pickle.loads(shared.memory)  # noqa: S301  # who starts this
         self._refusal = self._sent = None
+
+
+def is_for_new_process() -> bool:
+    """Tell whether what is pickled now goes to a process that is being started.
+
+    What shares memory by `SharedBytes` does so with that process only: in any other
+    pickle, and in a copy, it leaves the memory out.
+    """
+    from multiprocessing import context
+
+    return context.get_spawning_popen() is not None
 
 
 def _nameless_file() -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2._optional import require
 from gulpio2.codecs.output import lead_of
 from gulpio2.errors import FormatError
+from gulpio2.memory import is_for_new_process
 from gulpio2.torch.collate import collate_leaves, default_collate, stack_leaves
 from gulpio2.torch.wrappers import DatasetWrapper, find_sample
 
@@ -74,25 +75,35 @@ class RecyclingCollate:
 
     The memory has no name and no file: it is gone with the processes that have it,
     even if they are killed. On systems without such memory this is `default_collate`.
+    A copy, or one that was pickled, has memory of its own.
     """
 
     def __init__(self, *, num_slots: int = 32, slot_bytes: int = 512 << 20) -> None:
         for name, value in (("num_slots", num_slots), ("slot_bytes", slot_bytes)):
             if value < 1:
                 raise ValueError(f"{name} is {value!r}, expected at least 1")
-        self._slots: SharedSlots | None = None
+        self._sizes = num_slots, slot_bytes
+        self._slots = _make_slots(*self._sizes)
         self._lease: Lease | None = None
         self.has_lent = False
         """Whether the last batch has memory that is used again."""
         # By the address of its first sample: memory of whole samples, and the address
         # where each begins. A batch has several where it has clips of several datasets.
         self._reserved: dict[int, tuple[Any, list[int]]] = {}
-        # Elsewhere such memory would be a file, and its pages be written to the disk.
-        if hasattr(os, "memfd_create"):
-            from gulpio2.torch.shared import SharedSlots
 
-            with contextlib.suppress(OSError):
-                self._slots = SharedSlots(num_slots, slot_bytes)
+    def __getstate__(self) -> dict[str, Any]:
+        """Send it with its memory to a worker that is started, else without."""
+        state = {**vars(self), "_lease": None, "has_lent": False, "_reserved": {}}
+        if not is_for_new_process():
+            del state["_slots"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Have memory of its own, unless that of the trainer was sent along."""
+        # Two that share a name would be one for what arrives, and end with the first.
+        vars(self).update(state)
+        if "_slots" not in state:
+            self._slots = _make_slots(*self._sizes)
 
     def __call__(self, data_batch: Sequence[Any]) -> Any:
         """Turn samples into a batch, see `default_collate`."""
@@ -179,6 +190,17 @@ class RecyclingCollate:
         if memory is None or leaves[0].shape != memory.shape[1:]:
             return None
         return memory if starts == wanted else None
+
+
+def _make_slots(num_slots: int, slot_bytes: int) -> SharedSlots | None:
+    """Make the memory, where the system has it."""
+    # Elsewhere such memory would be a file, and its pages be written to the disk.
+    if hasattr(os, "memfd_create"):
+        from gulpio2.torch.shared import SharedSlots
+
+        with contextlib.suppress(OSError):
+            return SharedSlots(num_slots, slot_bytes)
+    return None
 
 
 def _are_plain(torch: Any, leaves: list[Any]) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 import signal
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -205,6 +208,23 @@ def test_workers_that_are_started_anew_have_the_memory_too(make_directory, start
     mine = list(loader_of(dataset, RecyclingCollate(), sampler=sampler(), **options))
     assert len(mine) == 3
     assert_same(mine, plain)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))]
+)
+def test_a_copy_has_memory_of_its_own(again):
+    loader = loader_of(Numbered(8), RecyclingCollate(num_slots=8, slot_bytes=SIZE))
+    before = set(threading.enumerate())
+    other = again(loader.collate_fn)
+    assert set(threading.enumerate()) <= before
+    kept = [*loader, *loader_of(Numbered(8), other)]
+    assert len({batch.data_ptr() for batch in kept}) == len(kept)
+    assert [batch[0, 0, 0, 0, 0].item() for batch in kept] == [0, 4, 0, 4]
+    del other, kept
+    gc.collect()
+    # What arrives goes by a name, which the copy is not to take along.
+    assert [batch[0, 0, 0, 0, 0].item() for batch in loader] == [0, 4]
 
 
 @pytest.fixture
