@@ -113,7 +113,8 @@ class Resumable:
         Parameters
         ----------
         num_open : int
-            Samples that it took, and that were in no batch.
+            Samples that it took, and that were in no batch; or another loader, which
+            somebody looked into meanwhile.
         least_left : int
             Samples that there have to be for another batch.
 
@@ -122,7 +123,7 @@ class Resumable:
         RuntimeError
             There was to be another batch.
         """
-        if num_open >= least_left:
+        if min(num_open, len(self.cursor)) >= least_left:
             missing = len(self.cursor) - len(self.cursor) % least_left
             raise RuntimeError(
                 f"the loader has ended, and {missing} samples of epoch {self.epoch} "

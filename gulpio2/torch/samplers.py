@@ -298,8 +298,9 @@ class ResumableSampler(Resumable):
         if hasattr(dataset, "__len__"):
             require_order(cursor.order, len(dataset))
         warn_of_lost_places(dataset)
-        self._leave_what_is_over()
-        place = cursor.epoch, cursor.position
+        with self._turn.lock:
+            self._leave_what_is_over()
+            place = cursor.epoch, cursor.position
         self._is_tracked = True
         at_first = len(cursor) + self._num_given
         num_workers = getattr(inner, "num_workers", 0)
@@ -335,15 +336,17 @@ class ResumableSampler(Resumable):
             try:
                 yield batch
             except GeneratorExit:
-                if place == (cursor.epoch, cursor.position):
-                    self._leave_what_is_over()
+                with self._turn.lock:
+                    if place == (cursor.epoch, cursor.position):
+                        self._leave_what_is_over()
                 raise
             del batch  # whose memory the next one may have
             self._consumer.working += perf_counter() - start
-        self._require_place(place)
         # One that does not say so may drop the last batch, too.
         may_drop = batch_size if getattr(batch_sampler, "drop_last", True) else 1
-        self._end_epoch(len(cursor) + self._num_given - at_first, may_drop)
+        with self._turn.lock:
+            self._require_place(place)
+            self._end_epoch(len(cursor) + self._num_given - at_first, may_drop)
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.
@@ -371,8 +374,9 @@ class ResumableSampler(Resumable):
 
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch; the one under way is gone on with, not begun again."""
-        if epoch != self.cursor.epoch:
-            self.cursor.set_epoch(epoch)
+        with self._turn.lock:
+            if epoch != self.cursor.epoch:
+                self.cursor.set_epoch(epoch)
 
 
 def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> None:

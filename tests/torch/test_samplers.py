@@ -368,6 +368,20 @@ def test_a_loader_that_ends_too_early_is_told(workers, options, num_seen, missin
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_look_at_another_batch_does_not_hold_up_the_epoch(workers, drop_last):
+    sampler, loader = loader_of(ORDERS["plain"], 0, 1, workers, drop_last=drop_last)
+    seen = []
+    for step, batch in enumerate(sampler.track(loader)):
+        seen += [place[2] for place in batch]
+        if step == 1:  # whose samples are taken, and count for nothing
+            assert [place[2] for place in next(iter(loader))] == [4, 5]
+    assert seen == list(range(10 if drop_last else 11))
+    assert (sampler.epoch, sampler.state_dict()["position"]) == (1, 0)
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_epoch_that_a_batch_sampler_cuts_short_is_over(workers):
     from torch.utils.data import BatchSampler, DataLoader
