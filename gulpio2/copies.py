@@ -232,7 +232,7 @@ def _changes_of(chunk: GulpChunk, shared: Mapping[str, Any]) -> tuple[Any, ...] 
             added[id_] = entry
         elif entry is not shared.get(id_):
             put[id_] = entry
-    first = {id_: stored[id_] for id_ in (*put, *gone)}
+    first = dict.fromkeys(added) | {id_: stored[id_] for id_ in (*put, *gone)}
     return (put, added, gone, first) if put or added or gone else None
 
 

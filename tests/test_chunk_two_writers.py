@@ -205,6 +205,33 @@ def test_an_id_that_was_added_on_both_sides_is_refused(folder):
     assert list(chunk.meta_dict) == ["a", "c", "d"]
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("between", [lambda d: d, closed, sent])
+def test_an_id_that_was_added_on_both_sides_long_ago_is_refused(
+    folder, indexed, written, between
+):
+    directory = GulpDirectory(folder, indexed=indexed)
+    (chunk,) = directory.chunks()
+    if written:
+        with chunk.open("ab"):
+            pass
+    rename(chunk.meta_dict, "b", "d")
+    append_elsewhere(folder, ("d", {}, JPEGS[:1]))
+    directory = between(directory)
+    (chunk,) = directory.chunks()
+    expected = (folder / "meta_0.gmeta").read_bytes()
+    with pytest.raises(DuplicateIdError, match="'d' was added"), chunk.open("ab"):
+        pytest.fail("opened")
+    assert (folder / "meta_0.gmeta").read_bytes() == expected
+    # Without that of this side the other one comes in.
+    del chunk.meta_dict["d"]
+    with chunk.open("ab"):
+        pass
+    assert labels(folder) == {"a": "old", "c": None, "d": None}
+    assert new_chunk(folder).read_jpegs("d") == JPEGS[:1]
+
+
 def test_frames_that_the_chunk_has_no_more_are_not_spoken_of(folder):
     chunk = new_chunk(folder)
     label(chunk.meta_dict, "a")

@@ -72,24 +72,40 @@ class Entries(_ByItem[Any]):
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Keep an entry from now on."""
-        self._note(key)
+        if not self._note(key):
+            self._first.setdefault(key, None)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:
         """Forget an entry."""
         self._note(key)
         super().__delitem__(key)
+        if key not in self._gone and self.was_added(key):
+            del self._first[key]
 
     def clear(self) -> None:
         """Forget every entry."""
         for key in self._stored_keys():
             self._note(key)
         super().clear()
+        for key in [*filter(self.was_added, self._first)]:
+            if key not in self._gone:
+                del self._first[key]
 
-    def _note(self, key: Any) -> None:
-        if isinstance(key, str) and key not in self._first and self._has_stored(key):
+    def _note(self, key: Any) -> bool:
+        """Note what a key stands for, if it is one of those that are stored."""
+        stored = self._has_stored(key)
+        if stored and key not in self._first:
             with suppress(MetaFileError):
                 self._first[key] = self.index.first_entry(key)
+        return stored
+
+    def was_added(self, key: str) -> bool:
+        """Tell whether an entry was put in memory where the map had none.
+
+        Another program may have stored one of that id since.
+        """
+        return key in self._first and self._first[key] is None
 
     def first_entry(self, key: str) -> Mapping[str, Any] | None:
         """Give what the map had of an item before it was changed in memory.

@@ -214,7 +214,9 @@ def _detached(
     taken = _handed_out(entries)
     mine: OrderedDict[str, Any] = OrderedDict()
     gone = entries.changes()[2]
-    base: dict[str, Any] = {id_: entries.first_entry(id_) for id_ in gone}
+    base: dict[str, Any] = {
+        id_: entries.first_entry(id_) for id_ in gone if not entries.was_added(id_)
+    }
     for id_ in entries:
         if id_ not in taken:
             base[id_] = disk.get(id_)
@@ -222,7 +224,7 @@ def _detached(
                 mine[id_] = disk[id_]
             continue
         mine[id_] = taken[id_]
-        if entries._has_stored(id_):
+        if entries._has_stored(id_) and not entries.was_added(id_):
             # Where it is not known any more the disk wins.
             base[id_] = entries.first_entry(id_) or taken[id_]
     return mine, base
