@@ -18,6 +18,7 @@ from gulpio2.errors import (
     ItemNotFoundError,
 )
 from gulpio2.format.altered import altered_ids, describe_altered
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -525,10 +526,21 @@ class GulpDirectory(ReadingVerbs):
         if self._index is not None:
             return self._index
         if self._made_index is None:
+            states = self._states.copy()
+            for row, number in enumerate(states[:, 0].tolist()):
+                states[row, 3] = self._crc32_of_map(number)
             self._made_index = index_of_state(
-                self._folder, self._states, verify=self.verify is True
+                self._folder, states, verify=self.verify is True
             )
         return self._made_index
+
+    def _crc32_of_map(self, number: int) -> int:
+        """Give the CRC-32 of a map as it was read; 0 where that is not known."""
+        chunk = self.chunk_objs_lookup.get(number)
+        path = Path(self._prefix + meta_name(number))
+        if chunk is None or not chunk._base or chunk._base_map.path != path:
+            return 0
+        return crc32_of(chunk._base)
 
     @property
     def table(self) -> Any:

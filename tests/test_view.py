@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 from collections import OrderedDict
@@ -411,8 +412,21 @@ def test_a_view_of_no_items_takes_a_mask_of_none(directory):
     assert directory.view([]).query([]).ids == []
 
 
+def edit_and_set_the_time_back(folder: Path) -> None:
+    """Give a key of an item in each chunk another name, of the same length."""
+    for path in folder.glob("meta_*.gmeta"):
+        state, data = path.stat(), path.read_bytes()
+        path.write_bytes(data.replace(b'"number"', b'"NUMBER"', 1))
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
 @pytest.mark.parametrize(
-    "change", [lambda folder: delete_items(folder, ["item3"]), append_to_first_chunk]
+    "change",
+    [
+        lambda folder: delete_items(folder, ["item3"]),
+        append_to_first_chunk,
+        edit_and_set_the_time_back,
+    ],
 )
 def test_maps_that_were_loaded_and_have_changed_cannot_be_asked(folder, change):
     directory = GulpDirectory(folder, indexed=False)
@@ -427,6 +441,16 @@ def test_maps_that_were_loaded_and_have_changed_cannot_be_asked(folder, change):
     asked.close()
     assert asked.table.column("num_frames").to_pylist() == before
     assert GulpDirectory(folder, indexed=False).query("num_frames == 4")
+
+
+def test_maps_that_were_loaded_are_asked_beside_an_index_of_others(folder):
+    build_index(folder)
+    edit_and_set_the_time_back(folder)
+    directory = GulpDirectory(folder, indexed=False)
+    edited = [
+        id_ for id_ in directory.chunk_lookup if "NUMBER" in directory[id_, []][1]
+    ]
+    assert directory.query("NUMBER is not None").ids == edited != []
 
 
 def test_a_chunk_that_comes_later_is_not_in_a_view(folder):
