@@ -207,9 +207,10 @@ def test_an_id_that_was_added_on_both_sides_is_refused(folder):
 
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("between", [lambda d: d, closed, sent])
 def test_an_id_that_was_added_on_both_sides_long_ago_is_refused(
-    folder, indexed, written, between
+    folder, indexed, written, moved, between
 ):
     directory = GulpDirectory(folder, indexed=indexed)
     (chunk,) = directory.chunks()
@@ -217,6 +218,8 @@ def test_an_id_that_was_added_on_both_sides_long_ago_is_refused(
         with chunk.open("ab"):
             pass
     rename(chunk.meta_dict, "b", "d")
+    if moved:
+        chunk.meta_dict.move_to_end("d")
     append_elsewhere(folder, ("d", {}, JPEGS[:1]))
     directory = between(directory)
     (chunk,) = directory.chunks()

@@ -244,7 +244,7 @@ class LazyDict(OrderedDict[K, V]):
         """Move a key to the end; to the beginning, it cannot be moved."""
         if not last:
             raise NotImplementedError("the order of what is stored stays; copy first")
-        self._added[key] = self.pop(key)
+        self[key] = self.pop(key)
 
     def clear(self) -> None:
         """Forget every value."""
