@@ -120,7 +120,8 @@ class GulpChunk(ReadingVerbs):
         renew_in_children(self, GulpChunk._renew_lock)
 
     def _renew_lock(self) -> None:
-        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
+        vars(self).pop("_writer", None)
 
     # --- reading ---------------------------------------------------------------
 
@@ -264,9 +265,11 @@ class GulpChunk(ReadingVerbs):
     @contextmanager
     def _opened_for_writing(self, *, extend: bool) -> Iterator[None]:
         with WriterLock() as lock, ExitStack() as ends, ExitStack() as undo:
-            if self.fp is not None or not self._writing.acquire(blocking=False):
+            ends.callback(self._end_writing, lock)
+            # In one step: two threads would undo what either sets.
+            writer = vars(self).setdefault("_writer", lock)
+            if writer is not lock or self.fp is not None:
                 raise StorageError(None, f"{self.data_file_path} is open already")
-            ends.callback(self._writing.release)  # else two threads undo each other's
             ends.callback(vars(self).update, _session=None, fp=None)
             ends.callback(self._handles.close)
             state = {k: vars(self)[k] for k in ("meta_dict", "_base", "_base_map")}
@@ -291,6 +294,10 @@ class GulpChunk(ReadingVerbs):
             except BaseException:
                 session.abort(self._base_map.end_if_changed(self._base))
                 raise
+
+    def _end_writing(self, writer: WriterLock) -> None:
+        if vars(self).get("_writer") is writer:
+            del vars(self)["_writer"]
 
     def _take_in(self, undo: ExitStack) -> dict[str, Any]:
         """Bring the map in memory up to date; give what it was made of, if needed."""
@@ -377,7 +384,7 @@ class GulpChunk(ReadingVerbs):
         if self._session is not None:
             raise TypeError(f"{self!r} is open for writing and cannot be pickled")
         state = {**vars(self), "fp": None, "_open_depth": 0}
-        return {k: each for k, each in state.items() if k not in ("_lock", "_writing")}
+        return {k: each for k, each in state.items() if k not in ("_lock", "_writer")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a chunk that is not open, also one that 0.0.4 pickled."""

@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -422,6 +423,37 @@ def test_of_two_threads_one_is_refused_and_takes_nothing_from_the_other(tmp_path
     assert list(new_chunk(tmp_path).meta_dict) == [*"abcd"]
     assert list(chunk.meta_dict) == [*"abcd"]
     assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("flag", ["ab", "wb"])
+def test_an_interrupt_while_a_chunk_is_opened_does_not_leave_it_open(tmp_path, flag):
+    chunk = write(tmp_path, ("a", {}, JPEGS[:2]))
+    steps = 0
+
+    def interrupt(frame: Any, event: str, _: Any) -> Any:
+        nonlocal steps
+        if frame.f_code.co_name != "_opened_for_writing":
+            return None
+        if "session" in frame.f_locals:  # it is open
+            return interrupt
+        steps -= event == "line"
+        if steps == 0:
+            raise KeyboardInterrupt
+        return interrupt
+
+    for last in range(1, 100):
+        steps, before = last, sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            with chunk.open(flag):
+                sys.settrace(before)
+        except KeyboardInterrupt:
+            sys.settrace(before)
+        else:
+            break
+        with chunk.open("ab"):
+            pass
+    assert last > 10
 
 
 def test_a_chunk_whose_file_fails_to_close_can_be_opened_again(tmp_path):
