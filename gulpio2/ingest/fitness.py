@@ -45,6 +45,10 @@ __all__ = [
 
 # The place of the version, for `pkgutil.resolve_name`.
 _VERSION = "gulpio2.__version__:__version__"
+_OF_PROGRAM = (
+    "It, or what it holds, is of the script or notebook that began the run, which "
+    "workers do not have: move that to a file of its own and import it from there. "
+)
 
 
 def choose_sources(adapter: Adapter, tasks: Sequence[Task]) -> tuple[str, ...]:
@@ -231,11 +235,14 @@ def unpack(shipped: bytes) -> Any:
     try:
         return pickle.loads(shipped)  # noqa: S301  # our own parent's
     except Exception as cause:
+        # Pickle's name for the module of a script; the error has the worker's own.
+        is_of_program = isinstance(cause, AttributeError) and b"__main__" in shipped
         raise AdapterContractError(
             f"the worker {this_worker()} cannot make the adapter that it was sent: "
-            f"{type(cause).__name__}: {cause}. Its module must be there for all "
-            "workers to import: install it in their environment, or start them with "
-            "its folder in PYTHONPATH"
+            f"{type(cause).__name__}: {cause}. "
+            + (_OF_PROGRAM if is_of_program else "")
+            + "Its module must be there for all workers to import: install it in their "
+            "environment, or start them with its folder in PYTHONPATH"
         ) from cause
 
 

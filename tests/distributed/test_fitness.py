@@ -94,6 +94,34 @@ def test_workers_that_cannot_do_the_work_are_told_of_and_not_waited_for(
     assert GulpIngestor(adapter, tmp_path / "out", 2, 1).run().items == 4
 
 
+_SCRIPT = """
+import sys
+from distributed import Client
+from gulpio2 import GulpIngestor
+from gulpio2.testing import FrameAdapter
+
+class Own(FrameAdapter):
+    pass
+
+if __name__ == "__main__":
+    with Client(sys.argv[1]) as client:
+        executor = client.get_executor()
+        GulpIngestor(Own(num_items=2), sys.argv[2], 1, 1, executor=executor).run()
+"""
+
+
+def test_an_adapter_of_the_script_itself_is_to_be_moved_to_a_module(tmp_path):
+    (tmp_path / "dask").mkdir()
+    (tmp_path / "script.py").write_text(_SCRIPT)
+    with cluster(tmp_path / "dask") as address:
+        command = [sys.executable, tmp_path / "script.py", address, tmp_path / "out"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "cannot make the adapter" in done.stderr
+    assert "of the script or notebook that began the run" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 class FromFiles(SlowAdapter):
     """Has a file for each item, and cannot make the item without it."""
 
