@@ -1,6 +1,7 @@
 """Writers of other machines, where by NFS the lock on a folder does not hold."""
 
 import fcntl
+import shutil
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,17 @@ def test_a_merge_holds_its_journal_until_it_ends(tmp_path):
     assert locked
     assert all(locked)
     assert not journal.exists()
+
+
+def test_a_copy_in_its_place_frees_a_journal_of_a_machine_that_is_gone(folder):
+    adapter = Interrupted(num_items=5)
+    adapter.is_first = False
+    with (folder / NAME).open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        shutil.copyfile(folder / NAME, folder / "copy")
+        (folder / "copy").replace(folder / NAME)
+        report = GulpIngestor(adapter, folder, 2, 1, resume=True).run()
+    assert (report.items, report.resumed > 0) == (5, True)
 
 
 @pytest.mark.parametrize("resume", [False, True])
