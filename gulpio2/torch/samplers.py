@@ -386,15 +386,15 @@ def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> No
     ----------
     worker_id : int
         From the loader; bind the others with ``functools.partial``.
-    num_workers : int
-        Workers of each rank.
-    rank : int
-        This rank.
+    num_workers, rank : int
+        Workers of each rank, and which one this is.
     seed : int
         Of the run: workers that start anew, as those of a ``DataLoader`` do for each
         epoch without ``persistent_workers=True``, begin the same numbers again.
     """
-    worker_seed = num_workers * rank + worker_id + seed
+    worker_seed = int(num_workers) * int(rank) + worker_id + whole_number("seed", seed)
+    if not -(2**63) <= worker_seed < 2**64:  # of which torch takes none
+        worker_seed %= 2**64
     random.seed(worker_seed)
     np.random.seed(worker_seed % 2**32)  # noqa: NPY002  what transforms use
     require("torch", extra="torch").manual_seed(worker_seed)

@@ -525,6 +525,15 @@ def test_each_worker_of_each_rank_is_seeded_on_its_own():
         random.seed(44)
         np.random.seed(44)  # noqa: NPY002
         assert drawn() == seen[4]
+        # A seed may be of numpy's, of few bits, and any number, as that of a sampler.
+        seeds: list[Any] = [np.int64(40), np.int8(124), 2**64 - 1, -(2**70), "40"]
+        for seed in seeds[:4]:
+            worker_init_fn(1, 3, 1, seed)
+            seen.append(drawn())
+        assert seen[6] == seen[4]
+        assert len(set(seen)) == 9
+        with pytest.raises(TypeError, match="seed is '40', expected a whole number"):
+            worker_init_fn(1, 3, 1, seeds[4])
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
