@@ -288,8 +288,9 @@ class OrderCursor:
             if state[name] != own:
                 raise ValueError(
                     f"the state was saved along another order: {name} {state[name]}, "
-                    f"here {own}. Build the order from as many items, the same seed, "
-                    "and where it has such, the same weights and categories"
+                    f"here {own}. Build the order from as many items, with the same "
+                    "seed and shuffle, and where it has such, the same weights and "
+                    "categories"
                 )
         position = whole_number("the state's position", state["position"])
         if not 0 <= position <= self.order.epoch_length:

@@ -154,6 +154,9 @@ def test_a_state_of_another_order_is_refused(items):
     loader = GulpLoader(items, batch_size=2, seed=2)
     with pytest.raises(ValueError, match="along another order: seed 1, here 2"):
         loader.load_state_dict(state)
+    loader = GulpLoader(items, batch_size=2, seed=1, shuffle=False)
+    with pytest.raises(ValueError, match=r"fingerprint .* seed and shuffle"):
+        loader.load_state_dict(state)
 
 
 @pytest.mark.parametrize("stop", [0, 1, 2, 3, 5])
