@@ -7,6 +7,7 @@ import os
 import weakref
 from collections import OrderedDict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.arguments import optional_number, require_verify
