@@ -154,7 +154,7 @@ def restore(directory: _Directory, state: dict[str, Any]) -> None:
         # With the class's own defaults.
         directory.__init__(state["output_dir"], state["jpeg_decoder"])  # type: ignore[misc]
         return
-    vars(directory).update({"_decoder": state["jpeg_decoder"], **state})
+    vars(directory).update(state)
     if edits is None:
         directory._watch_chunks()
         return

@@ -223,6 +223,8 @@ class ChunkSession:
                         map_file.drop()
                     self.store.rename(self.partial, self.data_name)
                     self.partial = None
+                    # Nothing is left to go back to: frames can be salvaged.
+                    self._start = self.writer.tell()
                     self.store.sync_names()
         except BaseException:
             if map_file.may_be(content):  # then what it speaks of must stay

@@ -265,6 +265,26 @@ def test_where_there_is_no_room_for_the_list_of_deleted_items_the_chunk_stays(tm
     assert content(tmp_path) == expected
 
 
+def test_frames_whose_map_cannot_get_its_name_are_there_to_be_salvaged(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    rename = Path.replace
+
+    def refuse_map(path: Path, target: Path) -> Path:
+        if Path(target).name == "meta_0.gmeta":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse_map)
+        with pytest.raises(StorageError):
+            write(tmp_path, ("new", {}, JPEGS[2:5]))
+    data = (tmp_path / "data_0.gulp").read_bytes()
+    assert all(jpeg in data for jpeg in JPEGS[2:5])
+    assert [path.name for path in tmp_path.iterdir()] == ["data_0.gulp"]
+
+
 def test_a_new_chunk_that_fails_leaves_no_file(tmp_path):
     with pytest.raises(BrokenError), new_chunk(tmp_path).open("wb"):
         raise BrokenError
