@@ -402,7 +402,8 @@ class GulpDirectory(ReadingVerbs):
             entries: OrderedDict[str, Any] = ChosenEntries(self._index, number, ids)
         else:
             known = self.chunk_objs_lookup[number].meta_dict
-            entries = OrderedDict((id_, known[id_]) for id_ in ids)
+            # Some may be deleted in it since the view was made.
+            entries = OrderedDict((id_, known[id_]) for id_ in ids if id_ in known)
         return _make_chunk(self._settings(), number, entries)
 
     # --- what is in it -----------------------------------------------------------

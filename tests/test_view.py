@@ -541,3 +541,11 @@ def test_it_has_the_names_of_a_directory(directory):
     }
     assert view.jpeg_decoder is directory.jpeg_decoder
     assert view.threads == 2
+
+
+def test_the_chunks_of_a_view_are_without_what_was_deleted_in_memory(tmp_path):
+    make_gulp_directory(tmp_path, num_items=3, num_frames=1, items_per_chunk=3)
+    directory = GulpDirectory(tmp_path, indexed=False)
+    view = directory.view(["item2", "item0", "item1"])
+    del directory.chunk_objs_lookup[0].meta_dict["item0"]
+    assert [list(chunk.meta_dict) for chunk in view] == [["item2", "item1"]]
