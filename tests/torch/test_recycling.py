@@ -540,13 +540,15 @@ def processes_of(group):
     ids=["end", "error", "kill"],
 )
 def test_a_trainer_leaves_nothing_behind(
-    large, repository, python, tmp_path, collate, end, status
+    large, repository, python, tmp_path_factory, collate, end, status
 ):
     path = large.source.readers[0].output_dir
+    # A short name: where it makes that of a socket too long, torch waits for ever.
+    temporary = tmp_path_factory.mktemp("t")
     before = set(SHARED_MEMORY.iterdir()) if SHARED_MEMORY.is_dir() else set()
     process = subprocess.Popen(
         [python, "-c", PROGRAM.replace("END", end), path, collate],
-        env={**os.environ, "PYTHONPATH": str(repository), "TMPDIR": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(repository), "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
