@@ -135,6 +135,7 @@ def test_nothing_of_an_index_is_made_where_nothing_was_edited(folder, monkeypatc
     ("edit", "message"),
     [
         (lambda e: e["a"].update(frame_info="none"), r"'a' .*has no list"),
+        (lambda e: e["a"].update(frame_info=[7]), r"'a' .*7 is no \[loc, pad, len"),
         (lambda e: e["a"]["frame_info"].append([0, 9, 4]), r"is no \[loc, pad, len"),
         (lambda e: e["a"].pop("meta_data"), "cannot be written as JSON: 'meta_data'"),
         (lambda e: e.update(a=None), "cannot be written as JSON"),
@@ -153,6 +154,31 @@ def test_what_nobody_could_read_is_refused_before_it_is_written(folder, edit, me
         pass
     assert content(folder) == expected
     assert list(chunk.meta_dict) == ids
+
+
+@pytest.mark.parametrize("edit", ["swapped", "one", "copied"])
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["alone", "meanwhile"])
+def test_frames_of_another_item_may_be_given_to_one(folder, edit, meanwhile):
+    # As many as it had: the checksums that are left in the entry are of other frames.
+    write(folder, ("a", {}, JPEGS[:2]), ("b", {}, JPEGS[2:4]))
+    chunk = new_chunk(folder)
+    a, b = (chunk.meta_dict[id_] for id_ in "ab")
+    if meanwhile:
+        write(folder, ("c", {}, JPEGS[4:5]), flag="ab")
+    expected = {"a": JPEGS[:2], "b": JPEGS[2:4]}
+    if edit == "swapped":
+        a["frame_info"], b["frame_info"] = b["frame_info"], a["frame_info"]
+        expected = {"a": JPEGS[2:4], "b": JPEGS[:2]}
+    elif edit == "one":
+        a["frame_info"][1] = b["frame_info"][0]
+        expected["a"] = [JPEGS[0], JPEGS[2]]
+    else:
+        chunk.meta_dict["new"] = {**a, "frame_info": list(b["frame_info"])}
+        expected["new"] = JPEGS[2:4]
+    with chunk.open("ab"):
+        pass
+    there = new_chunk(folder, verify=True)
+    assert {id_: there.read_jpegs(id_) for id_ in expected} == expected
 
 
 def test_ids_that_are_numbers_are_strings_on_the_disk(folder):

@@ -29,7 +29,8 @@ def settle_other_frames(
     One that nobody has edited since it was written, which its own check tells, becomes
     what the disk has. One that was edited keeps what was edited in it, and gets the
     extras of the disk; its check does not fit then. Frames that the disk does not have
-    are replaced by those that it has.
+    are replaced by those that it has. Where the check is one that the disk has, the
+    entry is of what is there now, and its frames are those that somebody gave it.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def settle_other_frames(
         if there is not None and _is_altered(id_, there):
             continue  # damaged: of its frames nothing is sure
         records = records or _Records(disk, size)
-        if not records.contradict(entry):
+        if records.has_origin_of(entry) or not records.contradict(entry):
             continue
         if there is None or EXTRAS_KEY not in entry:
             raise ChunkMismatchError(
@@ -82,9 +83,15 @@ def _is_alike(entry: Any, there: Any) -> bool:
     if _text(entry) != _text(there):
         return False
     mine, others = entry.get("frame_info"), there["frame_info"]
-    return mine == others or (  # of tuples, which no list equals
-        isinstance(mine, list) and [*map(tuple, mine)] == [*map(tuple, others)]
-    )
+    if not isinstance(mine, list):
+        return False
+    try:
+        if mine == others:
+            return True
+        # Of tuples, which no list equals.
+        return [*map(tuple, mine)] == [*map(tuple, others)]
+    except (TypeError, ValueError):  # no places, but numbers, or arrays
+        return False
 
 
 class _Records:
@@ -101,11 +108,19 @@ class _Records:
     def __init__(self, entries: Mapping[str, Any], size: int | None) -> None:
         sound = [entry for id_, entry in entries.items() if not _is_altered(id_, entry)]
         self._size = size
+        self._checks = {_check(entry) for entry in sound} - {None}
         self._crc32: dict[_Place, int] = {}
         for entry in sound:
             self._crc32.update(_frames(entry))
         self._places = {place for entry in sound for place in _places(entry)}
         self._spans = merge_spans(span for each in sound for span in entry_spans(each))
+
+    def has_origin_of(self, entry: Mapping[str, Any]) -> bool:
+        """Tell whether an entry was one of these before it was edited.
+
+        Its check, which whoever edits leaves as it is, is of the frames that it had.
+        """
+        return _check(entry) in self._checks
 
     def contradict(self, entry: Mapping[str, Any]) -> bool:
         """Tell whether an entry has frames where there are others, or none."""
@@ -134,6 +149,13 @@ def _text(entry: Mapping[str, Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def _check(entry: Mapping[str, Any]) -> str | None:
+    """Give the check of an entry as it is stored; None where there is none."""
+    extras = entry.get(EXTRAS_KEY)
+    check = extras.get("check") if isinstance(extras, Mapping) else None
+    return check if isinstance(check, str) else None
+
+
 def _places(entry: Mapping[str, Any]) -> list[_Place]:
     return [tuple(info) for info in entry["frame_info"]]
 
@@ -148,7 +170,4 @@ def _frames(entry: Mapping[str, Any]) -> dict[_Place, int]:
 
 def _is_altered(id_: str, entry: Mapping[str, Any]) -> bool:
     """Tell whether an entry is not what its check says; one without extras has none."""
-    if EXTRAS_KEY not in entry:
-        return False
-    check = entry[EXTRAS_KEY].get("check")
-    return not isinstance(check, str) or check != entry_check(id_, entry)
+    return EXTRAS_KEY in entry and _check(entry) != entry_check(id_, entry)
