@@ -220,7 +220,8 @@ class GulpChunk(ReadingVerbs):
             "wb" starts from nothing, "ab" adds to what is there, and writes what was
             edited in `meta_dict`; what another process has appended meanwhile is taken
             in. Readers see the old chunk until the block ends; when it ends with an
-            error, nothing of it is kept, and `meta_dict` is what it was before.
+            error, nothing of it is kept, and `meta_dict` is what it was before; empty
+            where the old data file was replaced, and the new map could not be named.
 
         Raises
         ------
@@ -293,6 +294,8 @@ class GulpChunk(ReadingVerbs):
                 undo.pop_all()
             except BaseException:
                 session.abort(self._base_map.end_if_changed(self._base))
+                if session.is_unmapped:  # the old frames are gone, and so is their map
+                    state.update(meta_dict=OrderedDict(), _base=b"")
                 raise
 
     def _end_writing(self, writer: WriterLock) -> None:

@@ -166,6 +166,8 @@ class ChunkSession:
         self.token = new_token()
         # None once the data file has its final name.
         self.partial: str | None = None
+        self.is_unmapped = False
+        """Whether the data file has got its name, and its map could not."""
         if resume is not None:
             self.partial, size = resume
             self.writer = store.extend(self.partial)
@@ -225,13 +227,16 @@ class ChunkSession:
                     self.partial = None
                     # Nothing is left to go back to: frames can be salvaged.
                     self._start = self.writer.tell()
+                    self.is_unmapped = True
                     self.store.sync_names()
         except BaseException:
             if map_file.may_be(content):  # then what it speaks of must stay
-                self._start = self.writer.tell()
-                note_map(content)
+                self._note(content, note_map)
             raise
-        self._start = self.writer.tell()
+        self._note(content, note_map)
+
+    def _note(self, content: bytes, note_map: Callable[[bytes], None]) -> None:
+        self._start, self.is_unmapped = self.writer.tell(), False
         note_map(content)
 
     def stage(self, meta_name: str, made_of: Collection[Path] = ()) -> StagedChunk:

@@ -285,6 +285,30 @@ def test_frames_whose_map_cannot_get_its_name_are_there_to_be_salvaged(
     assert [path.name for path in tmp_path.iterdir()] == ["data_0.gulp"]
 
 
+def test_an_old_map_is_not_stored_over_frames_whose_map_could_not_get_its_name(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    rename = Path.replace
+
+    def refuse_map(path: Path, target: Path) -> Path:
+        if Path(target).name == "meta_0.gmeta":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(path, target)
+
+    chunk = new_chunk(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse_map)
+        with pytest.raises(StorageError), chunk.open("wb"):
+            chunk.append("new", {}, JPEGS[2:7])
+    assert list(chunk.meta_dict) == []
+    with chunk.open("ab"):
+        chunk.append("more", {}, JPEGS[7:8])
+    again = new_chunk(tmp_path, verify=True)
+    assert list(again.meta_dict) == ["more"]
+    assert again.read_jpegs("more") == JPEGS[7:8]
+
+
 def test_a_new_chunk_that_fails_leaves_no_file(tmp_path):
     with pytest.raises(BrokenError), new_chunk(tmp_path).open("wb"):
         raise BrokenError
