@@ -160,8 +160,12 @@ class ProgressBar:
 
     def _rates(self, seconds: float) -> str:
         seconds = max(seconds, 1e-9)
-        parts = [f"{self.frames / seconds:,.0f} frames/s"]
-        parts.append(f"{self.num_bytes / seconds / 1e6:.1f} MB/s")
+        parts = []
+        # Not all work counts both, and 0 would look as if it stood still.
+        if self.frames:
+            parts.append(f"{self.frames / seconds:,.0f} frames/s")
+        if self.num_bytes:
+            parts.append(f"{self.num_bytes / seconds / 1e6:.1f} MB/s")
         if self.failures:
             parts.append(f"{self.failures} failed")
         return ", ".join(parts)

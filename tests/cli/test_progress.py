@@ -53,6 +53,18 @@ def test_bytes_can_be_what_is_counted(capsys):
     assert "4.00M/8.00MB" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("done", "shown"),
+    [({}, []), ({"num_bytes": 4}, ["MB/s"]), ({"frames": 4}, ["frames/s"])],
+)
+def test_a_rate_of_what_is_not_counted_is_not_shown(capsys, done, shown):
+    with ProgressBar(2, delay_seconds=0) as bar:
+        bar(items=1, **done)
+    err = capsys.readouterr().err
+    assert "1/2 items" in err
+    assert [unit for unit in ("frames/s", "MB/s") if unit in err] == shown
+
+
 def test_in_a_file_there_are_lines_at_the_beginning_and_the_end(capsys):
     with ProgressBar(30, delay_seconds=0) as bar:
         for _ in range(30):
