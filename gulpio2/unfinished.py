@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
 __all__ = [
+    "describe_begun",
     "describe_lost",
     "lost_chunks",
     "refuse_unfinished_merge",
@@ -86,13 +87,7 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
     except (MetaFileError, OSError):
         return []  # what is damaged, or gone, is told by who needs it, and by a check
     if journal is not None:
-        copying = load_copying(journal)
-        verb = "ingest" if copying is None else copying.verb
-        advice = (
-            "`gulp2 ingest` with --resume goes on"
-            if copying is None
-            else f"{copying.advice} before its items are taken for all"
-        )
+        verb, advice = _rest_of(load_copying(journal))
         found.append(
             f"{folder} is not finished: it holds what {with_article(verb)} has stored "
             f"so far. If none is at work: {advice}"
@@ -105,6 +100,36 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
             "adds them"
         )
     return found
+
+
+def _rest_of(copying: Copying | None) -> tuple[str, str]:
+    """Give what was begun, and what to do about the rest; None is an ingest."""
+    if copying is None:
+        return "ingest", "`gulp2 ingest` with --resume goes on"
+    return copying.verb, f"{copying.advice} before its items are taken for all"
+
+
+def describe_begun(store: Store) -> str:
+    """Say that what fills a folder has not got to its first chunk.
+
+    Parameters
+    ----------
+    store : Store
+        The folder; it has no chunk.
+
+    Returns
+    -------
+    str
+        Empty where nothing was begun.
+    """
+    journal = read_if_there(store, JOURNAL_NAME)
+    if journal is None:
+        return ""
+    verb, advice = _rest_of(load_copying(journal))
+    return (
+        f"holds no chunk yet: {with_article(verb)} is at work there, or was "
+        f"interrupted. If none is at work: {advice}"
+    )
 
 
 def warn_of_what_is_missing(reader: object) -> None:

@@ -131,10 +131,14 @@ def require_gulp_directory(path: Path) -> None:
     """
     from gulpio2.format.layout import MANIFEST_NAME, describe_shares, list_chunks
     from gulpio2.storage import open_store
+    from gulpio2.unfinished import describe_begun
 
-    names = open_store(path).names()
+    store = open_store(path)
+    names = store.names()
     found = list_chunks(names)
     if not (found.chunks or found.meta_only or MANIFEST_NAME in names):
+        if begun := describe_begun(store):
+            raise FormatError(f"{path} {begun}")
         advice = (
             found.describe_lone_data()
             or found.describe_strays()

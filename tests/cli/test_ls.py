@@ -205,6 +205,34 @@ def test_what_goes_on_with_a_merge_or_a_repair_is_no_ingest(
     assert "--resume" not in said
 
 
+class Stopped(FrameAdapter):
+    """Items of which Ctrl-C does not let the second one come."""
+
+    def iter_data(self, slice_element=None):
+        yield next(super().iter_data(slice_element))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("command", ["ls", "info", "sheet"])
+def test_an_ingest_that_was_stopped_before_its_first_chunk_is_to_be_resumed(
+    gulp2, tmp_path, command
+):
+    with pytest.raises(KeyboardInterrupt):
+        GulpIngestor(Stopped(num_items=2), tmp_path / "begun", 2, 1).run()
+    said = " ".join(gulp2(command, "begun", status=1).stderr.split())
+    assert "error: begun holds no chunk yet: an ingest is at work there, or was" in said
+    assert said.endswith("If none is at work: `gulp2 ingest` with --resume goes on")
+
+
+def test_a_merge_without_a_chunk_yet_is_to_be_finished(gulp2, tmp_path):
+    (tmp_path / "both").mkdir()
+    journal = Copying("merge", ("one", "other")).dump()
+    (tmp_path / "both" / "ingest.journal").write_bytes(journal)
+    said = " ".join(gulp2("ls", "both", status=1).stderr.split())
+    assert "a merge is at work there, or was interrupted" in said
+    assert "Finish it (gulp2 merge with the same parts) before its items are" in said
+
+
 def test_a_damaged_manifest_is_no_matter_of_listing(gulp2, gulped):
     (gulped / "gulp.json").write_bytes(b"{")
     assert len(gulp2("ls", gulped).stdout.split()) == 4
