@@ -211,7 +211,8 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
             if rank == 0:
                 with losses.open("a") as file:
                     file.write(f"{step} {value!r}\n")
-                if step % options.save_every == 0 or step >= last_step:
+                is_last = step >= last_step or done >= options.epochs
+                if is_last or step % options.save_every == 0:
                     state = {
                         "network": network.state_dict(),
                         "optimizer": optimizer.state_dict(),
@@ -287,7 +288,7 @@ def parse() -> argparse.Namespace:
         type=positive,
         default=20,
         metavar="STEPS",
-        help="write a checkpoint after so many, and after --steps",
+        help="write a checkpoint after so many, and after the last",
     )
     parser.add_argument(
         "--resume", action="store_true", help="go on where it was saved"

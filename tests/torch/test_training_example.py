@@ -107,6 +107,17 @@ def test_a_killed_run_goes_on_to_the_same_losses(start, tmp_path, device):
     assert losses(log) == wanted
 
 
+def test_a_run_that_came_to_its_end_is_saved(start, tmp_path):
+    options = (*SMALL, "cpu", "--save-every", 100, "--epochs", 1)
+    finish(start("ended", *options))
+    log = tmp_path / "ended" / "losses.txt"
+    wanted = losses(log)
+    assert len(wanted) == 6
+    text = finish(start("ended", *options, "--resume"))
+    assert "goes on at step 6, epoch 1" in text
+    assert losses(log) == wanted  # and nothing was trained again
+
+
 def test_two_ranks_train_together(start, tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
