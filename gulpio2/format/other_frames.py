@@ -55,8 +55,12 @@ def settle_other_frames(
             continue
         if not isinstance(entry, MutableMapping) or validate_entry({**entry}):
             continue  # which is said when it would be written
-        if there is not None and _is_altered(id_, there):
-            continue  # damaged: of its frames nothing is sure
+        if there is not None and (
+            # Without checksums nothing more can be told.
+            (not _frames(entry) and _are_places_of(there, entry))
+            or _is_altered(id_, there)  # damaged: of its frames nothing is sure
+        ):
+            continue
         records = records or _Records(disk, size)
         if records.has_origin_of(entry) or not records.contradict(entry):
             continue
@@ -69,7 +73,7 @@ def settle_other_frames(
         new = dict(there)
         if _is_altered(id_, entry):  # it was edited
             # Frames may have been put in another order.
-            is_kept = {*_places(there)}.issuperset(_places(entry))
+            is_kept = _are_places_of(there, entry)
             of_disk = (EXTRAS_KEY,) if is_kept else (EXTRAS_KEY, "frame_info")
             new |= {key: part for key, part in entry.items() if key not in of_disk}
         entry.clear()
@@ -154,6 +158,11 @@ def _check(entry: Mapping[str, Any]) -> str | None:
     extras = entry.get(EXTRAS_KEY)
     check = extras.get("check") if isinstance(extras, Mapping) else None
     return check if isinstance(check, str) else None
+
+
+def _are_places_of(there: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry has no frames in other places than that of the disk."""
+    return {*_places(there)}.issuperset(_places(entry))
 
 
 def _places(entry: Mapping[str, Any]) -> list[_Place]:
