@@ -137,6 +137,18 @@ def test_a_map_of_what_is_there_now_may_be_assigned_after_a_close(folder, indexe
     assert is_new(folder, "ab")
 
 
+@pytest.mark.parametrize("is_deep", [False, True], ids=["entries", "copies"])
+def test_a_map_that_was_written_as_it_was_is_no_other_one(folder, indexed, is_deep):
+    chunk = in_chunk(indexed)
+    kept = copy.deepcopy(dict(chunk.meta_dict)) if is_deep else chunk.meta_dict
+    chunk.meta_dict = OrderedDict(kept)
+    label(chunk.meta_dict, "a")
+    commit(new_chunk(folder))  # of another program, which changes nothing
+    indexed.close()
+    commit(chunk)
+    assert labels(folder) == {"a": "new", "b": "old"}
+
+
 @pytest.mark.parametrize("chunk_of", [in_chunk, in_view])
 def test_a_close_alone_forgets_no_edit(folder, indexed, chunk_of):
     chunk = chunk_of(indexed)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NO_MAP",
     "compose",
+    "crc32_in",
     "is_fresh",
     "is_settled",
     "keep_lost",
@@ -130,15 +131,30 @@ def lost_maps(
 
 def state_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | None:
     """Give size and time (ns) of a chunk's map, as `map_states` found them."""
+    row = _row_in(states, number)
+    return None if row is None else (row[1], row[2])
+
+
+def crc32_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | None:
+    """Give size and CRC-32 of a chunk's map, of those that an index was made of."""
+    row = _row_in(states, number)
+    return None if row is None else (row[1], row[3])
+
+
+def _row_in(states: npt.NDArray[np.int64], number: int) -> list[int] | None:
     at = int(np.searchsorted(states[:, 0], number))
     if at == len(states) or states.item(at, 0) != number:
         return None
-    return states.item(at, 1), states.item(at, 2)
+    row: list[int] = states[at].tolist()
+    return row
 
 
 def other_maps(before: npt.NDArray[np.int64], now: npt.NDArray[np.int64]) -> set[int]:
     """Give the chunks whose maps are others by now, or came, or are gone."""
-    was, there = ({row[0]: row for row in part.tolist()} for part in (before, now))
+    # Without the times: one that was touched, or written as it was, is the same.
+    was, there = (
+        {row[0]: row[1:2] + row[3:] for row in part.tolist()} for part in (before, now)
+    )
     return {number for number in {*was, *there} if was.get(number) != there.get(number)}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ChunkMismatchError
 from gulpio2.format.edits import Snapshot, same, take_in
-from gulpio2.storage.index.composing import NO_MAP
+from gulpio2.storage.index.composing import NO_MAP, crc32_in
 from gulpio2.storage.index.mappings import ChosenEntries, Entries
 
 if TYPE_CHECKING:
@@ -109,10 +109,15 @@ class GivenMap:
 
 
 def _state_of(entries: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Give size and time (ns) of the map of which an index has these; None: of none."""
+    """Give size and CRC-32 of the map of which an index has these; None: of none.
+
+    Those of no map where entries in memory may be of another one.
+    """
     if not isinstance(entries, Entries) or entries.number is None:
         return None
-    return entries.index.map_state(entries.number)
+    index, number = entries.index, entries.number
+    content = index._load().content
+    return NO_MAP if number in index.doubted else crc32_in(content.chunks, number)
 
 
 def remember(meta_dict: MutableMapping[str, Any], undo: ExitStack) -> None:
