@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +180,21 @@ def test_frames_of_another_item_may_be_given_to_one(folder, edit, meanwhile):
         pass
     there = new_chunk(folder, verify=True)
     assert {id_: there.read_jpegs(id_) for id_ in expected} == expected
+
+
+@pytest.mark.parametrize("indexed", [False, True], ids=["plain", "indexed"])
+def test_edited_frames_go_along_with_a_chunk_that_is_pickled(folder, indexed):
+    write(folder, ("a", {}, JPEGS[:2]), ("b", {}, JPEGS[2:4]))
+    with GulpDirectory(folder, indexed=indexed) as directory:
+        (chunk,) = directory.chunks()
+        chunk.meta_dict["a"]["frame_info"].reverse()
+        chunk.meta_dict["b"]["frame_info"].pop()
+        other = pickle.loads(pickle.dumps(chunk))
+    with other.open("ab"):
+        pass
+    there = new_chunk(folder, verify=True)
+    assert there.read_jpegs("a") == JPEGS[1::-1]
+    assert there.read_jpegs("b") == JPEGS[2:3]
 
 
 def test_ids_that_are_numbers_are_strings_on_the_disk(folder):

@@ -101,7 +101,7 @@ class GivenMap:
         if not isinstance(given, Entries):
             return GivenMap, (given,), state
         entries = {
-            id_: given.get(id_) or given.first_entry(id_)
+            id_: given.first_entry(id_) or given.get(id_)
             for id_ in given._stored_keys()
         }
         known = {id_: entry for id_, entry in entries.items() if entry}
