@@ -38,8 +38,9 @@ def require(module: str, *, extra: str | None = None) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as cause:
-        target = f"'gulpio2[{extra}]'" if extra else module.partition(".")[0]
+        package = module.partition(".")[0]
+        target = f"'gulpio2[{extra}]'" if extra else package
         raise MissingDependencyError(
-            f"{module} is needed for this and cannot be imported ({cause}). "
+            f"{package} is needed for this and cannot be imported ({cause}). "
             f"Install it with: pip install {target}"
         ) from cause
