@@ -658,7 +658,9 @@ def test_labels_that_contradict_are_told_with_both_directories(tmp_path):
         f"label2idx.json of {tmp_path / 'a'} has 'x' as 0, that of {tmp_path / 'b'} 'y'"
         in str(caught.value)
     )
-    assert "ingest one of them anew" in str(caught.value)
+    # What it advises: a new folder begins with the numbers of the other.
+    advised = "anew into a folder with a copy of the other's label2idx.json, or keep"
+    assert advised in str(caught.value)
 
 
 def test_a_copy_that_finds_no_room_is_not_called_unreadable(tmp_path):

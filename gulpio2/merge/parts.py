@@ -257,8 +257,8 @@ def merged_labels(parts: list[Part], target: StrPath) -> dict[str, int]:
             read_label_file(part.path),
             where=f"{LABELS_NAME} of {' or '.join(before)}",
             other=f"that of {part.path}",
-            advice="ingest one of them anew into a folder that has the other's labels, "
-            "or keep them apart",
+            advice="ingest one of them anew into a folder with a copy of the other's "
+            f"{LABELS_NAME}, or keep them apart",
         )
         before.append(str(part.path))
     return labels
