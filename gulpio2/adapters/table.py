@@ -117,14 +117,16 @@ class TableAdapter(AbstractDatasetAdapter):
         self.frame_size = int(frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         content = read_table(table, delimiter=delimiter, parse_values=False)
-        self._paths = _checked(content, path_column, str)
+        self._paths = _checked(content, "path_column", path_column, str)
         self._ids = (
-            self._paths if id_column is None else _checked(content, id_column, str, int)
+            self._paths
+            if id_column is None
+            else _checked(content, "id_column", id_column, str, int)
         )
         self._labels = (
             None
             if label_column is None
-            else _checked(content, label_column, str, int, float, bool)
+            else _checked(content, "label_column", label_column, str, int, float, bool)
         )
         self._extra = self._metadata_columns(
             content, {path_column, id_column, label_column}, parse_values
@@ -224,7 +226,8 @@ def _open(
         return _folder(path, frame_size)
     if not Path(path).exists():
         raise SourceNotFoundError(
-            f"There is no {path!r}. Check the path column, or give root_folder."
+            f"There is no {path!r}. Check the path column, or say what paths begin at "
+            "in root_folder (on the command line --root-folder)."
         )
     raise SourceReadError(
         f"{path!r} has no ending of a video or an image, and is no folder. "
@@ -242,9 +245,11 @@ def _folder(path: str, frame_size: int) -> FrameSource:
     )
 
 
-def _checked(content: Table, name: str, *kinds: type) -> list[Any]:
+def _checked(content: Table, setting: str, name: str, *kinds: type) -> list[Any]:
     """Give a column of which every value is there and has one of these types."""
-    values = content.column(name)
+    option = f"--{setting.replace('_', '-')}"
+    advice = f"Name the right one in {setting} (on the command line {option})"
+    values = content._column(name, f"{advice}, or add it.")
     for position, value in enumerate(values):
         if value == "":
             raise SourceReadError(

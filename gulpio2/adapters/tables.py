@@ -107,12 +107,15 @@ class Table(Sequence["Meta"]):
         SourceFieldError
             There is no such column, or a row lacks it.
         """
+        return self._column(name, "Name the right column, or add it.")
+
+    def _column(self, name: str, advice: str) -> list[Any]:
         if not (self.columns or self):  # JSON without rows names no columns
             return []
         if name not in self.columns:
             raise SourceFieldError(
                 f"{self.name} has no column {name!r}; it has {list(self.columns)}. "
-                "Name the right column, or add it."
+                f"{advice}"
             )
         values = self.columns[name]
         if _Cell.ABSENT in values:

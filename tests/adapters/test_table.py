@@ -223,6 +223,7 @@ def test_an_unknown_kind_of_media_is_answered_with_the_known_ones(table):
         ({"path_column": "p"}, r"t\.csv has no column 'p'; it has \['path', 'id', "),
         ({"id_column": "i"}, r"t\.csv has no column 'i'"),
         ({"label_column": "l"}, r"t\.csv has no column 'l'"),
+        ({"id_column": "i"}, r"Name the right one in id_column \(on the command line "),
     ],
 )
 def test_a_missing_column_is_named_with_those_there_are(table, options, message):

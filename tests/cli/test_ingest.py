@@ -244,6 +244,7 @@ def test_an_adapter_may_be_spelled_with_underscores(gulp2, sources):
         (["video-folder", "nowhere", "out"], 1, "nowhere"),
         (["video-folder", "empty", "out"], 1, "items"),
         (["table", "clips.csv", "out"], 1, "'id'"),
+        (["table", "clips.csv", "out"], 1, "Name the right one in --id-column, or add"),
         (["table", "clips.csv", "out", "--id-column", "nam"], 1, "name"),
         (["table", "nowhere.csv", "out"], 1, "nowhere.csv"),
         (["20bn-json-videos", "clips.csv", "v", "out"], 1, "Wrong data file format"),
@@ -334,6 +335,25 @@ def test_a_full_disk_is_a_message_and_what_was_stored_is_intact(
     assert process.communicate(timeout=60)[1] == ""
     assert ids_in("out") == ["ramp0", "ramp1", "more0", "more1", "more2"]
     gulp2("check", "--deep", tmp_path / "out")
+
+
+def test_a_cluster_without_its_extra_says_what_to_install(repository, sources):
+    code = (
+        "import sys; sys.modules['distributed'] = None\n"
+        "from gulpio2.cli.main import gulp2; gulp2(sys.argv[1:])"
+    )
+    words = ["ingest", "image-folder", "images", "out"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words, "--scheduler", "tcp://host:8786"],
+        cwd=sources,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "error: distributed is needed for this and cannot be" in done.stderr
+    assert "pip install 'gulpio2[distributed]'" in done.stderr
 
 
 def test_an_interrupted_run_is_gone_on_with(gulp2, start, adapter_file):
