@@ -9,7 +9,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["chunk_bar"]
+__all__ = ["above_bars", "chunk_bar"]
+
+
+@contextlib.contextmanager
+def above_bars() -> Iterator[None]:
+    """Have bars make way for what is logged meanwhile, which began behind them.
+
+    Where stderr cannot be written to there is nothing to make way.
+    """
+    with contextlib.ExitStack() as stack:
+        # It may be there in part: another thread is about to import it.
+        tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+        if tqdm is not None and sys.stderr is not None:
+            # Without the lock, for which whoever handles the record might wait.
+            mode = tqdm.external_write_mode(file=sys.stderr, nolock=True)
+            with contextlib.suppress(OSError):
+                mode.__enter__()
+                stack.callback(_leave, mode)
+        yield
+
+
+def _leave(mode: contextlib.AbstractContextManager[None]) -> None:
+    with contextlib.suppress(OSError):
+        mode.__exit__(None, None, None)
 
 
 @contextlib.contextmanager

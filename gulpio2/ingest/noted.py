@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import IngestError
+from gulpio2.ingest.chunk_bar import above_bars
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,14 +53,19 @@ class NotedFailures:
         for failure in failures:
             self._num_noted += 1
             is_shown = self._num_noted <= _MAX_WARNINGS
-            _logger.log(logging.WARNING if is_shown else logging.DEBUG, "%s", failure)
+            if is_shown:
+                with above_bars():
+                    _logger.warning("%s", failure)
+            else:
+                _logger.debug("%s", failure)
             if self._num_noted == _MAX_WARNINGS + 1:
-                _logger.warning(
-                    "more than %d items have failed; the others are not told here. At "
-                    "the end of the run %s lists all of them",
-                    _MAX_WARNINGS,
-                    self._path,
-                )
+                with above_bars():
+                    _logger.warning(
+                        "more than %d items have failed; the others are not told here. "
+                        "At the end of the run %s lists all of them",
+                        _MAX_WARNINGS,
+                        self._path,
+                    )
             if self._on_failure is not None:
                 self._on_failure(failure)
         if failures and first_error is not None:
