@@ -30,6 +30,10 @@ Options may be written with `_` for `-`. Nothing that is there is overwritten wi
 for which Python and the maps have words and JSON has none, are `null` there. Only an id
 that comes from a file name which is no UTF-8 has half of a pair there (`"\\udcff"`), as
 in the maps: some parsers refuse that, and an ingest warns of it.
+
+The examples speak of a directory `gulped` with the items `item0`, `item1` and so on,
+whose metadata has a `number`. `gulp2 ls` lists the ids of yours, and with `--long`
+their metadata.
 """
 _LEGACY_HEAD = """\
 ## The programs of GulpIO2 0.0.4
