@@ -92,7 +92,7 @@ def merge(
     if as_json:
         write_json({"target": str(target), **asdict(report)})
     elif not is_quiet():
-        before = f", {report.present} were there" if report.present else ""
+        before = f", {report.present} there already" if report.present else ""
         click.echo(
             f"{escape(target)}: {count(report.items, 'item')} in "
             f"{count(len(report.chunks), 'chunk')} ({report.linked} linked, "

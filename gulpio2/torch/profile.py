@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from gulpio2.format.wording import counted
 from gulpio2.threads import MAX_DEFAULT, usable_cores
 
 if TYPE_CHECKING:
@@ -253,10 +254,11 @@ class LoaderProfile:
         of_consumer = self.waiting_for_consumer_seconds
         rows = [*self._parts.items(), ("waiting for the consumer", of_consumer)]
         total = sum(seconds for _, seconds in rows)
-        lines = [f"{self.num_batches} batches in {self.seconds:.2f} s"]
+        batches = counted(self.num_batches, "batch", "batches")
+        lines = [f"{batches} in {self.seconds:.2f} s"]
         if self.num_samples:
             lines = [
-                f"{self.num_frames} frames in {self.num_batches} batches and "
+                f"{counted(self.num_frames, 'frame')} in {batches} and "
                 f"{self.seconds:.2f} s: {self.frames_per_second:,.0f} frames/s",
                 f"time of the {self._who} ({self.num_threads})",
                 *(f"  {name:<25}{part / (total or 1.0):>6.1%}" for name, part in rows),

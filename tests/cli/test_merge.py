@@ -44,6 +44,8 @@ def test_items_that_failed_in_the_parts_are_counted(gulp2, tmp_path, adapter_fil
     gulp2(*words, "--bad", "1", "--num-items", "4", status=1)
     done = gulp2("merge", "a", "b")
     assert done.stdout == "b: 3 items in 1 chunk (1 linked, 0 copied)\n"
+    again = gulp2("merge", "a", "b").stdout
+    assert again == "b: 0 items in 0 chunks (0 linked, 0 copied, 1 there already)\n"
     assert done.stderr == (
         "gulp2: 1 item failed in the ingests of the parts; b/failures.jsonl lists it\n"
     )

@@ -633,6 +633,7 @@ def test_what_was_done_is_in_the_profile_of_a_loader_that_was_closed(clips):
     loader.close()
     profile = loader.profile()
     assert profile.num_batches == 1
+    assert "frames in 1 batch and " in str(profile)
     assert profile.num_samples >= 2
     batches.close()
     assert loader.profile() == profile
