@@ -96,6 +96,29 @@ class DocumentedCommand(click.Command):
 class DocumentedGroup(DocumentedCommand, click.Group):
     """A group of commands whose help ends with examples."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line; of an option that came too early it says so."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            option = error.option_name
+            if not self._is_of_a_command(ctx, option):
+                raise
+            text = (
+                f"{error.message} That of a command comes behind it: "
+                f"{ctx.command_path} {self.subcommand_metavar} {option}."
+            )
+            raise click.NoSuchOption(option, text, ctx=ctx) from error
+
+    def _is_of_a_command(self, ctx: click.Context, option: str) -> bool:
+        commands = (self.get_command(ctx, name) for name in self.list_commands(ctx))
+        return any(
+            option in param.opts
+            for command in commands
+            if command is not None
+            for param in command.params
+        )
+
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:

@@ -35,6 +35,21 @@ def test_a_wrong_command_names_the_close_one_and_is_wrong_usage(gulp2):
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        ("ingest --dry-run video-folder v o", "ingest ADAPTER ... OUTPUT --dry-run"),
+        ("ingest --frame_size 8 video-folder v o", "OUTPUT --frame-size"),
+        ("--json info gulped", "gulp2 COMMAND [ARGS]... --json"),
+    ],
+)
+def test_an_option_before_its_command_is_told_where_it_belongs(gulp2, words, right):
+    result = gulp2(*words.split(), status=2)
+    assert "That of a command comes behind it: gulp2 " in result.stderr
+    assert f"{right}.\n" in result.stderr
+    assert "behind it" not in gulp2("--verson", status=2).stderr
+
+
 def test_an_unknown_option_is_wrong_usage(gulp2, gulped):
     assert "--deeep" in gulp2("check", "--deeep", gulped, status=2).stderr
 
