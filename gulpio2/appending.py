@@ -98,8 +98,8 @@ def stored_frames(
         except TypeError as cause:
             raise AdapterContractError(
                 f"its frames are {frames!r}, {with_article(type(frames).__name__)}; "
-                "they must be an iterable of images, and of an item that an adapter "
-                "gives are found under 'frames'"
+                "they must be an iterable of images or a source as VideoFrames(path), "
+                "and of an item that an adapter gives are found under 'frames'"
             ) from cause
         for frame in images:
             yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)

@@ -6,6 +6,7 @@ or not it could be seen, as ``convert("RGB")`` of Pillow does it.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,9 +75,12 @@ def to_storable(frame: Any) -> npt.NDArray[np.uint8]:
         return _from_pil(frame)
     array = np.asarray(frame)
     if array.dtype.kind in "OSU":
+        of_files = ""
+        if isinstance(frame, (str, os.PathLike)):
+            of_files = "; files are given as VideoFrames(path) or ImageFrames(paths)"
         raise AdapterContractError(
             f"{with_article(type(frame).__name__)} is no frame: give an array, a "
-            "PIL image or the bytes of a JPEG"
+            f"PIL image or the bytes of a JPEG{of_files}"
         )
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)  # as 0.0.4 did

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.errors import AdapterContractError, IngestError
+from gulpio2.errors import AdapterContractError, IngestError, with_article
 from gulpio2.ingest.report import ItemFailure
 
 if TYPE_CHECKING:
@@ -92,8 +92,9 @@ def check_item(item: Any, position: int) -> PlacedItem:
     """
     if not isinstance(item, Mapping):
         raise AdapterContractError(
-            f"the adapter's item at position {position} is a {type(item).__name__}; "
-            "it must be a dict with the keys 'meta', 'frames' and 'id'"
+            f"the adapter's item at position {position} is "
+            f"{with_article(type(item).__name__)}; it must be a dict with the keys "
+            "'meta', 'frames' and 'id'"
         )
     for key in _ITEM_KEYS:
         if key not in item:

@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -320,6 +321,35 @@ def test_one_image_in_the_place_of_a_list_is_refused(tmp_path, frames):
     (failure,) = report.failures
     assert "a single image, not a list of images" in failure.message
     assert report.items == 1
+
+
+@pytest.mark.parametrize(
+    ("frames", "advice"),
+    [
+        ("a.mp4", "files are given as VideoFrames(path) or ImageFrames(paths)"),
+        ([Path("a.jpg")], "files are given as VideoFrames(path) or ImageFrames(paths)"),
+        (Path("a.mp4"), "an iterable of images or a source as VideoFrames(path)"),
+    ],
+)
+def test_a_path_in_the_place_of_frames_is_told_what_reads_it(tmp_path, frames, advice):
+    class Named(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                yield {**item, "frames": frames}
+
+    report = GulpIngestor(Named(num_items=1), tmp_path, 2, 1).run()
+    (failure,) = report.failures
+    assert advice in failure.message
+
+
+def test_what_is_given_in_the_place_of_an_item_is_named(tmp_path):
+    class Numbers(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            yield 7
+
+    report = GulpIngestor(Numbers(num_items=1), tmp_path, 2, 1).run()
+    (failure,) = report.failures
+    assert "item at position 0 is an int; it must be a dict" in failure.message
 
 
 class Sourceless(FrameAdapter):
