@@ -16,7 +16,7 @@ from gulpio2.format.entry import EXTRAS_KEY, entry_check, stored_crc32
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.removals import entry_spans, merge_spans
 
-__all__ = ["settle_other_frames"]
+__all__ = ["known_crc32", "settle_other_frames"]
 
 _Place = tuple[int, ...]
 
@@ -57,7 +57,7 @@ def settle_other_frames(
             continue  # which is said when it would be written
         if there is not None and (
             # Without checksums nothing more can be told.
-            (not _frames(entry) and _are_places_of(there, entry))
+            (not known_crc32(entry) and _are_places_of(there, entry))
             or _is_altered(id_, there)  # damaged: of its frames nothing is sure
         ):
             continue
@@ -87,13 +87,10 @@ def _is_alike(entry: Any, there: Any) -> bool:
     if _text(entry) != _text(there):
         return False
     mine, others = entry.get("frame_info"), there["frame_info"]
-    if not isinstance(mine, list):
-        return False
     try:
-        if mine == others:
-            return True
-        # Of tuples, which no list equals.
-        return [*map(tuple, mine)] == [*map(tuple, others)]
+        return bool(mine == others) or (  # of tuples, which no list equals
+            isinstance(mine, list) and [*map(tuple, mine)] == [*map(tuple, others)]
+        )
     except (TypeError, ValueError):  # no places, but numbers, or arrays
         return False
 
@@ -115,7 +112,7 @@ class _Records:
         self._checks = {_check(entry) for entry in sound} - {None}
         self._crc32: dict[_Place, int] = {}
         for entry in sound:
-            self._crc32.update(_frames(entry))
+            self._crc32.update(known_crc32(entry))
         self._places = {place for entry in sound for place in _places(entry)}
         self._spans = merge_spans(span for each in sound for span in entry_spans(each))
 
@@ -128,7 +125,7 @@ class _Records:
 
     def contradict(self, entry: Mapping[str, Any]) -> bool:
         """Tell whether an entry has frames where there are others, or none."""
-        frames, known = _frames(entry), self._crc32
+        frames, known = known_crc32(entry), self._crc32
         # Whoever edits may have put frames in another order, and left their checksums.
         sums = {*frames.values()}
         if any(known[place] not in sums for place in frames if place in known):
@@ -169,7 +166,7 @@ def _places(entry: Mapping[str, Any]) -> list[_Place]:
     return [tuple(info) for info in entry["frame_info"]]
 
 
-def _frames(entry: Mapping[str, Any]) -> dict[_Place, int]:
+def known_crc32(entry: Mapping[str, Any]) -> dict[_Place, int]:
     """Give the checksum of the frame in each place; nothing where it is not known."""
     places = _places(entry)
     return dict(
