@@ -220,8 +220,8 @@ class GulpChunk(ReadingVerbs):
             "wb" starts from nothing, "ab" adds to what is there, and writes what was
             edited in `meta_dict`; what another process has appended meanwhile is taken
             in. Readers see the old chunk until the block ends; when it ends with an
-            error, nothing of it is kept, and `meta_dict` is what it was before; empty
-            where the old data file was replaced, and the new map could not be named.
+            error, nothing of it is kept, and `meta_dict` is what it was before, or
+            empty where the old data file was replaced and only its map could not be.
 
         Raises
         ------
@@ -308,12 +308,12 @@ class GulpChunk(ReadingVerbs):
         self._base_map = map_ = self._base_map.or_at(self.meta_file_path)
         if self._base is not None and map_.read() == self._base:
             return {}
-        disk: Any = None  # where the map alone is gone
-        data: bytes | None = b""
-        if map_.path.exists() or not Path(self.data_file_path).exists():
-            disk, data = map_.load_checked(verify=self.verify is True)
+        is_gone = not map_.path.exists() and Path(self.data_file_path).exists()
+        load = map_.load_checked
+        disk, data = (None, b"") if is_gone else load(verify=self.verify is True)
         base = self._given if self._base is None else map_.parse(self._base)
         self.meta_dict, before = taken_in(self.meta_dict, base, disk, undo)
+        map_.refuse_over_others(self.data_file_path, self.meta_dict if is_gone else {})
         self._base = data
         return before
 

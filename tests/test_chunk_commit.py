@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from gulpio2.errors import StorageError
+from gulpio2 import GulpDirectory
+from gulpio2.errors import ChunkMismatchError, StorageError
 from gulpio2.removal import delete_items
 from gulpio2.sanity import check_directory
 from tests.chunks import JPEGS, BrokenError, Timed, content, entry_of, new_chunk, write
@@ -307,6 +308,32 @@ def test_an_old_map_is_not_stored_over_frames_whose_map_could_not_get_its_name(
     again = new_chunk(tmp_path, verify=True)
     assert list(again.meta_dict) == ["more"]
     assert again.read_jpegs("more") == JPEGS[7:8]
+
+
+@pytest.mark.parametrize("opened_as", ["chunk", "plain", "indexed"])
+@pytest.mark.parametrize("is_new", [False, True], ids=["its own", "others"])
+def test_a_map_that_is_gone_is_stored_again_over_its_own_frames_alone(
+    tmp_path, opened_as, is_new
+):
+    write(tmp_path, ("a", {}, JPEGS[:2]), ("b", {}, JPEGS[2:4]))
+    if opened_as == "chunk":
+        chunk = new_chunk(tmp_path)
+    else:
+        directory = GulpDirectory(tmp_path, indexed=opened_as == "indexed")
+        chunk = directory.chunk_objs_lookup[0]
+    if is_new:  # and its writer was killed before the map had its name
+        write(tmp_path, ("a", {}, JPEGS[1:8]))
+    (tmp_path / "meta_0.gmeta").unlink()
+    if is_new:
+        with pytest.raises(ChunkMismatchError, match="no frame of item 'a'"):
+            chunk.open("ab").__enter__()
+        assert not (tmp_path / "meta_0.gmeta").exists()
+        return
+    with chunk.open("ab"):
+        pass
+    again = new_chunk(tmp_path, verify=True)
+    assert again.read_jpegs("a") == JPEGS[:2]
+    assert again.read_jpegs("b") == JPEGS[2:4]
 
 
 def test_a_new_chunk_that_fails_leaves_no_file(tmp_path):

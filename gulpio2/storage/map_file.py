@@ -6,16 +6,24 @@ import logging
 import os
 import shutil
 from collections import OrderedDict
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.errors import (
+    ChunkMismatchError,
+    MetaFileError,
+    ReadRangeError,
+    StorageError,
+)
 from gulpio2.format.altered import altered_ids, describe_altered
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
+from gulpio2.format.other_frames import known_crc32
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import LocalStore, follow_link, new_token
 from gulpio2.storage.refusals import refused
@@ -143,6 +151,40 @@ class MapFile:
             store = LocalStore(path.parent)
             store.remove(path.name)
             store.sync_names()
+
+    def refuse_over_others(
+        self, data_path: StrPath, meta_dict: Mapping[str, Any]
+    ) -> None:
+        """Refuse to store it again, where it is gone, for other frames than its own.
+
+        Who wrote the chunk anew has removed it, and may have come to no new one.
+
+        Raises
+        ------
+        ChunkMismatchError
+            No frame of an item has its checksum, or the data file was cut.
+        """
+        path = follow_link(data_path)
+        with closing(LocalStore(path.parent)) as store:
+
+            def is_there(info: tuple[int, ...], crc32: int) -> bool:
+                data = store.read_at(path.name, info[0], info[2] - info[1])
+                return crc32_of(data) == crc32
+
+            for id_, entry in meta_dict.items():
+                if not isinstance(entry, Mapping) or validate_entry({**entry}):
+                    continue  # which is said when it would be written
+                known = known_crc32(entry).items()
+                try:
+                    fits = not known or any(is_there(*frame) for frame in known)
+                except ReadRangeError as cause:
+                    raise ChunkMismatchError(f"item {id_!r}: {cause}") from cause
+                if not fits:
+                    raise ChunkMismatchError(
+                        f"{path} has no frame of item {id_!r}, and {self.path} is "
+                        "gone: the chunk was written anew, or is damaged. Remove the "
+                        "item, or open the chunk again"
+                    )
 
     def may_be(self, data: bytes) -> bool:
         """Tell whether it may have these bytes; not, if it has others."""
