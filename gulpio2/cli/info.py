@@ -248,8 +248,12 @@ def _made_by(
 ) -> Iterator[str]:
     if not runs:
         yield f"  made by    unknown: {unknown}"
+    alike: dict[str, list[Run]] = {}
     for run in runs:
-        yield from _run_lines(run)
+        made = (run.adapter, run.package, run.encoder, run.options)
+        alike.setdefault(repr(made), []).append(run)
+    for group in alike.values():
+        yield from _run_lines(group)
     if runs and untold:
         yield f"  made by    unknown, {count(len(untold), 'chunk')}: {unknown}"
     if lost:
@@ -271,11 +275,14 @@ def _index_text(index: IndexState) -> str:
     return f"{size(index.num_bytes)}, up to date"
 
 
-def _run_lines(run: Run) -> Iterator[str]:
+def _run_lines(runs: list[Run]) -> Iterator[str]:
+    """Describe runs that were made alike, as those that add what came meanwhile."""
+    run, chunks = runs[0], sum(len(run.chunks) for run in runs)
+    times = f" in {count(len(runs), 'run')}" if len(runs) > 1 else ""
     encoder = ", ".join(f"{key} {value}" for key, value in run.encoder.items())
     yield escape(
         f"  made by    {run.adapter}, gulpio2 {run.package}, "
-        f"{count(len(run.chunks), 'chunk')} ({encoder})"
+        f"{count(chunks, 'chunk')}{times} ({encoder})"
     )
     for key, value in run.options.items():
         if key in _WITHOUT_EFFECT:

@@ -164,6 +164,26 @@ def test_a_label_key_that_no_item_has_is_told(gulp2, gulped):
     assert "  labels     none: no item has the key 'lable'\n" in told
 
 
+def test_runs_that_were_made_alike_are_told_together(gulp2, adapter_file):
+    words = [
+        "ingest",
+        f"{adapter_file}:MyAdapter",
+        "s",
+        "out",
+        "--on-duplicate",
+        "skip",
+    ]
+    gulp2(*words)
+    gulp2(*words, "--num-items", 4)
+    gulp2("delete", "out", "ramp0")
+    gulp2(*words)
+    text = gulp2("info", "out").stdout
+    assert text.count("made by    MyAdapter") == 2
+    assert text.count(", 2 chunks in 2 runs (") == 1
+    assert text.count(", 1 chunk (") == 1
+    assert len(info_of(gulp2, "out")["runs"]) == 3
+
+
 def test_a_damaged_manifest_is_a_warning(gulp2, gulped):
     (gulped / "gulp.json").write_text("{}")
     result = gulp2("info", gulped)
