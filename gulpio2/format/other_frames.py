@@ -84,7 +84,7 @@ def _is_alike(entry: Any, there: Any) -> bool:
     """Tell whether an entry of the disk has the same frames, as far as they say."""
     if not (isinstance(entry, Mapping) and isinstance(there, Mapping)):
         return False
-    if _text(entry) != _text(there):
+    if _extra(entry, "crc32") != _extra(there, "crc32"):
         return False
     mine, others = entry.get("frame_info"), there["frame_info"]
     try:
@@ -109,7 +109,7 @@ class _Records:
     def __init__(self, entries: Mapping[str, Any], size: int | None) -> None:
         sound = [entry for id_, entry in entries.items() if not _is_altered(id_, entry)]
         self._size = size
-        self._checks = {_check(entry) for entry in sound} - {None}
+        self._checks = {_extra(entry, "check") for entry in sound} - {None}
         self._crc32: dict[_Place, int] = {}
         for entry in sound:
             self._crc32.update(known_crc32(entry))
@@ -121,7 +121,7 @@ class _Records:
 
         Its check, which whoever edits leaves as it is, is of the frames that it had.
         """
-        return _check(entry) in self._checks
+        return _extra(entry, "check") in self._checks
 
     def contradict(self, entry: Mapping[str, Any]) -> bool:
         """Tell whether an entry has frames where there are others, or none."""
@@ -143,18 +143,11 @@ class _Records:
         )
 
 
-def _text(entry: Mapping[str, Any]) -> str | None:
-    """Give the checksums of an entry as they are stored; None where there are none."""
+def _extra(entry: Mapping[str, Any], key: str) -> str | None:
+    """Give the text of one of an entry's extras; None where it has none."""
     extras = entry.get(EXTRAS_KEY)
-    text = extras.get("crc32") if isinstance(extras, Mapping) else None
+    text = extras.get(key) if isinstance(extras, Mapping) else None
     return text if isinstance(text, str) else None
-
-
-def _check(entry: Mapping[str, Any]) -> str | None:
-    """Give the check of an entry as it is stored; None where there is none."""
-    extras = entry.get(EXTRAS_KEY)
-    check = extras.get("check") if isinstance(extras, Mapping) else None
-    return check if isinstance(check, str) else None
 
 
 def _are_places_of(there: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
@@ -176,4 +169,6 @@ def known_crc32(entry: Mapping[str, Any]) -> dict[_Place, int]:
 
 def _is_altered(id_: str, entry: Mapping[str, Any]) -> bool:
     """Tell whether an entry is not what its check says; one without extras has none."""
-    return EXTRAS_KEY in entry and _check(entry) != entry_check(id_, entry)
+    if EXTRAS_KEY not in entry:
+        return False
+    return _extra(entry, "check") != entry_check(id_, entry)
