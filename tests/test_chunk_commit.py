@@ -6,9 +6,10 @@ import errno
 import json
 import os
 import resource
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +19,9 @@ from gulpio2.removal import delete_items
 from gulpio2.sanity import check_directory
 from tests.chunks import JPEGS, BrokenError, Timed, content, entry_of, new_chunk, write
 from tests.faults.operations import fail_at_operation, in_child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # --- appending ----------------------------------------------------------------------
 
@@ -266,10 +270,9 @@ def test_where_there_is_no_room_for_the_list_of_deleted_items_the_chunk_stays(tm
     assert content(tmp_path) == expected
 
 
-def test_frames_whose_map_cannot_get_its_name_are_there_to_be_salvaged(
-    tmp_path, monkeypatch
-):
-    write(tmp_path, ("old", {}, JPEGS[:2]))
+@contextmanager
+def maps_without_names(monkeypatch: Any) -> Iterator[None]:
+    """Have the system refuse to give a map its name."""
     rename = Path.replace
 
     def refuse_map(path: Path, target: Path) -> Path:
@@ -279,8 +282,15 @@ def test_frames_whose_map_cannot_get_its_name_are_there_to_be_salvaged(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", refuse_map)
-        with pytest.raises(StorageError):
-            write(tmp_path, ("new", {}, JPEGS[2:5]))
+        yield
+
+
+def test_frames_whose_map_cannot_get_its_name_are_there_to_be_salvaged(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    with maps_without_names(monkeypatch), pytest.raises(StorageError):
+        write(tmp_path, ("new", {}, JPEGS[2:5]))
     data = (tmp_path / "data_0.gulp").read_bytes()
     assert all(jpeg in data for jpeg in JPEGS[2:5])
     assert [path.name for path in tmp_path.iterdir()] == ["data_0.gulp"]
@@ -290,18 +300,13 @@ def test_an_old_map_is_not_stored_over_frames_whose_map_could_not_get_its_name(
     tmp_path, monkeypatch
 ):
     write(tmp_path, ("old", {}, JPEGS[:2]))
-    rename = Path.replace
-
-    def refuse_map(path: Path, target: Path) -> Path:
-        if Path(target).name == "meta_0.gmeta":
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return rename(path, target)
-
     chunk = new_chunk(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", refuse_map)
-        with pytest.raises(StorageError), chunk.open("wb"):
-            chunk.append("new", {}, JPEGS[2:7])
+    with (
+        maps_without_names(monkeypatch),
+        pytest.raises(StorageError),
+        chunk.open("wb"),
+    ):
+        chunk.append("new", {}, JPEGS[2:7])
     assert list(chunk.meta_dict) == []
     with chunk.open("ab"):
         chunk.append("more", {}, JPEGS[7:8])
