@@ -38,6 +38,7 @@ from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import NO_MAP, map_states, state_in
+from gulpio2.storage.index.entries import first_entry
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import (
     ChosenEntries,
@@ -364,7 +365,7 @@ class GulpDirectory(ReadingVerbs):
         """Give a chunk's entries as the index had them, whatever was edited since."""
         if (index := self._index) is not None:
             for id_ in index.ids(number):
-                if (entry := index.first_entry(id_)) is not None:
+                if (entry := first_entry(index.first(id_))) is not None:
                     yield id_, entry
 
     def _state_of(self, number: int) -> tuple[int, int] | None:

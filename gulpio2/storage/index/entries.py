@@ -32,6 +32,7 @@ __all__ = [
     "IndexRecord",
     "IndexedEntry",
     "find_entry",
+    "first_entry",
     "is_unchanged",
     "load_entry",
     "times_in",
@@ -230,6 +231,10 @@ class IndexRecord:
         del id_
         return bool(self.columns.flags.item(self.row) & ALTERED)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the entry: the columns stay where they are."""
+        return OrderedDict, (list(self.entry.items()),)
+
     def lasting(self) -> IndexRecord:
         """Give a record whose entry stays what it is now, whatever the map says."""
         if not self.columns.flags.item(self.row) & IRREGULAR:
@@ -254,6 +259,13 @@ class IndexRecord:
             packed = self.columns.frame_crc32[first:last].tobytes()
             extras["crc32"] = base64.b64encode(packed).decode("ascii")
         return extras
+
+
+def first_entry(
+    first: IndexRecord | Mapping[str, Any] | None,
+) -> Mapping[str, Any] | None:
+    """Give the entry that `Index.first` stands for, which is made only now."""
+    return first.entry if isinstance(first, IndexRecord) else first
 
 
 def times_in(extras: Mapping[str, Any]) -> TimeRuns | None:

@@ -55,7 +55,7 @@ class Index:
     ----------
     entries : dict
         Id to the entries that were handed out, which may have been changed since. What
-        each was made of is kept with it, for `first_entry`.
+        each was made of is kept with it, for `first`.
     doubted : set of int
         Chunks of which edited entries may be of another map than the rows.
 
@@ -270,7 +270,7 @@ class Index:
                     self._first.setdefault(id_, record)
         return entry
 
-    def first_entry(self, id_: str) -> Mapping[str, Any] | None:
+    def first(self, id_: str) -> IndexRecord | Mapping[str, Any] | None:
         """Give what an entry that was handed out was made of; of others, what is now.
 
         Raises
@@ -283,7 +283,7 @@ class Index:
             if first is not None:
                 return first
         record = self._first.get(id_) or self.record(id_)
-        return None if record is None else record.entry
+        return None if record is None else record.lasting()
 
     def forget_first(self, ids: Iterable[str], undo: ExitStack) -> None:
         """Have entries that were written since count as made of what is now."""

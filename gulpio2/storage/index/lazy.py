@@ -271,11 +271,11 @@ class LazyDict(OrderedDict[K, V]):
             return False
         if isinstance(other, OrderedDict) and list(self) != list(other):
             return False
-        look = other._get if isinstance(other, LazyDict) else None
+        look = other.peek if isinstance(other, LazyDict) else other.__getitem__
+        # What is the same object is equal, as in any dictionary.
         return all(
             key in other
-            and self._get(key, keep=False)
-            == (other[key] if look is None else look(key, keep=False))
+            and ((mine := self.peek(key)) is (theirs := look(key)) or mine == theirs)
             for key in self
         )
 

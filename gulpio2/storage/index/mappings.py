@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gulpio2.errors import MetaFileError
+from gulpio2.storage.index.entries import first_entry
 from gulpio2.storage.index.lazy import LazyDict
 
 if TYPE_CHECKING:
@@ -68,17 +69,24 @@ class Entries(_ByItem[Any]):
     def __init__(self, index: Index) -> None:
         super().__init__(index)
         # What keys stood for that were assigned to or deleted, before that was done.
-        self._first: dict[str, Mapping[str, Any] | None] = {}
+        self._first: dict[str, IndexRecord | Mapping[str, Any] | None] = {}
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Keep an entry from now on."""
-        if not self._note(key):
-            self._first.setdefault(key, None)
+        stored = self._has_stored(key)
+        if (
+            stored
+            and not self._is_changed(key)
+            and value is self.index.entries.get(key)
+        ):
+            return  # what it stands for: copies would keep it, whatever the map says
+        self._note(key, stored=stored)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:
         """Forget an entry."""
-        self._note(key)
+        if self._has_stored(key):
+            self._note(key)
         super().__delitem__(key)
         if key not in self._gone and self.was_added(key):
             del self._first[key]
@@ -92,13 +100,15 @@ class Entries(_ByItem[Any]):
             if key not in self._gone:
                 del self._first[key]
 
-    def _note(self, key: Any) -> bool:
-        """Note what a key stands for, if it is one of those that are stored."""
-        stored = self._has_stored(key)
-        if stored and key not in self._first:
+    def _note(self, key: str, *, stored: bool = True) -> None:
+        """Note what a key stands for, once; None where it is not `stored`."""
+        if key not in self._first:
             with suppress(MetaFileError):
-                self._first[key] = self.index.first_entry(key)
-        return stored
+                self._first[key] = self.index.first(key) if stored else None
+
+    def _is_changed(self, key: str) -> bool:
+        """Tell whether a key was assigned to or deleted."""
+        return key in self._put or key in self._added or key in self._gone
 
     def was_added(self, key: str) -> bool:
         """Tell whether an entry was put in memory where the map had none.
@@ -115,10 +125,11 @@ class Entries(_ByItem[Any]):
         mapping or None
             None where it had none, or it is not known any more.
         """
-        if key in self._first:
-            return self._first[key]
         with suppress(MetaFileError):
-            return self.index.first_entry(key) if self._has_stored(key) else None
+            if key in self._first:
+                return first_entry(self._first[key])
+            if self._has_stored(key):
+                return first_entry(self.index.first(key))
         return None
 
     def changes(self) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import pickle
 from collections import OrderedDict
@@ -20,6 +21,7 @@ from hypothesis.stateful import (
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.removal import delete_items
+from gulpio2.storage.index.entries import IndexedEntry
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.testing import make_frames
@@ -395,3 +397,73 @@ def test_an_entry_that_was_emptied_is_read_as_it_is(folder, where):
         mapping["item 0/1"].clear()
         with pytest.raises(KeyError, match="frame_info"):
             directory["item 0/1"]
+
+
+@pytest.mark.parametrize("way", ["clear", "delete"])
+def test_what_is_deleted_is_not_made_for_it(lazy, way):
+    def made() -> int:
+        return sum(isinstance(each, IndexedEntry) for each in gc.get_objects())
+
+    before = made()
+    for mapping in mappings(lazy):
+        if way == "clear":
+            mapping.clear()
+        else:
+            for key in list(mapping):
+                del mapping[key]
+        assert (len(mapping), list(mapping), made()) == (0, [], before)
+
+
+@pytest.mark.parametrize("travels", [False, True])
+def test_what_was_deleted_comes_back_only_where_the_disk_has_changed(folder, travels):
+    lazy = GulpDirectory(folder, indexed=True)
+    lazy.all_meta_dicts[0].clear()
+    other = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with other.open("ab"):
+        other.meta_dict["item 0/1"]["meta_data"][0]["label"] = "changed"
+    build_index(folder)
+    if travels:
+        lazy = pickle.loads(pickle.dumps(lazy))
+    lazy.close()  # what is asked for now is loaded again
+    chunk = lazy.chunk_objs_lookup[0]
+    with chunk.open("ab"):
+        pass
+    assert list(chunk.meta_dict) == ["item 0/1"]
+    assert GulpDirectory(folder)["item 0/1"][1]["label"] == "changed"
+    assert "item 0/0" not in GulpDirectory(folder)
+
+
+@pytest.mark.parametrize("where", ["merged", "chunk"])
+@pytest.mark.parametrize("way", ["assigned", "updated"])
+def test_an_entry_that_is_assigned_to_where_it_was_is_no_change(
+    folder, lazy, where, way
+):
+    size = len(pickle.dumps(lazy))
+    mapping = lazy.merged_meta_dict if where == "merged" else lazy.all_meta_dicts[0]
+    if way == "updated":
+        mapping.update(mapping)
+    else:
+        for key in mapping:
+            mapping[key] = mapping[key]
+    assert len(pickle.dumps(lazy)) == size
+    copied = pickle.dumps(lazy)
+    other = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with other.open("ab"):
+        other.meta_dict["item 0/1"]["meta_data"][0]["label"] = "of the disk"
+    clone = pickle.loads(copied)
+    for entries in (clone.merged_meta_dict, clone.all_meta_dicts[0]):
+        assert entries["item 0/1"]["meta_data"][0]["label"] == "of the disk"
+    assert clone["item 0/1"][1]["label"] == "of the disk"
+    # One that was edited in place is carried as it is, once.
+    mapping["item 0/0"]["meta_data"][0]["label"] = "edited"
+    mapping["item 0/0"] = mapping["item 0/0"]
+    clone = pickle.loads(pickle.dumps(lazy))
+    assert clone["item 0/0"][1]["label"] == "edited"
+    # And an entry that was put back in the place of another is.
+    kept = mapping["item 0/1"]
+    mapping["item 0/1"] = {"frame_info": [], "meta_data": [{}]}
+    mapping["item 0/1"] = kept
+    assert mapping["item 0/1"] is kept
+    del mapping["item 0/1"]
+    mapping["item 0/1"] = kept
+    assert list(mapping)[-1] == "item 0/1"
