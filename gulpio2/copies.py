@@ -120,7 +120,7 @@ def plain_state(directory: _Directory) -> dict[str, Any]:
         state.pop("_original", None)
         return state
     lookups = {name: getattr(directory, name) for name in _LOOKUPS}
-    made = list(directory._made_chunks().items())  # other threads may make more
+    made = {**directory._made_chunks()}.items()  # other threads may make more
     # Without those that a program has taken out, or put another in the place of.
     there = directory.chunk_objs_lookup.get
     chunks = [(number, chunk) for number, chunk in made if there(number) is chunk]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import gc
 import multiprocessing
 import pickle
 import signal
 import sys
 import threading
+import time
 from collections import OrderedDict
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -164,10 +166,16 @@ def test_a_directory_is_pickled_while_a_thread_asks_for_entries_and_chunks(tmp_p
         chunk = GulpChunk(*paths)
         with chunk.open("wb"):
             chunk.append(number, {}, [])
-    interval = sys.getswitchinterval()
+
+    def let_others_run(phase: str, info: dict[str, int]) -> None:
+        time.sleep(0)  # as what closes a file does, in the middle of making a list
+
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(1e-6)
+    gc.set_threshold(50, 5, 5)
+    gc.callbacks.append(let_others_run)
     try:
-        for _ in range(3):
+        for _ in range(10):
             directory = GulpDirectory(tmp_path, indexed=True)
 
             def ask(directory: GulpDirectory = directory) -> None:
@@ -180,6 +188,8 @@ def test_a_directory_is_pickled_while_a_thread_asks_for_entries_and_chunks(tmp_p
             while thread.is_alive():
                 pickle.dumps(directory)
     finally:
+        gc.callbacks.remove(let_others_run)
+        gc.set_threshold(*thresholds)
         sys.setswitchinterval(interval)
 
 

@@ -305,7 +305,7 @@ class Index:
         """
         changed = {}
         self._load()  # which may forget some
-        for id_, entry in list(self.entries.items()):  # others may be asking for more
+        for id_, entry in self.entries.copy().items():  # others may ask for more
             unchanged, record = False, self.record(id_)
             with suppress(MetaFileError):  # it has changed on the disk
                 unchanged = record is not None and is_unchanged(entry, record)
