@@ -479,3 +479,20 @@ def test_that_keys_may_be_no_columns_is_said_where_there_are_many():
     table = pa.table({f"k{number}": [number] for number in range(259)})
     with pytest.raises(ValueError, match="of the metadata, 256 keys at most are col"):
         select_rows(table, "k400 == 1")
+
+
+@pytest.mark.parametrize("text", ["n == f", "f < n", "label == 'x' and 0 < n <= f"])
+@pytest.mark.parametrize("large", [2**53 + 1, -(2**60)])
+def test_an_integer_that_is_no_float_is_named_with_its_key_and_item(text, large):
+    table = pa.table(
+        {
+            "id": pa.array(["small", "large"], pa.large_string()),
+            "label": ["a", "b"],
+            "n": [2**53, large],
+            "f": [0.5, None],
+        }
+    )
+    with pytest.raises(ValueError, match="does not fit the columns") as caught:
+        select_rows(table, text)
+    assert f" of item 'large' is {large}: integers beyond 2**53" in str(caught.value)
+    assert select_rows(table, text, np.array([0])) is not None  # the others fit

@@ -34,6 +34,7 @@ _SHOWN = 100  # characters of a part of a condition in a message
 # What other languages write in lower case, or in upper.
 _MEANT = {"true": "True", "false": "False", "null": "None", "none": "None"}
 _HAS_QUOTES = "texts in it have quotes of their own"
+_EXACT = 2**53  # up to this, each integer is a float
 _HAS_FORM = "it is written as by json.dumps"
 
 
@@ -111,6 +112,39 @@ def explain_misfit(
                 what = side(node.func.value)
                 return f"in {as_written(node, quoted)}, {what}, and not of strings"
             return f"{side(node)}, and no condition"
+    for node, _ in parts:
+        if isinstance(node, ast.Compare) and (found := _beyond(table, node, quoted)):
+            return (
+                f"in {as_written(node, quoted)}, {found}: integers beyond 2**53 are "
+                "not compared with a column of floats, which are rounded there. "
+                "Compare them in Python, by the columns of `table`"
+            )
+    return None
+
+
+def _beyond(table: Any, node: ast.Compare, quoted: Mapping[str, str]) -> str | None:
+    """Name an integer that a column of floats cannot be compared with, and its item."""
+    types, compute = require("pyarrow").types, require("pyarrow.compute")
+    columns: dict[str, Any] = {
+        as_written(side, quoted): table.column(quoted.get(side.id, side.id))
+        for side in (node.left, *node.comparators)
+        if isinstance(side, ast.Name)
+    }
+    if not any(types.is_floating(column.type) for column in columns.values()):
+        return None
+    for written, column in columns.items():
+        if not types.is_integer(column.type):
+            continue
+        beyond = compute.or_(
+            compute.greater(column, _EXACT), compute.less(column, -_EXACT)
+        )
+        row = compute.index(beyond, value=True).as_py()
+        if row >= 0:
+            id_ = table.column("id")[row].as_buffer().to_pybytes()
+            return (
+                f"{written} of item {id_.decode('utf-8', 'surrogatepass')!r} is "
+                f"{column[row].as_py()}"
+            )
     return None
 
 
