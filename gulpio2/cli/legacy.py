@@ -17,6 +17,7 @@ from gulpio2.cli.grammar import Grammar, show_mapping
 from gulpio2.cli.parameter_types import NumberOrText
 from gulpio2.cli.terminal import (
     as_options_of_ingest,
+    environment_kept,
     escape,
     set_verbosity,
     take_any_text,
@@ -209,6 +210,7 @@ def grammar_of(program: str) -> Grammar:
     )
 
 
+@environment_kept()
 def _ingest(program: str, argv: Sequence[str] | None = None) -> None:
     """Run an ingest program; the arguments are those of this process by default."""
     given: Any = grammar_of(program).parse(sys.argv[1:] if argv is None else argv)

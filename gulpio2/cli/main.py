@@ -19,6 +19,7 @@ from gulpio2.cli.interrupts import raise_once_a_second
 from gulpio2.cli.options import verbosity_options
 from gulpio2.cli.terminal import (
     as_options,
+    environment_kept,
     escape,
     note,
     set_verbosity,
@@ -83,6 +84,7 @@ class Program(DocumentedGroup):
             )
         return super().resolve_command(ctx, args)
 
+    @environment_kept()
     def main(
         self,
         args: Sequence[str] | None = None,

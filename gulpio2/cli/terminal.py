@@ -17,7 +17,7 @@ import click
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from click import Context
 
@@ -27,6 +27,7 @@ __all__ = [
     "as_options",
     "as_options_of_ingest",
     "count",
+    "environment_kept",
     "escape",
     "is_quiet",
     "note",
@@ -231,6 +232,19 @@ def set_verbosity(
     for handler in handlers:
         handler.say = say
     logger.setLevel(_LEVELS[max(-1, min(level, 2))])
+
+
+@contextlib.contextmanager
+def environment_kept() -> Iterator[None]:
+    """Have the environment have nothing of `set_verbosity` after the block.
+
+    A program that runs a command in its own process may start others.
+    """
+    try:
+        yield
+    finally:
+        while _SET_HERE:
+            os.environ.pop(_SET_HERE.pop(), None)
 
 
 def is_quiet() -> bool:

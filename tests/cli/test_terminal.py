@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ import types
 import pytest
 from PIL import Image, TiffImagePlugin
 
+from gulpio2.cli.legacy import gulp2_image_folder
 from gulpio2.cli.terminal import as_options, count, escape, note, size, write_lines
 
 
@@ -45,6 +47,46 @@ def test_warnings_advise_options_as_errors_do(gulp2, tmp_path):
     warnings = [line for line in result.stderr.splitlines() if "warning:" in line]
     assert len(warnings) == 3
     assert all("skip such items (--on-duplicate skip)" in line for line in warnings)
+
+
+@pytest.fixture
+def variable(monkeypatch):
+    """Take the variable of OpenCV away, whoever has set it before."""
+    monkeypatch.setenv("OPENCV_LOG_LEVEL", "")
+    monkeypatch.delenv("OPENCV_LOG_LEVEL")
+    return "OPENCV_LOG_LEVEL"
+
+
+@pytest.mark.parametrize("status", [0, 2], ids=["done", "refused"])
+@pytest.mark.parametrize("before", [None, "ERROR"])
+def test_a_command_leaves_the_environment_as_it_was(
+    gulp2, tmp_path, monkeypatch, variable, before, status
+):
+    (tmp_path / "seen.py").write_text(
+        "import os\n"
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Seen(FrameAdapter):\n"
+        "    def iter_data(self, slice_element=None):\n"
+        f"        assert os.environ[{variable!r}] == {before or 'SILENT'!r}\n"
+        "        yield from super().iter_data(slice_element)\n"
+    )
+    if before is not None:
+        monkeypatch.setenv(variable, before)
+    options = ("--num-workers", "1" if status == 0 else "none")
+    gulp2(
+        *("ingest", f"{tmp_path / 'seen.py'}:Seen", tmp_path / "out", *options),
+        status=status,
+    )
+    assert os.environ.get(variable) == before
+
+
+def test_a_program_of_old_leaves_the_environment_as_it_was(tmp_path, variable):
+    (tmp_path / "images" / "a").mkdir(parents=True)
+    Image.new("RGB", (8, 6)).save(tmp_path / "images" / "a" / "b.png")
+    places = (str(tmp_path / "images"), str(tmp_path / "out"))
+    gulp2_image_folder(["--num_workers", "1", *places])
+    assert (tmp_path / "out" / "meta_0.gmeta").is_file()
+    assert variable not in os.environ
 
 
 @pytest.mark.parametrize(
