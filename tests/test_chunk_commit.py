@@ -377,7 +377,6 @@ def test_data_is_on_the_disk_and_named_before_the_map_is(tmp_path, monkeypatch):
         "sync the folder",
         "name data_0.gulp",
         "sync the folder",
-        "sync meta_0",
         "name meta_0.gmeta",
         "sync the folder",
     ]

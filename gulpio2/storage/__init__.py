@@ -13,6 +13,7 @@
 * `refusals`: what the system refused, and what a person can do about it.
 * `removable`: what is refused before items are hidden or erased.
 * `removals_file`: ``deleted.json``.
+* `writeback`: has the system begin to write before a sync waits for it.
 """
 
 from gulpio2.storage.local import open_store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import secrets
@@ -22,9 +21,10 @@ from gulpio2.storage.handles import (
 from gulpio2.storage.locks import lock_file, lock_folder
 from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import cannot, local_path, refused
+from gulpio2.storage.writeback import begin_writeback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Collection, Iterator
     from contextlib import AbstractContextManager
 
     from gulpio2.storage.base import Store
@@ -49,22 +49,6 @@ _WRITEBACK_BYTES = 4 << 20
 # page cache of what is written in one go, and each processor has pieces of up to 32 kB
 # at hand. Writing is up to twice as fast as with larger ones, which have to be found.
 _WRITTEN_AT_ONCE = 32 << 10
-_SYNC_FILE_RANGE_WRITE = 2
-
-
-def _find_sync_range() -> Callable[[int, int, int, int], int] | None:
-    """Find Linux's ``sync_file_range``, which Python has no name for."""
-    try:
-        function = ctypes.CDLL(None).sync_file_range
-    except (OSError, AttributeError, TypeError):  # another system or C library
-        return None
-    whole = ctypes.c_int64
-    function.argtypes = (ctypes.c_int, whole, whole, ctypes.c_uint)
-    found: Callable[[int, int, int, int], int] = function
-    return found
-
-
-_sync_range = _find_sync_range()
 
 
 def open_store(folder: StrPath) -> Store:
@@ -142,6 +126,8 @@ class LocalWriter:
             # none, unless somebody wants a run that resumes to write elsewhere.
             flags |= os.O_NOFOLLOW
         self._fd: int | None = None
+        # Whether nothing was written since a sync: of what was there nobody knows.
+        self._is_synced = False
         try:
             self._fd = open_descriptor(path, flags, 0o666)
             is_locked = not alone or lock_file(self._fd)
@@ -169,6 +155,7 @@ class LocalWriter:
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes, all of them or an error."""
         rest = memoryview(data)
+        self._is_synced = False
         try:
             while rest:
                 room = _WRITTEN_AT_ONCE - self._position % _WRITTEN_AT_ONCE
@@ -182,13 +169,13 @@ class LocalWriter:
 
     def _begin_writeback(self) -> None:
         """Have the system write to the disk what it has; `sync` then waits less."""
-        if _sync_range is not None:
-            size = self._position - self._begun
-            _sync_range(self._descriptor(), self._begun, size, _SYNC_FILE_RANGE_WRITE)
+        size = self._position - self._begun
+        begin_writeback(self._descriptor(), self._begun, size)
         self._begun = self._position
 
     def truncate(self, size: int) -> None:
         """Drop everything after the first `size` bytes, and go on from there."""
+        self._is_synced = False
         try:
             os.ftruncate(self._descriptor(), size)
             self._position = os.lseek(self._descriptor(), size, os.SEEK_SET)
@@ -197,7 +184,12 @@ class LocalWriter:
             raise refused(cause, "truncate", self.path, writing=True) from cause
 
     def sync(self) -> None:
-        """Return once the content is on the disk itself."""
+        """Return once the content is on the disk itself; at once where it is."""
+        if not self._is_synced:
+            self._sync()
+            self._is_synced = True
+
+    def _sync(self) -> None:
         try:
             os.fsync(self._descriptor())
         except OSError as cause:

@@ -104,6 +104,13 @@ MUTATIONS = [
         POWER,
     ),
     Mutation(
+        "take a file for synced that was written to since",
+        "storage/local.py",
+        "        rest = memoryview(data)\n        self._is_synced = False\n",
+        "        rest = memoryview(data)\n",
+        POWER,
+    ),
+    Mutation(
         "hide deleted items before saying what they were",
         "removal.py",
         "            write_removals(store, removals)\n            for number, gone",

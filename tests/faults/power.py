@@ -174,7 +174,7 @@ def record_operations(folder: Path) -> Iterator[Recording]:
         after(LocalWriter, "__init__", opened),
         after(LocalWriter, "write", written),
         after(LocalWriter, "truncate", truncated),
-        after(LocalWriter, "sync", synced),
+        after(LocalWriter, "_sync", synced),  # `sync` may have nothing to do
         after(LocalStore, "rename", renamed),
         after(LocalStore, "remove", removed),
         after(LocalStore, "sync_names", names_synced),

@@ -122,6 +122,36 @@ def test_a_file_is_written_from_its_beginning(store):
     assert store.read("a") == b"01234x"
 
 
+def test_what_is_on_the_disk_is_not_synced_again(store, monkeypatch):
+    make(store, a=b"0123")
+    fsync, synced = os.fsync, []
+
+    def note_sync(fd):
+        synced.append(store.read("a"))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    writer = store.extend("a")
+    for change in (
+        lambda: None,  # what is there, another may just have written
+        lambda: writer.write(b"4"),
+        lambda: writer.truncate(2),
+        lambda: writer.write(b"abc"),
+    ):
+        change()
+        writer.sync()
+        writer.sync()
+    assert synced == [b"0123", b"01234", b"01", b"01abc"]
+    writer.write(b"d")
+    with monkeypatch.context() as patch:
+        fail_at(patch, "fsync")
+        with pytest.raises(StorageError, match="cannot sync"):
+            writer.sync()
+    writer.sync()  # which has failed
+    writer.close()
+    assert synced[4:] == [b"01abcd"]
+
+
 def test_a_file_is_gone_on_with_at_its_end(store):
     make(store, a=b"0123")
     writer = store.extend("a")
