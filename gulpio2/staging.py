@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
-from gulpio2.errors import ChunkMismatchError, IngestError
+from gulpio2.errors import ChunkMismatchError, IngestError, StorageError
 from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import settle_other_frames
@@ -15,6 +15,7 @@ from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
 from gulpio2.storage.permissions import settle_permissions, withhold
+from gulpio2.storage.refusals import left_without_map
 from gulpio2.storage.removals_file import forgetting_deleted
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ class ChunkSession:
         self.writer.sync()
         if self.partial is None:
             refuse_changes(content)
+        is_mapped = self.partial is not None and map_file.path.exists()
         try:
             with map_file.putting(content):
                 if self.partial is not None:
@@ -229,9 +231,14 @@ class ChunkSession:
                     self._start = self.writer.tell()
                     self.is_unmapped = True
                     self.store.sync_names()
-        except BaseException:
+        except BaseException as cause:
+            path, is_new = self.store.path(self.data_name), self.is_unmapped
             if map_file.may_be(content):  # then what it speaks of must stay
                 self._note(content, note_map)
+            elif isinstance(cause, StorageError) and (
+                is_new or (is_mapped and not map_file.path.exists())
+            ):
+                raise left_without_map(cause, path, is_new=is_new) from cause
             raise
         self._note(content, note_map)
 

@@ -16,6 +16,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.errors import ChunkMismatchError, StorageError
 from gulpio2.removal import delete_items
+from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from tests.chunks import JPEGS, BrokenError, Timed, content, entry_of, new_chunk, write
 from tests.faults.operations import fail_at_operation, in_child
@@ -271,12 +272,12 @@ def test_where_there_is_no_room_for_the_list_of_deleted_items_the_chunk_stays(tm
 
 
 @contextmanager
-def maps_without_names(monkeypatch: Any) -> Iterator[None]:
+def maps_without_names(monkeypatch: Any, name: str = "meta_0.gmeta") -> Iterator[None]:
     """Have the system refuse to give a map its name."""
     rename = Path.replace
 
     def refuse_map(path: Path, target: Path) -> Path:
-        if Path(target).name == "meta_0.gmeta":
+        if Path(target).name == name:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return rename(path, target)
 
@@ -294,6 +295,51 @@ def test_frames_whose_map_cannot_get_its_name_are_there_to_be_salvaged(
     data = (tmp_path / "data_0.gulp").read_bytes()
     assert all(jpeg in data for jpeg in JPEGS[2:5])
     assert [path.name for path in tmp_path.iterdir()] == ["data_0.gulp"]
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_map_that_cannot_get_its_name_is_told_with_what_can_be_done(
+    tmp_path, tmp_path_factory, monkeypatch, was_there
+):
+    if was_there:
+        write(tmp_path, ("old", {}, JPEGS[:2]))
+    chunk = new_chunk(tmp_path)
+
+    def write_new() -> None:
+        with chunk.open("wb"):
+            chunk.append("new", {}, JPEGS[2:5])
+
+    with maps_without_names(monkeypatch), pytest.raises(StorageError) as caught:
+        write_new()
+    assert caught.value.errno == errno.EIO
+    told = str(caught.value)
+    assert "before is intact" not in told
+    assert f"{tmp_path / 'data_0.gulp'} has the new frames, and no map says" in told
+    assert told.endswith("salvage the frames. Other chunks are intact")
+    report = repair_directory(tmp_path, tmp_path_factory.mktemp("a") / "b")
+    assert [salvaged.frames for salvaged in report.salvaged] == [3]
+    write_new()
+    assert new_chunk(tmp_path).read_jpegs("new") == JPEGS[2:5]
+
+
+def test_an_old_map_that_is_removed_already_is_told_and_can_be_stored_again(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, ("old", {}, JPEGS[:2]))
+    chunk = new_chunk(tmp_path)
+    with (
+        maps_without_names(monkeypatch, "data_0.gulp"),
+        pytest.raises(StorageError) as caught,
+        chunk.open("wb"),
+    ):
+        chunk.append("new", {}, JPEGS[2:5])
+    told = str(caught.value)
+    assert "before is intact" not in told
+    assert f"{tmp_path / 'data_0.gulp'} is as it was, and its map is removed" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["data_0.gulp"]
+    with chunk.open("ab"):
+        pass
+    assert new_chunk(tmp_path, verify=True).read_jpegs("old") == JPEGS[:2]
 
 
 def test_an_old_map_is_not_stored_over_frames_whose_map_could_not_get_its_name(

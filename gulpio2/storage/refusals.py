@@ -13,7 +13,14 @@ from gulpio2.errors import StorageError
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["broken_link", "cannot", "local_path", "not_opened", "refused"]
+__all__ = [
+    "broken_link",
+    "cannot",
+    "left_without_map",
+    "local_path",
+    "not_opened",
+    "refused",
+]
 
 # Error number -> what to do; the first where nothing is written.
 _READING = {
@@ -24,6 +31,7 @@ _READING = {
     errno.ENAMETOOLONG: "A part of this path is too long: give a shorter one",
     errno.ELOOP: "Its links lead in a circle: give another path",
 }
+_INTACT = "What was committed before is intact"
 _MAKE_ROOM = "Make room there and go on, or give another folder"
 _WRITING = {
     **_READING,
@@ -79,9 +87,31 @@ owner to
     error = _told(cause, what, path, {**known, **_OF_CHUNKS})
     if not (writing or extending):
         return error
-    return StorageError(
-        cause.errno, f"{error.strerror}. What was committed before is intact"
+    return StorageError(cause.errno, f"{error.strerror}. {_INTACT}")
+
+
+def left_without_map(cause: StorageError, path: str, *, is_new: bool) -> StorageError:
+    """As `refused`, where a chunk was replaced and its new map cannot get its name.
+
+    Parameters
+    ----------
+    cause : StorageError
+        Why not.
+    path : str
+        The data file.
+    is_new : bool, keyword-only
+        Whether it is the new one already.
+    """
+    state = (
+        f"{path} has the new frames, and no map says which items they are of: write "
+        "the chunk again (open('wb')), or have `gulp2 repair` salvage the frames"
+        if is_new
+        else f"{path} is as it was, and its map is removed: open('ab') of the chunk "
+        "that was to be written stores it again; else `gulp2 repair` salvages the "
+        "frames"
     )
+    said = str(cause.strerror).removesuffix(_INTACT)
+    return StorageError(cause.errno, f"{said}{state}. Other chunks are intact")
 
 
 def not_opened(cause: OSError, path: str) -> StorageError:
