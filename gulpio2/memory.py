@@ -1,4 +1,4 @@
-"""Memory that several processes have mapped, and that has no name.
+"""Memory that several processes have mapped, and that has no name; how much is free.
 
 And what goes to a process that is being started by way of such memory. Python's own
 (``multiprocessing.RawArray``) is a file for a moment: a process that is killed in that
@@ -12,12 +12,30 @@ import os
 import pickle
 import tempfile
 import weakref
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Parcel", "SharedBytes", "is_for_new_process"]
+__all__ = ["Parcel", "SharedBytes", "free_memory", "is_for_new_process"]
+
+
+def free_memory() -> int | None:
+    """Count the bytes that programs can still have; None where nobody says so.
+
+    Of a group of processes that may have less (a container), it is that.
+    """
+    found: list[int] = []
+    with suppress(OSError, ValueError):  # another system than Linux
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        known = dict(line.split(":", 1) for line in lines)
+        if "MemAvailable" in known:
+            found.append(int(known["MemAvailable"].split()[0]) << 10)
+    with suppress(OSError, ValueError):  # no group, or one without a limit ("max")
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found, default=None)
 
 
 class SharedBytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.errors import FormatError, MetaFileError
+from gulpio2.memory import free_memory
 from gulpio2.order import RepeatedOrder
 from gulpio2.sampling import sample_window
 from gulpio2.torch.clips import GulpClipDataset
@@ -164,6 +166,9 @@ def measure_loader(
         An epoch has no batch.
     CorruptFrameError
         A frame cannot be decoded, by the codec alone or by the loader.
+    MemoryError
+        The batches of the loader take more memory than is free: the system might end
+        this program, or another one, in its midst.
     """
     if not loader.cursor.order.epoch_length:
         raise FormatError("the dataset has no samples to load")
@@ -177,6 +182,7 @@ def measure_loader(
     frames = jpegs_of_loader(loader)
     if not frames:
         raise FormatError("the first samples of the dataset have no frames to decode")
+    _require_memory(loader)
     places, jpegs = zip(*frames, strict=True)
     each = seconds / (2 * rounds)
     threads = max(1, loader.num_threads)
@@ -187,6 +193,29 @@ def measure_loader(
         decoded.append(decode_for(jpegs, each, threads, places=places))
         loaded.append(_load_for(loader, each))
     return LoaderMeasurement(tuple(loaded), tuple(decoded), loader.profile())
+
+
+def _require_memory(loader: GulpLoader | WorkersLoader) -> None:
+    """Refuse batches for which there is no room."""
+    free = free_memory()
+    if isinstance(loader, WorkersLoader):
+        num_batches = loader.num_threads * loader.prefetch
+        order = loader.cursor.order
+        one = GulpLoader(loader.dataset, batch_size=1, order=order, output="numpy")
+        shape = one._sample_shape()
+    else:
+        num_batches = loader._prefetch + loader._keep
+        shape = loader._sample_shape()
+    num_samples = num_batches * loader._batch_size
+    needed = num_samples * math.prod(shape)
+    if free is not None and needed > free:
+        sample = "x".join(map(str, shape))
+        raise MemoryError(
+            f"The batches of this loader are {num_samples:,} samples of {sample} "
+            f"bytes: {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free. Take "
+            "shorter clips, fewer of them in a batch, fewer batches ahead, or smaller "
+            "frames"
+        )
 
 
 def _load_for(loader: GulpLoader | WorkersLoader, seconds: float) -> float:

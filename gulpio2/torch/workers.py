@@ -64,6 +64,7 @@ class WorkersLoader:
         data = require("torch.utils.data", extra="torch")
         self.dataset = dataset
         self.num_threads = num_workers
+        self.prefetch = prefetch
         self.num_free = num_workers
         """Batches of an iteration for which workers are started."""
         self._batches: Generator[Any, None, None] | None = None

@@ -189,7 +189,20 @@ def test_what_would_never_end_or_fit_is_wrong_usage(gulp2, gulped, arguments):
     assert arguments[0] in result.stderr
 
 
-def test_what_does_not_fit_into_memory_is_told_in_a_line(gulp2, gulped):
-    sizes = ("--size", 65535, "--batch-size", 100000, "--seconds", 0.1)
-    said = gulp2("bench", gulped, *sizes, status=1).stderr
-    assert said.startswith("gulp2: error: there is not enough memory. ")
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        ("--size", 65535, "--batch-size", 100000),
+        ("--size", 65535, "--clip-length", 100000, "--processes", 2),
+        ("--clip-length", 100000, "--batch-size", 100000),
+        pytest.param(
+            ("--clip-length", 100000, "--batch-size", 100000, "--workers", 2),
+            marks=pytest.mark.torch,
+        ),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_told_in_a_line(gulp2, gulped, sizes):
+    said = gulp2("bench", gulped, *sizes, "--seconds", 0.1, status=1).stderr
+    assert said.startswith("gulp2: error: there is not enough memory. The batches of ")
+    assert "GB are free. Take shorter clips, fewer of them in a batch" in said
+    assert said.count("\n") == 1
