@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,11 @@ from gulpio2.storage.index.fitting import (
     hint_of,
     hint_of_part,
     meets,
-    name_at_start,
     no_column,
     not_taken,
 )
 from gulpio2.storage.index.masks import rows_of_mask
+from gulpio2.storage.index.plain_names import with_plain_names
 from gulpio2.storage.index.table import without_frames
 
 if TYPE_CHECKING:
@@ -38,14 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_condition", "select_rows"]
 
-# A name that Python would not take, in backticks; a string, in which they are text; or
-# any other name.
-_QUOTED = re.compile(
-    r"""(?P<string>(?P<quotes>'{3}|"{3}|'|")(?:\\.|(?!(?P=quotes))[^\\])*(?P=quotes))"""
-    # Accents and vowels that are letters of their own are no \w.
-    r"|`(?P<name>[^`]*)`|(?P<bare>[^\W\d](?:\w|[^\x00-\x7f])*)",
-    re.DOTALL,
-)
 # Arrow goes through an expression by recursion, and too deep a one ends the process.
 _MOST_COMPARISONS = 1000
 _SHOWN = 300  # characters of a condition in a message
@@ -139,7 +130,8 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
         them, ``in`` and ``not in`` a list, ``is None``, ``is not None``, ``and``,
         ``or``, ``not``, parentheses, and of strings ``name.startswith('x')``,
         ``.endswith('x')``, ``.contains('x')``. Up to 1,000 comparisons. What is null
-        meets no comparison and no test, nor the ``not`` of one; it is in no list.
+        meets no comparison and no test, nor the ``not`` of one; it is in no list. There
+        are no comments.
     names : collection of str
         The columns that there are. A mapping to their Arrow types has numbers compared
         as Python does: exactly, whatever the column could hold.
@@ -165,24 +157,9 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
 
 
 def _parse(text: str, names: Collection[str]) -> tuple[Any, _Translator]:
-    quoted: dict[str, str] = {}
-    mark = "_quoted_"
-    while mark in text:
-        mark += "_"
-
-    def stand_in(match: re.Match[str]) -> str:
-        bare = match["bare"] or ""
-        original = match["name"] or name_at_start(bare)
-        # Python would take a name that is not of ASCII for one that is spelt otherwise
-        # and looks alike (NFKC).
-        if match["string"] or (bare and original.isascii()):
-            return match[0]
-        name = f"{mark}{len(quoted)}_"
-        quoted[name] = original
-        return name + bare[len(original) :]
-
     try:
-        tree = ast.parse(_QUOTED.sub(stand_in, text.strip()), mode="eval")
+        plain, quoted = with_plain_names(text)
+        tree = ast.parse(plain, mode="eval")
         translator = _Translator(names, quoted)
         return translator.translate(tree.body), translator
     except (SyntaxError, RecursionError, MemoryError) as cause:

@@ -469,6 +469,32 @@ def test_a_column_that_is_a_word_of_python_is_told_to_stand_in_backticks():
         select_rows(table, "`class` = 'b'")
 
 
+@pytest.mark.parametrize(
+    ("text", "comment"),
+    [
+        ("n == 3 # and label is None", "# and label is None"),
+        ("label == a#b or n == 3", "#b or n == 3"),
+        ("(label == 'a#b' # x\n or n == 3)", "# x"),
+        ("#", "#"),
+        ("`my#key` == 'a' #x", "#x"),
+    ],
+)
+def test_a_comment_is_refused_as_a_part_that_would_count_for_nothing(text, comment):
+    with pytest.raises(ValueError, match="none: a text with a # in") as got:
+        rows(text)
+    assert f": {comment!r} would be a comment" in str(got.value)
+
+
+def test_a_hash_in_quotes_is_a_letter():
+    table = pa.table({"my#key": ["a#b", "#"], "n": [1, 2]})
+    assert list(select_rows(table, "`my#key` == 'a#b'")) == [0]
+    assert list(select_rows(table, '`my#key`.startswith("#") and n in [2]')) == [1]
+    assert list(select_rows(table, r"`my#key` != '\'#' and n == 2")) == [1]
+    for text in ("`my#key` == 'a # b", "n == 1 or `my#key == 'a'"):
+        with pytest.raises(ValueError, match="cannot be parsed"):
+            select_rows(table, text)
+
+
 def test_rows_are_asked_for_in_their_order():
     only = np.array([3, 1, 0])
     for condition in ("n > 1", pc.field("n") > 1, [False, True, True]):

@@ -13,6 +13,7 @@ each row, when it is first used, against the map that it was made from.
 * `table`: what users see, as an Arrow table.
 * `exact`: numbers compared with its columns as Python does.
 * `fitting`: what an expression gives of its rows, and why it may not fit its columns.
+* `plain_names`: the text of a condition, with names that Python takes.
 * `json_parts`: what can be a part of JSON.
 * `masks`: boolean masks of whatever library, as rows.
 * `spans`: where the frames of an item are, as the list that the map has.
