@@ -2,6 +2,7 @@
 
 * `main`: the program ``gulp2``, and the one place where errors become messages.
 * `command`, `options`, `parameter_types`: what commands are made of.
+* `conditions`: ``--where``, by which several of them choose items.
 * `terminal`, `progress`: lines and a bar on stderr that stay out of each other's way.
 * `strict_json`: what ``--json`` prints, which every parser of JSON reads.
 * `ingest` `check` `info` `ls` `index` `extract` `sheet` `delete` `compact` `merge`

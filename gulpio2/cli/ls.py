@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.conditions import note_none, open_and_ask, where_option
 from gulpio2.cli.options import (
     directory_argument,
     ids_like,
     json_option,
-    open_gulp_directory,
     pattern_argument,
     verbosity_options,
 )
@@ -21,22 +21,18 @@ from gulpio2.cli.terminal import (
     escape,
     is_quiet,
     note,
-    quoted,
     size,
     write_lines,
 )
-from gulpio2.errors import GulpError, MapChangedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from gulpio2.directory import GulpDirectory
 
 __all__ = ["ls"]
 
-# How often a directory is opened whose maps a writer changes before it is asked.
-_TRIES = 10
 # With other arguments than its defaults, json.dumps makes one for each call.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -52,12 +48,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 )
 @directory_argument
 @pattern_argument
-@click.option(
-    "--where",
-    metavar="CONDITION",
-    help="Only items that meet it: columns are num_frames, chunk, id and the keys of "
-    "the metadata; as in label == 'waving' and num_frames >= 16.",
-)
+@where_option
 @click.option(
     "-l",
     "--long",
@@ -86,7 +77,7 @@ def ls(
     """
     from gulpio2.unfinished import say_what_is_missing
 
-    opened, chosen = _asked(directory, where)
+    opened, chosen = open_and_ask(directory, where)
     with opened:
         ids = ids_like(chosen, pattern)
         if as_json:
@@ -101,37 +92,8 @@ def ls(
     if not ids and (pattern is not None or where is not None):
         wanted = [] if pattern is None else [f"is like {pattern!r}"]
         wanted += [] if where is None else ["meets the condition"]
-        note(
-            f"gulp2: no item {' and '.join(wanted)}; all items are listed by: "
-            f"gulp2 ls {quoted(directory)}"
-        )
+        note_none(directory, wanted)
         ctx.exit(1)
-
-
-def _asked(path: Path, where: str | None) -> tuple[GulpDirectory, Iterable[str]]:
-    """Open a directory, again if a writer has changed it meanwhile, and choose ids."""
-    tries = _TRIES
-    while True:
-        opened = open_gulp_directory(path)
-        try:
-            return opened, _chosen(opened, where)
-        except MapChangedError:
-            opened.close()
-            tries -= 1
-            if not tries:
-                raise
-
-
-def _chosen(directory: GulpDirectory, where: str | None) -> Iterable[str]:
-    """Give the ids of the items that meet a condition."""
-    if where is None:
-        return directory.merged_meta_dict
-    try:
-        return directory.query(where).ids
-    except GulpError:  # of the directory, and not of the condition
-        raise
-    except ValueError as error:
-        raise click.BadParameter(escape(error), param_hint="--where") from error
 
 
 def _row(directory: GulpDirectory, id_: str) -> dict[str, Any]:

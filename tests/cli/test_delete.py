@@ -50,8 +50,94 @@ def test_a_folder_that_is_no_gulp_directory_is_refused(gulp2, tmp_path, words):
     assert result.stdout == ""
 
 
-def test_no_id_is_wrong_usage(gulp2, gulped):
-    assert "Missing argument" in gulp2("delete", gulped, status=2).stderr
+@pytest.mark.parametrize("words", [[], ["--all"], ["--dry-run"]])
+def test_neither_ids_nor_a_condition_is_wrong_usage(gulp2, gulped, words):
+    said = gulp2("delete", gulped, *words, status=2).stderr
+    assert "Missing argument 'ID...'. Name items, or give a condition" in said
+    assert len(GulpDirectory(gulped)) == 4
+
+
+def ids_of(path):
+    return [*GulpDirectory(path).merged_meta_dict]
+
+
+def test_a_condition_chooses_what_is_deleted(gulp2, gulped):
+    words = ["delete", gulped, "--where", "number >= 2 and num_frames == 6"]
+    dry = gulp2(*words, "--dry-run").stdout.splitlines()
+    assert [line.partition(": 6 frames, ")[0] for line in dry] == [
+        "would delete item2",
+        "would delete item3",
+    ]
+    assert ids_of(gulped) == ["item0", "item1", "item2", "item3"]
+    told = json.loads(gulp2(*words, "--json").stdout)
+    assert [item["id"] for item in told] == ["item2", "item3"]
+    assert ids_of(gulped) == ["item0", "item1"]
+
+
+def test_of_ids_those_are_deleted_that_meet_the_condition(gulp2, gulped):
+    words = ["delete", gulped, "item0", "item2", "--where", "number >= 2"]
+    assert gulp2(*words).stdout.startswith("deleted item2: 6 frames")
+    assert ids_of(gulped) == ["item0", "item1", "item3"]
+    said = gulp2("delete", gulped, "nobody", "--where", "number == 3", status=1).stderr
+    assert "no item 'nobody'" in said
+    assert ids_of(gulped) == ["item0", "item1", "item3"]
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--all"], ["-q"]])
+def test_a_condition_that_no_item_meets_deletes_nothing(gulp2, gulped, more):
+    result = gulp2("delete", gulped, "--where", "number > 9", *more, status=1)
+    assert result.stdout == ""
+    assert result.stderr == (
+        "gulp2: no item meets the condition, and nothing was deleted; all items are "
+        f"listed by: gulp2 ls {gulped}\n"
+    )
+    result = gulp2(
+        "delete", gulped, "item0", "--where", "number > 0", "--json", *more, status=1
+    )
+    assert json.loads(result.stdout) == []
+    assert "no item has one of these ids and meets the condition, and" in result.stderr
+    assert len(ids_of(gulped)) == 4
+
+
+@pytest.mark.parametrize("condition", ["1 == 1", "'number' != 'x'", "id not in []"])
+def test_everything_is_deleted_only_where_that_is_said(gulp2, gulped, condition):
+    words = ["delete", gulped, "--where", condition]
+    for more in ([], ["--dry-run"]):
+        result = gulp2(*words, *more, status=1)
+        assert result.stdout == ""
+        assert "every item of" in result.stderr
+        assert "nothing was deleted. If all of them are meant, add --all" in (
+            result.stderr
+        )
+    assert len(ids_of(gulped)) == 4
+    assert len(gulp2(*words, "--all").stdout.splitlines()) == 5
+    assert ids_of(gulped) == []
+    said = gulp2(*words, "--all", status=1).stderr
+    assert "no item meets the condition, and nothing was deleted" in said
+
+
+def test_all_items_by_their_ids_need_no_leave(gulp2, gulped):
+    ids = ids_of(gulped)
+    gulp2("delete", gulped, *ids, "--where", "num_frames == 6")
+    assert ids_of(gulped) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("", "It is empty: perhaps a variable of the shell is not set"),
+        ("  ", "It is empty: perhaps a variable of the shell is not set"),
+        ("number == 1 # and num_frames < 2", "would be a comment"),
+        ("number >", "cannot be parsed: invalid syntax. Write it as label == "),
+        ("label == 'x'", "there is no column 'label'; there are id, chunk, num_frames"),
+    ],
+)
+def test_a_condition_that_is_none_deletes_nothing(gulp2, gulped, condition, message):
+    for ids in ([], ["item1"]):
+        words = ["delete", gulped, *ids, "--where", condition]
+        result = gulp2(*words, "--all", status=2)
+        assert message in " ".join(result.stderr.split())
+    assert len(ids_of(gulped)) == 4
 
 
 def test_compacting_says_what_it_erased(gulp2, gulped):

@@ -90,6 +90,9 @@ def test_a_condition_chooses_items(gulp2, gulped):
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
+        ("", "It is empty: perhaps a variable of the shell is not set. Write it as l"),
+        (" \n", "It is empty: perhaps a variable of the shell is not set"),
+        ("number == 1 # 2", "'# 2' would be a comment, and a condition has none"),
         ("number >", "cannot be parsed: invalid syntax. Write it as label == "),
         ("label == 'x'", "there is no column 'label'; there are id, chunk, num_frames"),
         ("number == 'x'", "number is a column of type int64 and 'x' is a string"),
@@ -129,7 +132,7 @@ def test_a_directory_that_is_written_to_meanwhile_is_opened_again(
                 chunk.append(f"new{len(opened)}", {"number": 9}, [])
         return opened[-1]
 
-    monkeypatch.setattr("gulpio2.cli.ls.open_gulp_directory", open_and_append)
+    monkeypatch.setattr("gulpio2.cli.conditions.open_gulp_directory", open_and_append)
     result = gulp2("ls", gulped, "--where", "number == 9", status=int(times > 10))
     if times == 3:
         assert result.stdout.split() == ["new1", "new2", "new3"]
