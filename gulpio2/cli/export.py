@@ -15,7 +15,7 @@ from gulpio2.storage.refusals import cannot
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
     "encode_image",
     "file_name",
     "new_file",
+    "video_path",
     "write_file",
     "write_images",
 ]
@@ -73,6 +74,37 @@ def file_name(id_: str) -> str:
     digest = hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     kept = name.encode()[: _MAX_NAME - len(digest) - 1].decode("utf-8", "ignore")
     return f"{kept}%{digest}"
+
+
+def video_path(folder: Path, id_: str, directory: Container[object]) -> Path:
+    """Give the file for the video of an item, a different one for each.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is to be.
+    id_ : str
+        Of the item.
+    directory : GulpDirectory
+        What tells which other ids there are.
+
+    Returns
+    -------
+    Path
+        The ID and ``.mp4``; the ID alone where it ends so, unless that is the name of
+        another item's video, or of a folder, as of the item's images.
+    """
+    name = file_name(id_)
+    path = folder / name
+    # The name with the ending twice stays this item's: of two ids, one of which is the
+    # other and .mp4, the longer has no video that is called as the id.
+    if (
+        name.endswith(".mp4")
+        and id_.removesuffix(".mp4") not in directory
+        and not os.path.isdir(path)  # noqa: PTH112  # Path's raises
+    ):
+        return path
+    return folder / f"{name}.mp4"
 
 
 def write_images(

@@ -117,8 +117,9 @@ def extract(
     """Write frames of an item as image files, or as a video.
 
     Images are OUT/<ID>/000007.jpg and so on, numbered as in the item; a video is
-    OUT/<ID>.mp4, also where the ID ends so itself. What cannot stand in a file name is
-    written in the ID as %XX.
+    OUT/<ID>.mp4. An ID that ends so itself is not given the ending twice, unless the
+    video of another item, or a folder, is called so. What cannot stand in a file name
+    is written in the ID as %XX.
     """
     if rate is not None and format_ != "mp4":
         raise click.UsageError(
@@ -131,7 +132,7 @@ def extract(
             f"{str(out)!r} is named as a file. Give a folder, which is made if it is "
             "missing"
         )
-    from gulpio2.cli.export import file_name, write_images
+    from gulpio2.cli.export import file_name, video_path, write_images
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.video_export import write_video
     from gulpio2.storage.local import is_there
@@ -140,7 +141,7 @@ def extract(
         item = opened.item(id_)
         indices = _indices(item, choice)
         if format_ == "mp4":
-            paths = [out / f"{file_name(id_)}.mp4"]
+            paths = [video_path(out, id_, opened)]
         else:
             # A frame that is chosen twice is one file.
             indices = list(dict.fromkeys(indices))

@@ -201,16 +201,57 @@ def test_no_two_items_of_a_directory_are_written_to_the_same_file(
     assert len(files_below(Path("out"))) == len(ids)
 
 
-def test_images_and_video_of_an_id_that_is_a_file_name_lie_side_by_side(
+def make_items(folder, *ids):
+    """Make a directory of items with a frame each."""
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for id_ in ids:
+            chunk.append(id_, {}, make_frames(1))
+
+
+@pytest.mark.parametrize(
+    ("ids", "names"),
+    [
+        (["a.mp4"], ["a.mp4"]),
+        (["a.MP4", "b.webm"], ["a.MP4.mp4", "b.webm.mp4"]),
+        (["a", "a.mp4"], ["a.mp4", "a.mp4.mp4"]),
+        (["a.mp4", "a.mp4.mp4"], ["a.mp4", "a.mp4.mp4.mp4"]),
+        (["a.mp4", "b"], ["a.mp4", "b.mp4"]),
+        ([".mp4", ""], ["%2Emp4.mp4", "%.mp4"]),
+        (["x" * 196 + ".mp4"], ["x" * 196 + ".mp4"]),
+    ],
+)
+def test_an_id_that_ends_so_is_not_given_the_ending_of_a_video_twice(
+    gulp2, tmp_path, ids, names
+):
+    make_items(tmp_path / "gulp", *ids)
+    for id_, name in zip(ids, names, strict=True):
+        words = ["extract", "gulp", "-o", "out", "--format", "mp4", "-q"]
+        assert gulp2(*words, "--dry-run", "--", id_).stdout == (
+            f"would write out/{name}: 1 frame\n"
+        )
+        gulp2(*words, "--", id_)
+        assert len(decoded(f"out/{name}")[0]) == 1
+    assert files_below(Path("out")) == sorted(names)
+
+
+def test_a_video_lies_beside_the_images_of_an_id_that_is_a_file_name(gulp2, tmp_path):
+    make_items(tmp_path / "gulp", "clip.mp4")
+    for format_ in ("jpg", "mp4"):
+        gulp2("extract", "gulp", "clip.mp4", "--format", format_, "-o", "out")
+    assert files_below(Path("out")) == ["clip.mp4.mp4", "clip.mp4/000000.jpg"]
+
+
+def test_images_are_refused_where_the_video_has_the_name_of_their_folder(
     gulp2, tmp_path
 ):
-    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
-    with chunk.open("wb"):
-        chunk.append("clip.mp4", {}, make_frames(1))
-    for format_ in ("jpg", "mp4"):
-        gulp2("extract", tmp_path, "clip.mp4", "--format", format_, "-o", "out")
-    assert Path("out", "clip.mp4", "000000.jpg").is_file()
-    assert Path("out", "clip.mp4.mp4").is_file()
+    make_items(tmp_path / "gulp", "clip.mp4")
+    gulp2("extract", "gulp", "clip.mp4", "--format", "mp4", "-o", "out")
+    for more in ([], ["--overwrite"], ["--dry-run"]):
+        said = gulp2("extract", "gulp", "clip.mp4", "-o", "out", *more, status=1).stderr
+        assert "cannot make the folder out/clip.mp4: File exists. A file has" in said
+        assert len(decoded("out/clip.mp4")[0]) == 1
 
 
 @pytest.mark.parametrize("words", [[], ["--overwrite"], ["--dry-run"]])
@@ -302,7 +343,7 @@ def test_frames_that_a_rate_has_repeated_are_evenly_spaced(gulp2, make_video, tm
     assert shown[index] == pytest.approx(3 / 12)
     result = gulp2("extract", "gulped24", id_, "--format", "mp4", "-o", "out")
     assert not result.stderr
-    frames, times = decoded(f"out/{id_}.mp4")
+    frames, times = decoded(f"out/{id_}")
     assert len(frames) == item.num_frames
     step = (5 / 12) / (item.num_frames - 1)
     assert times == pytest.approx([n * step for n in range(len(frames))], abs=1e-4)

@@ -40,7 +40,7 @@ def test_every_block_of_the_quickstart_runs(
     assert "walk-1.mp4\n" in outputs
     assert cv2.imread("contact_sheet.png") is not None
     assert len(list(Path("pictures/walk-1.mp4").iterdir())) == 4
-    assert Path("walk-1.mp4.mp4").is_file()
+    assert Path("walk-1.mp4").is_file()
     assert GulpDirectory("from-table")["second"][1]["fold"] == 2
     assert len(GulpDirectory("ramps")) == 3
     assert set(GulpDirectory("repaired").merged_meta_dict) == {
