@@ -11,8 +11,8 @@
 * `adapter_lookup`, `constructor`, `adapter_options`: an adapter's class by its name,
   what its constructor takes, and that as options.
 * `ingest_options`: the options of an ingest, and the ingestor that they ask for.
-* `summary`, `export`, `video_export`, `contact_sheet`: the work of info, extract and
-  sheet.
+* `summary`, `extraction`, `export`, `video_export`, `contact_sheet`: the work of info,
+  extract and sheet.
 * `dry_run`, `survey`: what an ingest would do.
 * `interrupts`: Ctrl-C that nothing on the way keeps to itself.
 * `legacy`, `grammar`, `register`: the ten ``gulp2_*`` programs of GulpIO2 0.0.4.

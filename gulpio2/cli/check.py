@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gulpio2.cli.command import DocumentedCommand
-from gulpio2.cli.options import directory_argument, json_option, verbosity_options
+from gulpio2.cli.options import (
+    directory_argument,
+    json_option,
+    limit_option,
+    verbosity_options,
+)
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import escape, is_quiet, quoted, write_lines
 
@@ -50,13 +55,7 @@ _OF_INTERRUPTED_INGEST = {"changed-file", "data-without-map", "unfinished-ingest
     help="Deep, and decode every frame: tells of images that were damaged before they "
     "were stored.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=100,
-    show_default=True,
-    help="Lines of findings to print at most; 0 for all of them.",
-)
+@limit_option("findings")
 @json_option("the report as JSON")
 @verbosity_options
 @click.pass_context

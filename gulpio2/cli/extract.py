@@ -1,4 +1,4 @@
-"""``gulp2 extract``: frames as image files, or an item as a video."""
+"""``gulp2 extract``: frames of items as image files, or items as videos."""
 
 from __future__ import annotations
 
@@ -11,23 +11,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.conditions import (
+    note_none,
+    open_and_ask,
+    require_ids_or_condition,
+    where_option,
+)
 from gulpio2.cli.options import (
     directory_argument,
     dry_run_option,
-    open_gulp_directory,
+    limit_option,
     overwrite_option,
     verbosity_options,
 )
 from gulpio2.cli.parameter_types import FrameChoice, NamedFolder, ParamType
-from gulpio2.cli.terminal import count, escape, is_quiet, note
-from gulpio2.errors import FrameIndexError, StorageError
+from gulpio2.cli.terminal import count, escape, is_quiet, note, write_some
+from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
-    from gulpio2.item import StoredItem
+    from collections.abc import Iterable, Sequence
+
+    from gulpio2.cli.extraction import Output
+    from gulpio2.directory import GulpDirectory
 
 __all__ = ["extract"]
 
-_DEFAULT_RATE = Fraction(25)
 # What a folder is hardly called.
 _SUFFIXES = (".jpeg", ".jpg", ".mp4", ".png")
 # No exponent, as in 1e99999999: that would be computed.
@@ -65,14 +73,17 @@ class _Rate(ParamType):
         "gulp2 extract gulped item0                    # every frame, as stored",
         "gulp2 extract gulped item0 --frames 0:6:2 --format png --out pictures",
         "gulp2 extract gulped item1 --format mp4 --rate 12",
+        'gulp2 extract gulped --where "number >= 2 and num_frames > 1" --out pictures',
     ],
 )
 @directory_argument
 @click.argument(
-    "id_",
-    metavar="ID",
-    help="The item; one that begins with - comes last, behind --.",
+    "ids",
+    metavar="[ID...]",
+    nargs=-1,
+    help="The items; such as begin with - come last, behind --.",
 )
+@where_option
 @click.option(
     "--frames",
     "choice",
@@ -103,24 +114,36 @@ class _Rate(ParamType):
 )
 @overwrite_option
 @dry_run_option
+@limit_option("items")
 @verbosity_options
+@click.pass_context
 def extract(
+    ctx: click.Context,
     directory: Path,
-    id_: str,
+    ids: tuple[str, ...],
+    where: str | None,
     choice: list[int | slice],
     out: Path,
     format_: str,
     rate: Fraction | None,
     overwrite: bool,
     dry_run: bool,
+    limit: int,
 ) -> None:
-    """Write frames of an item as image files, or as a video.
+    """Write frames of items as image files, or each item as a video.
 
     Images are OUT/<ID>/000007.jpg and so on, numbered as in the item; a video is
     OUT/<ID>.mp4. An ID that ends so itself is not given the ending twice, unless the
     video of another item, or a folder, is called so. What cannot stand in a file name
     is written in the ID as %XX.
+
+    With --where the items are those that meet the condition, which is as for `gulp2
+    ls`; of the IDs, where there are some, those that do. The exit status is 1 if no
+    item does. Nothing is written where a file is there already and may not be replaced,
+    or where an item has none of the frames. An item among several that is damaged is
+    named, the others are written, and the exit status is 1.
     """
+    require_ids_or_condition(ids, where)
     if rate is not None and format_ != "mp4":
         raise click.UsageError(
             "--rate applies to --format mp4 only: images have no times. Leave it out, "
@@ -132,107 +155,77 @@ def extract(
             f"{str(out)!r} is named as a file. Give a folder, which is made if it is "
             "missing"
         )
-    from gulpio2.cli.export import file_name, video_path, write_images
+    from gulpio2.cli.extraction import (
+        Times,
+        foresee,
+        is_of_the_item,
+        output_of_item,
+        write_output,
+    )
+    from gulpio2.cli.main import one_line
     from gulpio2.cli.progress import ProgressBar
-    from gulpio2.cli.video_export import write_video
-    from gulpio2.storage.local import is_there
 
-    with open_gulp_directory(directory) as opened:
-        item = opened.item(id_)
-        indices = _indices(item, choice)
-        if format_ == "mp4":
-            paths = [video_path(out, id_, opened)]
-        else:
-            # A frame that is chosen twice is one file.
-            indices = list(dict.fromkeys(indices))
-            folder = out / file_name(id_)
-            paths = [folder / f"{index:06}.{format_}" for index in indices]
-        present = [path for path in paths if is_there(path)]
-        _refuse_folders(present)
-        if present and not overwrite:
-            more = f", and {len(present) - 1} more" if len(present) > 1 else ""
-            them = "them" if more else "it"
-            raise StorageError(
-                None,
-                f"{present[0]} is there already{more}; --overwrite replaces {them}",
-            )
-        target = paths[0] if format_ == "mp4" else paths[0].parent
-        _make_folder(paths[0].parent, dry_run=dry_run)
+    opened, met = open_and_ask(directory, where)
+    with opened:
+        wanted = _wanted(opened, ids, None if where is None else met)
+        if not wanted:
+            asked = ["has one of these ids"] if ids else []
+            note_none(directory, [*asked, "meets the condition"])
+            ctx.exit(1)
+        output_of = partial(
+            output_of_item, opened, choice=choice, out=out, format_=format_
+        )
+        lines, num_frames = {}, 0
+        for id_ in wanted:
+            output = output_of(id_)
+            lines[id_] = _line(output, foresee(output, overwrite=overwrite))
+            num_frames += len(output.indices)
+        failed = 0
         if not dry_run:
-            if format_ == "mp4":
-                times = _times(item, indices, rate)
-                write = partial(write_video, path=paths[0], times=times)
-            else:
-                write = partial(write_images, paths=paths)
-            with ProgressBar(len(indices), counted="frames") as bar:
-                write(item, indices, overwrite=overwrite, progress=bar)
+            write = partial(
+                write_output,
+                times_of=Times(rate, is_one=len(wanted) == 1),
+                overwrite=overwrite,
+            )
+            with ProgressBar(num_frames, counted="frames") as bar:
+                for id_ in wanted:
+                    try:
+                        write(output_of(id_), progress=bar)
+                    except GulpError as error:
+                        if len(wanted) == 1 or not is_of_the_item(error):
+                            raise
+                        del lines[id_]
+                        failed += 1
+                        if not limit or failed <= limit:
+                            note(f"gulp2: error: {one_line(error)}")
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
-        replaced = f", replacing {count(len(present), 'file')}" if present else ""
-        click.echo(f"{would}{escape(target)}: {count(len(indices), 'frame')}{replaced}")
+        written = (f"{would}{line}" for line in lines.values())
+        write_some(written, limit, ways="--limit 0")
+    if failed:
+        some = f"{failed:,} of {count(len(wanted), 'item')}"
+        note(f"gulp2: {some} could not be written")
+        ctx.exit(1)
 
 
-def _refuse_folders(paths: list[Path]) -> None:
-    """Refuse to write a file where a folder is, which nothing can replace."""
-    for path in paths:
-        if path.is_dir():
-            raise StorageError(
-                None,
-                f"{path} is a folder, and a file of this name is to be written. Move "
-                "the folder away, or write elsewhere (--out)",
-            )
+def _line(output: Output, present: int) -> str:
+    replaced = f", replacing {count(present, 'file')}" if present else ""
+    return f"{escape(output.target)}: {count(len(output.indices), 'frame')}{replaced}"
 
 
-def _indices(item: StoredItem, choice: list[int | slice]) -> list[int]:
-    from gulpio2.format.selection import select_frames
+def _wanted(
+    directory: GulpDirectory, ids: Sequence[str], met: Iterable[str] | None
+) -> list[str]:
+    """Give the items to extract, each once.
 
-    indices: list[int] = []
-    for part in choice:
-        try:
-            indices.extend(select_frames(part, item.num_frames))
-        except FrameIndexError as cause:
-            raise FrameIndexError(f"item {item.id_!r}: {cause}") from cause
-    if not item.num_frames:
-        raise FrameIndexError(
-            f"item {item.id_!r} has no frames, so there is nothing to extract"
-        )
-    if not indices:
-        raise FrameIndexError(
-            f"item {item.id_!r} has {count(item.num_frames, 'frame')}, and none is "
-            "chosen. Change --frames"
-        )
-    return indices
-
-
-def _times(
-    item: StoredItem, indices: list[int], rate: Fraction | None
-) -> list[Fraction]:
-    from gulpio2.cli.video_export import frame_times
-
-    if rate is None:
-        times = frame_times(item, indices)
-        if times is not None:
-            return times
-        rate = _DEFAULT_RATE
-        if not is_quiet():
-            note(
-                f"gulp2: the chosen frames have no ascending times; {rate} frames per "
-                "second are taken (--rate sets it)"
-            )
-    return [k / rate for k in range(len(indices))]
-
-
-def _make_folder(folder: Path, *, dry_run: bool) -> None:
-    """Make it; or only refuse what cannot be one, as a file or what is below a file."""
-    from gulpio2.storage.refusals import cannot, local_path
-
-    local_path(folder, "write to")
-    try:
-        if dry_run:
-            while not folder.exists():
-                folder = folder.parent
-            if folder.is_dir():
-                return
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as cause:
-        raise cannot(cause, "make the folder", folder, writing=True) from cause
+    Raises
+    ------
+    ItemNotFoundError
+        One of the ids is not there.
+    """
+    for id_ in ids:
+        directory.item(id_)
+    if met is None:
+        return list(dict.fromkeys(ids))
+    chosen = dict.fromkeys(met)
+    return [id_ for id_ in dict.fromkeys(ids) if id_ in chosen] if ids else [*chosen]

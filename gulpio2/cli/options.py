@@ -21,6 +21,7 @@ __all__ = [
     "dry_run_option",
     "ids_like",
     "json_option",
+    "limit_option",
     "number_option",
     "open_gulp_directory",
     "overwrite_option",
@@ -71,6 +72,23 @@ def json_option(what: str) -> Callable[[Any], Any]:
         What is printed as JSON, for the help.
     """
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what}.")
+
+
+def limit_option(what: str) -> Callable[[Any], Any]:
+    """Add ``--limit``, for `gulpio2.cli.terminal.write_some`.
+
+    Parameters
+    ----------
+    what : str
+        What the lines are, for the help.
+    """
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        default=100,
+        show_default=True,
+        help=f"Lines of {what} to print at most; 0 for all of them.",
+    )
 
 
 def number_option(

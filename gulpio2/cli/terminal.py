@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 import traceback
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -36,6 +37,7 @@ __all__ = [
     "size",
     "take_any_text",
     "write_lines",
+    "write_some",
 ]
 
 _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
@@ -174,6 +176,32 @@ def write_lines(lines: Iterable[str]) -> None:
             block = []
     if block:
         click.echo("\n".join(block))
+
+
+def write_some(
+    lines: Iterable[str],
+    limit: int,
+    *,
+    ways: str = "--limit 0 or --json",
+    kind: str = "",
+) -> None:
+    """Write lines to stdout up to a limit, and how many more there are.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        The lines.
+    limit : int
+        How many to write; 0 for all of them.
+    ways : str, optional
+        What gives all of them, on the command line.
+    kind : str, optional
+        What the line about the rest begins with.
+    """
+    lines = iter(lines)
+    write_lines(islice(lines, limit or None))
+    if more := sum(1 for _ in lines):
+        click.echo(f"{kind}and {more:,} more: {ways} gives all of them")
 
 
 class _NoteHandler(logging.Handler):

@@ -28,7 +28,7 @@ def test_every_block_of_the_quickstart_runs(
             words = shlex.split(line)
             assert words[0] == "gulp2"
             outputs.append(gulp2(*words[1:]).stdout)
-    assert len(outputs) == 16
+    assert len(outputs) == 17
     assert outputs[1].startswith("elsewhere: 2 items of VideoFolderAdapter would be")
     heading = "quality  short edge  size        frames/s read by one thread\n"
     assert f"\n  {heading}" in outputs[1]
@@ -41,6 +41,7 @@ def test_every_block_of_the_quickstart_runs(
     assert cv2.imread("contact_sheet.png") is not None
     assert len(list(Path("pictures/walk-1.mp4").iterdir())) == 4
     assert Path("walk-1.mp4").is_file()
+    assert len(list(Path("first-frames/walk-1.mp4").iterdir())) == 1
     assert GulpDirectory("from-table")["second"][1]["fold"] == 2
     assert len(GulpDirectory("ramps")) == 3
     assert set(GulpDirectory("repaired").merged_meta_dict) == {
