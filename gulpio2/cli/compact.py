@@ -11,11 +11,12 @@ from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     json_option,
+    limit_option,
     require_gulp_directory,
     verbosity_options,
 )
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, is_quiet, note, size, write_lines
+from gulpio2.cli.terminal import count, is_quiet, note, size, write_some
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +31,10 @@ __all__ = ["compact"]
 )
 @directory_argument
 @click.option("--dry-run", is_flag=True, help="Only say what would be erased.")
+@limit_option("chunks")
 @json_option("what was erased as JSON")
 @verbosity_options
-def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
+def compact(directory: Path, dry_run: bool, limit: int, as_json: bool) -> None:
     """Erase the frames of deleted items, rewriting only the chunks that hold some.
 
     Frames that stay keep their places in the data file. The room between and behind
@@ -57,11 +59,12 @@ def compact(directory: Path, dry_run: bool, as_json: bool) -> None:
         write_json([asdict(item) for item in done])
     elif dry_run or not is_quiet():  # of a dry run this is the result
         verb = "would erase" if dry_run else "erased"
-        write_lines(
+        lines = (
             f"{verb} {size(item.num_bytes)} of "
             f"{count(item.items, 'deleted item')} in {data_name(item.chunk)}"
             for item in done
         )
+        write_some(lines, limit)
         if not done:
             click.echo("nothing to erase: no item was deleted since the last time")
     linked = [data_name(item.chunk) for item in done if item.other_names]

@@ -17,11 +17,12 @@ from gulpio2.cli.conditions import (
 from gulpio2.cli.options import (
     directory_argument,
     json_option,
+    limit_option,
     require_gulp_directory,
     verbosity_options,
 )
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import count, escape, is_quiet, quoted, size, write_lines
+from gulpio2.cli.terminal import count, escape, is_quiet, quoted, size, write_some
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ __all__ = ["delete"]
     help="Delete also where every item of DIR meets the condition.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@limit_option("items")
 @json_option("what was deleted as JSON")
 @verbosity_options
 @click.pass_context
@@ -64,6 +66,7 @@ def delete(
     where: str | None,
     may_be_all: bool,
     dry_run: bool,
+    limit: int,
     as_json: bool,
 ) -> None:
     """Hide items: whoever opens the directory from now on does not see them.
@@ -104,11 +107,12 @@ def delete(
     if is_quiet() and not dry_run:  # of a dry run this is the result
         return
     done = "would delete" if dry_run else "deleted"
-    write_lines(
+    lines = (
         f"{done} {escape(item.id)}: {count(item.frames, 'frame')}, "
         f"{size(item.num_bytes)} in {data_name(item.chunk)}"
         for item in deletions
     )
+    write_some(lines, limit)
     if not dry_run:
         click.echo(f"The frames are erased by: gulp2 compact {quoted(directory)}")
 

@@ -12,6 +12,7 @@ from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import (
     directory_argument,
     json_option,
+    limit_option,
     require_gulp_directory,
     verbosity_options,
 )
@@ -23,7 +24,7 @@ from gulpio2.cli.terminal import (
     note,
     quoted,
     size,
-    write_lines,
+    write_some,
 )
 
 if TYPE_CHECKING:
@@ -49,9 +50,12 @@ __all__ = ["index"]
     help="Compare the index with every map, and write nothing.",
 )
 @click.option("--remove", is_flag=True, help="Remove the index.")
+@limit_option("differences")
 @json_option("what was done as one JSON object")
 @verbosity_options
-def index(directory: Path, check: bool, remove: bool, as_json: bool) -> None:
+def index(
+    directory: Path, check: bool, remove: bool, limit: int, as_json: bool
+) -> None:
     """Make the index of a gulp directory, or bring it up to date.
 
     The file index.arrow is derived from the maps: with it a directory of a hundred
@@ -68,7 +72,7 @@ def index(directory: Path, check: bool, remove: bool, as_json: bool) -> None:
     if check and remove:
         raise click.UsageError("--check and --remove do not go together.")
     if check:
-        _check(directory, as_json=as_json)
+        _check(directory, limit=limit, as_json=as_json)
         return
     with open_store(directory).lock():
         if not remove:
@@ -127,7 +131,7 @@ def _unusual_maps_explained() -> Iterator[None]:
         ) from cause
 
 
-def _check(directory: Path, *, as_json: bool) -> None:
+def _check(directory: Path, *, limit: int, as_json: bool) -> None:
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.format.layout import list_chunks
     from gulpio2.storage.index.keeping import check_index, index_state, map_bytes
@@ -145,7 +149,7 @@ def _check(directory: Path, *, as_json: bool) -> None:
     if as_json:
         write_json({"directory": str(directory), **asdict(state), "faults": faults})
     else:
-        write_lines(escape(fault) for fault in faults)
+        write_some((escape(fault) for fault in faults), limit)
         if not faults and not is_quiet():
             there = "says what the maps say" if state.num_bytes else "is not needed"
             click.echo(f"the index {there}")

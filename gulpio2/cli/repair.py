@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gulpio2.cli.command import DocumentedCommand
-from gulpio2.cli.options import dry_run_option, json_option, verbosity_options
+from gulpio2.cli.options import (
+    dry_run_option,
+    json_option,
+    limit_option,
+    verbosity_options,
+)
 from gulpio2.cli.parameter_types import OutputFolder
 from gulpio2.cli.strict_json import write_json
-from gulpio2.cli.terminal import escape, is_quiet, write_lines
+from gulpio2.cli.terminal import escape, is_quiet, write_some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["repair"]
 
@@ -36,11 +45,17 @@ __all__ = ["repair"]
     help="Where to write: a folder that is missing or empty.",
 )
 @dry_run_option
+@limit_option("each kind")
 @json_option("the report as JSON")
 @verbosity_options
 @click.pass_context
 def repair(
-    ctx: click.Context, source: Path, target: Path, dry_run: bool, as_json: bool
+    ctx: click.Context,
+    source: Path,
+    target: Path,
+    dry_run: bool,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """Salvage every undamaged item of a directory into a new, clean one.
 
@@ -63,10 +78,15 @@ def repair(
     if as_json:
         write_json(report.to_json())
     else:
-        write_lines(f"lost: {escape(loss)}" for loss in report.lost)
-        write_lines(f"salvaged: {escape(part)}" for part in report.salvaged)
+        _write("lost", report.lost, limit)
+        _write("salvaged", report.salvaged, limit)
         if dry_run or not is_quiet():  # of a dry run this is the result
-            write_lines(f"note: {escape(remark)}" for remark in report.notes)
+            _write("note", report.notes, limit)
             click.echo(f"{escape(target)}: {report}")
     if not report.ok:
         ctx.exit(1)
+
+
+def _write(kind: str, told: Iterable[object], limit: int) -> None:
+    lines = (f"{kind}: {escape(each)}" for each in told)
+    write_some(lines, limit, kind=f"{kind}: ")

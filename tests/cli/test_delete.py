@@ -176,6 +176,20 @@ def test_an_unfinished_merge_is_told_in_a_line(gulp2, gulped):
     gulp2("delete", gulped, "item0")
 
 
+def test_of_many_items_or_chunks_the_first_are_told_and_the_rest_counted(gulp2, gulped):
+    rest = "and 1 more: --limit 0 or --json gives all of them"
+    words = ["delete", gulped, "item0", "item1", "item3", "--limit"]
+    lines = gulp2(*words, "2", "--dry-run").stdout.splitlines()
+    assert lines[1].startswith("would delete item1: ")
+    assert lines[2:] == [rest]
+    assert len(gulp2(*words, "0", "--dry-run").stdout.splitlines()) == 3
+    assert len(json.loads(gulp2(*words, "1", "--json").stdout)) == 3
+    lines = gulp2("compact", gulped, "--dry-run", "--limit", "1").stdout.splitlines()
+    assert lines[0].endswith("of 2 deleted items in data_0.gulp")
+    assert lines[1:] == [rest]
+    assert len(gulp2("compact", gulped, "--limit", "0").stdout.splitlines()) == 2
+
+
 @pytest.mark.usefixtures("_drawn_at_once")
 def test_a_deletion_shows_a_bar(gulp2, gulped):
     num_bytes = sum(path.stat().st_size for path in gulped.glob("meta_*.gmeta"))

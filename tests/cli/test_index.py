@@ -46,6 +46,20 @@ def test_only_what_has_changed_is_parsed_again(gulp2, gulped):
     assert GulpDirectory(gulped, indexed=True).query("number == 9").ids == ["more"]
 
 
+def test_of_many_differences_the_first_are_listed(gulp2, gulped):
+    gulp2("index", gulped)
+    for name in ("0", "1"):
+        chunk = GulpChunk(gulped / f"data_{name}.gulp", gulped / f"meta_{name}.gmeta")
+        with chunk.open("ab"):
+            chunk.append(f"more{name}", {}, make_frames(1))
+    words = ["index", gulped, "--check", "--limit"]
+    assert gulp2(*words, "1", status=1).stdout.splitlines() == [
+        "meta_0.gmeta is not as it was indexed",
+        "and 1 more: --limit 0 or --json gives all of them",
+    ]
+    assert len(gulp2(*words, "0", status=1).stdout.splitlines()) == 2
+
+
 def test_a_check_names_the_maps_that_differ_and_writes_nothing(gulp2, gulped):
     result = gulp2("index", gulped, "--check", status=1)
     assert result.stdout == "there is no index\n"

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.testing import make_frames
 from tests.faults.operations import content
 
 
@@ -47,6 +48,44 @@ def test_frames_that_may_not_be_read_are_not_called_damaged(
     why = f"cannot open {gulped}/data_0.gulp: Permission denied."
     assert len(reasons) == 1
     assert reasons.pop().startswith(f"cannot be read: {why}")
+
+
+def make_items(folder, num_items):
+    """Make a directory of one chunk of items with a frame each."""
+    folder.mkdir()
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for number in range(num_items):
+            chunk.append(f"i{number}", {}, make_frames(1, 8, 8))
+
+
+def test_of_many_losses_the_first_are_listed_and_all_counted(gulp2, tmp_path):
+    make_items(tmp_path / "gulped", 103)
+    (tmp_path / "gulped" / "data_0.gulp").write_bytes(b"")
+    words = ["repair", "gulped", "out", "--dry-run"]
+    report = json.loads(gulp2(*words, "--json", status=1).stdout)
+    assert len(report["lost"]) == 103
+    lines = gulp2(*words, status=1).stdout.splitlines()
+    lost = [line for line in lines if line.startswith("lost: ")]
+    assert len(lost) == 101
+    assert lost[99].startswith("lost: data_0.gulp, item 'i99'")
+    assert lost[100] == "lost: and 3 more: --limit 0 or --json gives all of them"
+    assert lines[-1].endswith("; 103 losses")
+    whole = gulp2(*words, "--limit", "0", status=1).stdout
+    assert whole.count("lost: data_0.gulp, item") == 103
+    assert "more:" not in whole
+
+
+def test_each_kind_has_the_limit(gulp2, gulped, tmp_path):
+    for name in ("meta_0.gmeta", "meta_1.gmeta"):
+        (gulped / name).unlink()
+    words = ["repair", gulped, tmp_path / "out", "--limit", "1"]
+    lines = gulp2(*words, status=1).stdout.splitlines()
+    kinds = [line.partition(": ")[::2] for line in lines]
+    rest = "and 1 more: --limit 0 or --json gives all of them"
+    for kind in ("lost", "salvaged"):
+        texts = [text for each, text in kinds if each == kind]
+        assert texts[1:] == [rest]
 
 
 @pytest.mark.usefixtures("_drawn_at_once")

@@ -12,7 +12,15 @@ import pytest
 from PIL import Image, TiffImagePlugin
 
 from gulpio2.cli.legacy import gulp2_image_folder
-from gulpio2.cli.terminal import as_options, count, escape, note, size, write_lines
+from gulpio2.cli.terminal import (
+    as_options,
+    count,
+    escape,
+    note,
+    size,
+    write_lines,
+    write_some,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +37,20 @@ from gulpio2.cli.terminal import as_options, count, escape, note, size, write_li
 def test_nothing_that_a_terminal_obeys_is_left(text, shown):
     assert escape(text) == shown
     assert escape(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        (0, "a\nb\nc\n"),
+        (3, "a\nb\nc\n"),
+        (4, "a\nb\nc\n"),
+        (1, "a\nand 2 more: --limit 0 or --json gives all of them\n"),
+    ],
+)
+def test_lines_behind_the_limit_are_counted(capsys, limit, shown):
+    write_some(iter("abc"), limit)
+    assert capsys.readouterr().out == shown
 
 
 def test_warnings_advise_options_as_errors_do(gulp2, tmp_path):
