@@ -476,6 +476,8 @@ def test_a_target_that_is_not_empty_is_refused(tmp_path):
         repair_directory(source, source)
     with pytest.raises(StorageError, match="there is no directory"):
         repair_directory(tmp_path / "nothing", tmp_path / "new")
+    with pytest.raises(StorageError, match="cannot read s3:/b/x: it is a URL"):
+        repair_directory("s3://b/x", tmp_path / "new")
 
 
 def test_a_repair_that_was_killed_is_told_by_a_check(tmp_path):

@@ -173,6 +173,8 @@ def test_a_missing_directory_is_an_error_and_no_finding(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError, match="there is no directory"):
         check_directory(tmp_path / "file")
+    with pytest.raises(StorageError, match="cannot check s3://b/x: it is a URL"):
+        check_directory("s3://b/x")
 
 
 def test_an_empty_directory_is_a_finding(tmp_path):

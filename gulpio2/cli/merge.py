@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gulpio2.cli.command import DocumentedCommand
 from gulpio2.cli.options import json_option, verbosity_options
-from gulpio2.cli.parameter_types import OutputFolder
+from gulpio2.cli.parameter_types import InputFolder, OutputFolder
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet, note
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["merge"]
 
@@ -29,7 +32,7 @@ __all__ = ["merge"]
     metavar="PART...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=InputFolder(),
     help="Gulp directories, in the order that their items are to have.",
 )
 @click.argument(

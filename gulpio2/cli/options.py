@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gulpio2.cli.parameter_types import InputFolder
 from gulpio2.cli.terminal import set_verbosity
 from gulpio2.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from gulpio2.directory import GulpDirectory
 
@@ -33,7 +34,7 @@ __all__ = [
 directory_argument = click.argument(
     "directory",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=InputFolder(),
     help="A gulp directory.",
 )
 

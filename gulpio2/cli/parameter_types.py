@@ -18,6 +18,7 @@ __all__ = [
     "ByteSize",
     "Duration",
     "FrameChoice",
+    "InputFolder",
     "Items",
     "NamedFolder",
     "NumberOrText",
@@ -191,12 +192,19 @@ class OrNone(ParamType):
 class NamedFolder(click.Path):
     """A folder.
 
+    Parameters
+    ----------
+    exists : bool, keyword-only
+        Whether it has to be there.
+
+    Notes
+    -----
     An empty word is none: it is a shell's variable that was not set, and would mean the
     current folder.
     """
 
-    def __init__(self) -> None:
-        super().__init__(file_okay=False, path_type=Path)
+    def __init__(self, *, exists: bool = False) -> None:
+        super().__init__(exists=exists, file_okay=False, path_type=Path)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -212,6 +220,23 @@ class NamedFolder(click.Path):
         return super().convert(value, param, ctx)
 
 
+class InputFolder(NamedFolder):
+    """A folder that is there; of a URL it is said that it is one."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Refuse what is not there, as the library does."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            _refuse_url(self, value, "read", param, ctx)
+            raise
+
+
 class OutputFolder(NamedFolder):
     """A folder to write to; no URL, which would mean one called ``s3:`` in here."""
 
@@ -219,11 +244,21 @@ class OutputFolder(NamedFolder):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         """Refuse an empty word, and a URL."""
-        from gulpio2.storage.refusals import local_path
-
         folder = super().convert(value, param, ctx)
-        try:
-            local_path(value, "write to")
-        except StorageError as cause:
-            self.fail(str(cause.strerror), param, ctx)
+        _refuse_url(self, value, "write to", param, ctx)
         return folder
+
+
+def _refuse_url(
+    kind: ParamType,
+    value: Any,
+    what: str,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> None:
+    from gulpio2.storage.refusals import local_path
+
+    try:
+        local_path(value, what)
+    except StorageError as cause:
+        kind.fail(str(cause.strerror), param, ctx)

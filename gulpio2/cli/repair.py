@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,12 +13,13 @@ from gulpio2.cli.options import (
     limit_option,
     verbosity_options,
 )
-from gulpio2.cli.parameter_types import OutputFolder
+from gulpio2.cli.parameter_types import InputFolder, OutputFolder
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import escape, is_quiet, write_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 __all__ = ["repair"]
 
@@ -35,7 +35,7 @@ __all__ = ["repair"]
 @click.argument(
     "source",
     metavar="SOURCE",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=InputFolder(),
     help="A gulp directory in any state. It is not changed.",
 )
 @click.argument(

@@ -37,6 +37,7 @@ from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.local import is_there, open_store, real_path
 from gulpio2.storage.permissions import permit_copy
+from gulpio2.storage.refusals import local_path
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import StoredFrame, no_progress
 
@@ -164,6 +165,7 @@ def repair_directory(
 
 def _refuse_bad_target(source: Path, target: Path) -> None:
     if not source.is_dir():
+        local_path(source, "read")
         raise StorageError(errno.ENOENT, f"there is no directory {source} to repair")
     place = real_path(target)
     if real_path(source) in (place, *place.parents):

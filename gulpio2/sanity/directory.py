@@ -38,7 +38,7 @@ from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.index import check_index_of
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.local import LocalStore
-from gulpio2.storage.refusals import broken_link
+from gulpio2.storage.refusals import broken_link, local_path
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import no_progress
 
@@ -103,6 +103,7 @@ def check_directory(
     (True, 3, 24)
     """
     if not Path(path).is_dir():
+        local_path(path, "check")
         raise StorageError(
             errno.ENOENT,
             f"there is no directory {path} to check: give the folder that holds the "

@@ -139,6 +139,11 @@ def test_the_check_of_no_directory_is_a_message(capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_the_check_of_a_url_is_a_message():
+    with pytest.raises(SystemExit, match="cannot check s3://b/x: it is a URL"):
+        run("gulp2_sanity_check", "s3://b/x")
+
+
 def test_registering_a_wrong_name_prints_the_usage(adapter_file):
     assert adapter_file.exists()
     for words in (["my_adapters", "Mine"], ["nowhere", "X"], ["my_adapters.py", "X"]):

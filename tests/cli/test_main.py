@@ -50,6 +50,26 @@ def test_an_option_before_its_command_is_told_where_it_belongs(gulp2, words, rig
     assert "behind it" not in gulp2("--verson", status=2).stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            [name, "s3://bucket/x"]
+            for name in main.COMMANDS
+            if name not in ("ingest", "merge", "repair")
+        ),
+        ["merge", "s3://bucket/x", "out"],
+        ["repair", "s3://bucket/x", "out"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_url_is_told_from_a_folder_that_is_missing(gulp2, words):
+    said = gulp2(*words, status=2).stderr
+    wanted = "cannot read s3://bucket/x: it is a URL, and a folder of this machine is"
+    assert wanted in " ".join(said.split())
+    assert "does not exist" not in said
+
+
 def test_an_unknown_option_is_wrong_usage(gulp2, gulped):
     assert "--deeep" in gulp2("check", "--deeep", gulped, status=2).stderr
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gulpio2.cli.parameter_types import (
     ByteSize,
     FrameChoice,
+    InputFolder,
     Items,
     NumberOrText,
     OrNone,
@@ -94,6 +95,20 @@ def test_an_output_folder_has_a_name():
         OutputFolder().convert("", None, None)
     with pytest.raises(click.BadParameter, match="cannot write to s3://b/a: it is a U"):
         OutputFolder().convert("s3://b/a", None, None)
+
+
+def test_an_input_folder_is_there_and_no_url(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    convert = InputFolder().convert
+    assert convert(".", None, None) == Path()
+    with pytest.raises(click.BadParameter, match="It is empty"):
+        convert("", None, None)
+    with pytest.raises(click.BadParameter, match="'nowhere' does not exist"):
+        convert("nowhere", None, None)
+    with pytest.raises(click.BadParameter, match="cannot read s3://b/a: it is a URL"):
+        convert("s3://b/a", None, None)
+    (tmp_path / "s3:" / "b").mkdir(parents=True)
+    assert convert("s3://b", None, None) == Path("s3:/b")
 
 
 @pytest.mark.parametrize("text", ["9" * 400 + "GB", "1." + "0" * 5000 + "GB"])

@@ -158,3 +158,9 @@ def test_no_picture_is_made_of_data_files_none_of_which_can_be_opened(
     assert result.stderr.startswith("gulp2: error: cannot open")
     assert not Path("contact_sheet.png").exists()
     gulp2("sheet", gulped, "item[01]")
+
+
+def test_a_url_is_no_folder_for_the_picture(gulp2, gulped):
+    for more in ([], ["--dry-run"]):
+        said = gulp2("sheet", gulped, "-o", "s3://b/x.png", *more, status=1).stderr
+        assert "cannot write to s3:/b/x.png: it is a URL, and a folder of this" in said
