@@ -58,7 +58,7 @@ LAYERS = (
     ("torch", "cli", "testing"),
     # The names of 0.0.4, and what `import gulpio2` gives: above everything, so that
     # no module of the package comes in through them.
-    ("utils", "sanity_utils", "fileio", "__init__"),
+    ("utils", "sanity_utils", "fileio", "__init__", "__main__"),
 )
 LAYER_OF = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 

@@ -25,11 +25,12 @@ _HEAD = """\
 
 Results are on stdout, everything else on stderr. The exit status is 0 if all went well,
 1 if something failed or was found, 2 if the command line was wrong, 130 after Ctrl-C.
-Options may be written with `_` for `-`. Nothing that is there is overwritten without
-`--overwrite`. `--json` prints JSON that every parser reads: `NaN` and the infinities,
-for which Python and the maps have words and JSON has none, are `null` there. Only an id
-that comes from a file name which is no UTF-8 has half of a pair there (`"\\udcff"`), as
-in the maps: some parsers refuse that, and an ingest warns of it.
+`python -m gulpio2` is `gulp2`, also where that is not on the `PATH`. Options may be
+written with `_` for `-`. Nothing that is there is overwritten without `--overwrite`.
+`--json` prints JSON that every parser reads: `NaN` and the infinities, for which Python
+and the maps have words and JSON has none, are `null` there. Only an id that comes from
+a file name which is no UTF-8 has half of a pair there (`"\\udcff"`), as in the maps:
+some parsers refuse that, and an ingest warns of it.
 
 The examples speak of a directory `gulped` with the items `item0`, `item1` and so on,
 whose metadata has a `number`. `gulp2 ls` lists the ids of yours, and with `--long`

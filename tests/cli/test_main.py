@@ -238,6 +238,33 @@ def test_starting_loads_only_what_the_command_needs(tmp_path, repository):
         assert result.stderr == "\n", arguments
 
 
+def test_the_package_is_run_as_the_program(
+    gulp2, gulped, adapter_file, tmp_path, repository
+):
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "gulpio2", *map(str, words)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(repository)},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    for words, status in ((["--help"], 0), (["ls", gulped], 0), (["ls"], 2)):
+        done, wanted = run(*words), gulp2(*words, status=status)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            status,
+            wanted.stdout,
+            wanted.stderr,
+        )
+    assert adapter_file.exists()
+    done = run("ingest", "my_adapters.py:MyAdapter", "x", "out", "--num-workers", 2)
+    assert done.returncode == 0, done.stderr
+    assert gulp2("ls", "out").stdout.split() == ["ramp0", "ramp1", "ramp2"]
+
+
 @pytest.mark.parametrize("place", [0, 1, 4])
 def test_quiet_works_before_and_after_the_command(gulp2, adapter_file, place):
     words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
