@@ -29,6 +29,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.repair.candidates import Frame, FramesOfFile
+from gulpio2.repair.data_file import DataFile
 from gulpio2.repair.survey import survey_chunks
 from gulpio2.sanity import check_directory
 from gulpio2.serializers import pickle_serializer
@@ -161,6 +162,22 @@ def test_a_lost_map_leaves_all_frames_under_placeholder_ids(tmp_path):
     }
     assert report.frames_without_checksum == 6
     assert "meta_0.gmeta" in str(report.lost[0])
+
+
+def test_what_is_no_frame_between_those_of_a_lost_map_is_a_loss(tmp_path):
+    source = make(tmp_path / "in", num_items=2, items_per_chunk=2)
+    with GulpDirectory(source) as directory:
+        first, (loc, _, length), _ = directory.item("item0").entry["frame_info"]
+    path = source / "data_0.gulp"
+    data = bytearray(path.read_bytes())
+    data[loc : loc + length] = bytes(length)
+    path.write_bytes(data)
+    (source / "meta_0.gmeta").unlink()
+    report = repaired(source, tmp_path / "out", items=0, frames=5)
+    places = [(it.start, it.stop) for it in report.lost if it.file == path.name]
+    assert places == [(loc - first[1], loc + length)]  # with the first one's pad
+    assert [part.frames for part in report.salvaged] == [1, 4]
+    assert "; 5 of the frames under 2 placeholder ids; 2 losses" in str(report)
 
 
 def test_a_pickled_map_is_told_with_what_makes_it_readable(tmp_path):
@@ -321,6 +338,20 @@ def test_frames_before_those_that_gulpio2_added_are_compared_with_their_sums(tmp
     report = repaired(source, tmp_path / "out", items=1, frames=6)
     assert [(loss.item, loss.frames) for loss in report.lost] == [("item0", (0,))]
     assert report.frames_without_checksum == 1
+
+
+def test_erased_bytes_end_where_they_were_noted_to(tmp_path):
+    (tmp_path / "data_0.gulp").write_bytes(b"\1\1\1\1" + bytes(8) + b"\1" * 20)
+    file = DataFile(LocalStore(tmp_path), 0, no_progress)
+    file.open()
+    for start, stop, is_zero in [
+        (4, 12, True),
+        (8, 12, True),
+        (4, 13, False),
+        (3, 12, False),
+        (32, 40, True),  # none of it is there
+    ]:
+        assert file.is_zero(start, stop) is is_zero, (start, stop)
 
 
 def test_erased_bytes_are_no_loss(tmp_path):
