@@ -242,7 +242,7 @@ def test_out_may_be_pinned_memory_that_a_device_copies_from(folder):
     ("out", "message"),
     [
         (np.zeros((2, 120, 320, 3), np.uint8)[:, :, ::2], "e, not C-contiguous; it"),
-        (b"\0" * (2 * 120 * 160 * 3), "read-only"),
+        (b"\0" * (2 * 120 * 160 * 3), "uint8, read-only; it must be writable"),
         (array.array("i", [0] * 10), "int32"),
         ([0, 1], "out is a list"),
     ],

@@ -14,11 +14,12 @@ from gulpio2.errors import StorageError
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
-from gulpio2.storage.links import _copy_with_holes, copy_file
+from gulpio2.storage.links import _copy_with_holes, copy_file, is_beginning
 from gulpio2.testing import make_frames
 from tests.forking import forked, status_of
 
 HOLE = 8 << 20
+BLOCK = 1 << 20  # bytes that are compared at a time
 
 
 @pytest.fixture
@@ -68,6 +69,24 @@ def test_a_copy_with_holes_that_has_no_room_leaves_nothing(sparse, tmp_path, lim
 
     assert status_of(forked(limited)) == 0
     assert [path.name for path in tmp_path.iterdir()] == [sparse.name]
+
+
+def test_a_beginning_is_compared_to_its_last_byte(tmp_path):
+    source, path = tmp_path / "source", tmp_path / "path"
+    blocks = [bytes([number]) * BLOCK for number in range(1, 4)]
+    source.write_bytes(b"".join(blocks))
+    one, two, _ = blocks
+    for content, is_one in [
+        (one + two, True),
+        (one + one, False),
+        (two + two, False),
+        (one + two[:-1], False),
+        (one + two[:-1] + b"\0", False),
+        (source.read_bytes(), False),  # as far as asked for, and more
+    ]:
+        path.write_bytes(content)
+        assert is_beginning(path, source, 2 * BLOCK) is is_one
+    assert not is_beginning(tmp_path, source, tmp_path.stat().st_size)
 
 
 def test_a_path_that_cannot_be_read_is_told_of_as_it_was_given(tmp_path, monkeypatch):

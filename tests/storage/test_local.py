@@ -82,7 +82,8 @@ def test_what_cannot_be_read_is_a_storage_error(store):
 
 
 @pytest.mark.parametrize(
-    "read", [lambda s: s.read("a"), lambda s: s.read_at("a", 0, 1)]
+    "read",
+    [lambda s: s.read("a"), lambda s: s.read_at("a", 0, 1), lambda s: s.size("a")],
 )
 def test_a_pipe_is_refused_and_not_waited_for(store, read):
     store.make()
