@@ -477,6 +477,17 @@ def test_a_manifest_that_cannot_be_read_is_a_loss_and_costs_no_item(tmp_path, pu
     assert check_directory(tmp_path / "out", deep=True).problems == []
 
 
+@pytest.mark.parametrize("put", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_was_deleted_cannot_be_told_where_that_cannot_be_read(tmp_path, put):
+    source = make(tmp_path / "in")
+    put(source / "deleted.json")
+    report = repair_directory(source, tmp_path / "out")
+    assert [loss.file for loss in report.lost] == ["deleted.json"]
+    assert "what was deleted can no longer be told: " in report.lost[0].reason
+    assert items_of(tmp_path / "out") == items_of(source)
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+
+
 def test_a_directory_of_a_newer_version_is_not_repaired(tmp_path):
     source = make(tmp_path / "in")
     manifest = dump_checked({"format": "gulp2", "format_version": 2})

@@ -367,6 +367,7 @@ def test_no_dense_window_is_of_no_frame(num_frames):
     times = np.arange(num_frames) / 30
     clips = dense_windows_by_time(times, 8, period_seconds=1 / 8)
     assert clips.valid.any(axis=1).all()
+    assert clips.valid.shape == clips.indices.shape
     assert times[-1] - times[clips.indices[-1].max()] < 1 / 8  # up to the last frames
 
 

@@ -59,6 +59,7 @@ def test_they_are_dictionaries_and_equal_those_that_they_stand_for(lazy, plain):
         assert dict(other) == one
         assert OrderedDict(other) == one
         assert one != {**other, "more": 1}
+        assert one != {**other, "item 0/2": 7}
         assert one != {}
     assert lazy.all_meta_dicts == plain.all_meta_dicts
     assert isinstance(lazy.all_meta_dicts, list)
@@ -205,6 +206,18 @@ def test_a_triplet_that_is_changed_is_what_is_read(lazy, plain):
     again = pickle.loads(pickle.dumps(lazy)).merged_meta_dict["item 0/4"]["frame_info"]
     assert list(again) == list(spans)
     assert json.loads(json.dumps(list(spans))) == list(spans)
+
+
+def test_a_triplet_that_is_in_its_list_no_more_changes_nothing_there(lazy, plain):
+    for directory in (lazy, plain):
+        spans = directory.merged_meta_dict["item 0/4"]["frame_info"]
+        first, last = spans[0], spans[-1]
+        spans[0] = [8, 0, 8]
+        first[0] = -1
+        del spans[2:]
+        last[0] = -1
+    assert spans[0] == [8, 0, 8]
+    assert lazy.merged_meta_dict["item 0/4"]["frame_info"] == spans
 
 
 def test_a_triplet_is_a_list_of_its_own_where_it_is_copied(lazy, plain):
