@@ -12,8 +12,7 @@ Before a run
 
 The run
     * `ingestor`: `GulpIngestor`. `chunk_bar`: the bar that it shows when called.
-    * `dispatch`: tasks to workers, and their results to the chunks; `capacity`: how
-      many tasks at a time.
+    * `dispatch`: tasks to workers, a few at a time, and their results to the chunks.
     * `jobs`: what workers are given and give back. `workers`: processes of this
       machine. `remote`: how tasks reach any other; `cluster`: those of Dask;
       `fitness`: whether one can do the work; `programs`: whether it has the adapter
@@ -24,12 +23,10 @@ The run
     * `task`: the work of one process: a slice of items into staged chunks.
     * `pieces`: chunks that several processes store together.
     * `journal`, `task_journal`: what was done, so that another run can go on;
-      `resuming`: whether the items are still the same; `given_files`: whether the
-      tables are that they come from.
+      `resuming`: whether the items are still the same.
     * `publishing`: staged chunks get their numbers and names.
     * `records`: what is written beside the chunks.
-    * `report`: what a run did, and the items that failed; `noted`: those meanwhile.
-    * `progress`: what is told of it meanwhile.
+    * `report`: what a run did, and the items that failed.
 
 `writer` is `ChunkWriter`: one chunk at a time, without an ingestor.
 """

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
+from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
-from gulpio2.ingest.capacity import Capacity
-from gulpio2.ingest.cluster import is_lost
+from gulpio2.ingest.cluster import client_of, count_threads, is_lost
 from gulpio2.ingest.crashes import (
     CrashedItems,
     CrashedWorkersError,
     describe_crashes,
 )
 from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
-from gulpio2.ingest.progress import ToldProgress
 from gulpio2.ingest.remote import on_executor
 from gulpio2.ingest.report import TO_RESUME
 from gulpio2.ingest.workers import in_this_process, in_worker_processes
@@ -26,14 +28,21 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gulpio2.ingest.jobs import Job, Task, TaskResult
-    from gulpio2.ingest.noted import NotedFailures
     from gulpio2.ingest.pieces import CutTasks
     from gulpio2.ingest.publishing import Publisher
-    from gulpio2.ingest.report import IngestReport
+    from gulpio2.ingest.report import IngestReport, NotedFailures
     from gulpio2.ingest.workers import Submit
     from gulpio2.types import Adapter, Progress
 
-__all__ = ["Dispatcher"]
+__all__ = ["Capacity", "Dispatcher"]
+
+_logger = logging.getLogger(__name__)
+
+# Seconds between two questions to a scheduler.
+_ASK_SECONDS = 1.0
+# Seconds without a worker after which the user is told. One that is started again, or
+# is replaced, is soon back.
+_EMPTY_SECONDS = 5.0
 
 
 class Dispatcher:
@@ -66,7 +75,7 @@ class Dispatcher:
         self._num_workers = num_workers
         self._executor = executor
         self._resume = resume
-        self._progress = ToldProgress(progress)
+        self._progress = _ToldProgress(progress)
         self.failures = failures
 
     def settle(self, report: IngestReport) -> None:
@@ -223,3 +232,95 @@ class Dispatcher:
         if self._num_workers == 1:
             return in_this_process(job, progress)
         return in_worker_processes(self._num_workers, job, progress, crashed.items)
+
+
+class _ToldProgress:
+    """Passes on what is told of a run's progress, and can put it right.
+
+    Items are told as they are stored. Some are told of that are stored once more: where
+    a worker crashed, or pieces of a task were of no use.
+
+    Parameters
+    ----------
+    progress : Progress
+        Whom to tell.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._told: Counter[str] = Counter()
+
+    def __call__(self, **counts: int) -> None:
+        """Pass it on."""
+        with self._lock:
+            for name, count in counts.items():  # in half of `Counter.update`'s time
+                self._told[name] += count
+        self._progress(**counts)
+
+    def settle(self, **counts: int) -> None:
+        """Tell what is missing of these counts, or too much, while nobody else does."""
+        missing = {name: count - self._told[name] for name, count in counts.items()}
+        if any(missing.values()):
+            self(**{name: count for name, count in missing.items() if count})
+
+
+class Capacity:
+    """Says how many tasks of a run are under way at a time.
+
+    Two to a worker keep it busy; more would only hold memory. A Dask cluster is asked
+    for its threads, and again while the run goes on.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor or None
+        Does the work; None for processes of this machine.
+    num_workers : int
+        Tasks that run at a time, where the executor is not one of Dask.
+
+    Attributes
+    ----------
+    seconds : float or None
+        Time after which to ask again though no task has ended; None for never.
+    """
+
+    def __init__(self, executor: Executor | None, num_workers: int) -> None:
+        self._client: Any = None if executor is None else client_of(executor)
+        is_this_process = executor is None and num_workers == 1
+        self._num_tasks = 1 if is_this_process else 2 * num_workers
+        self.seconds = None if self._client is None else _ASK_SECONDS
+        self._ask_at = 0.0
+        self._empty_since: float | None = None
+        self._is_told = False
+
+    def num_tasks(self) -> int:
+        """Count the tasks that may be under way now; at least 1."""
+        if self._client is not None and time.monotonic() >= self._ask_at:
+            threads = count_threads(self._client)
+            if threads is not None:
+                # Where there are none there may be some once there is work.
+                self._num_tasks = 2 * max(threads, 1)
+                self._watch(threads)
+            self._ask_at = time.monotonic() + _ASK_SECONDS
+        return self._num_tasks
+
+    def _watch(self, threads: int) -> None:
+        """Tell when all workers have been gone for a while, and when they are back."""
+        if threads:
+            if self._is_told:
+                _logger.warning("the Dask cluster has workers again; the run goes on")
+            self._empty_since, self._is_told = None, False
+            return
+        if self._empty_since is None:
+            self._empty_since = time.monotonic()
+        waited = time.monotonic() - self._empty_since
+        if waited >= _EMPTY_SECONDS and not self._is_told:
+            self._is_told = True
+            address = self._client.scheduler.address
+            _logger.warning(
+                "the Dask cluster at %s has no workers; the run waits for some. Start "
+                "them with 'dask worker %s', or interrupt the run (Ctrl-C): what was "
+                "stored is intact",
+                address,
+                address,
+            )

@@ -36,7 +36,6 @@ from gulpio2.ingest.facts import (
 from gulpio2.ingest.foretold import arguments_of, tell_of_run
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
-from gulpio2.ingest.noted import NotedFailures
 from gulpio2.ingest.pieces import CutTasks
 from gulpio2.ingest.planning import RunPlan, plan_run
 from gulpio2.ingest.publishing import Publisher
@@ -46,7 +45,12 @@ from gulpio2.ingest.records import (
     write_labels,
     write_records,
 )
-from gulpio2.ingest.report import IngestReport, ItemFailure, tell_with
+from gulpio2.ingest.report import (
+    IngestReport,
+    ItemFailure,
+    NotedFailures,
+    tell_with,
+)
 from gulpio2.ingest.resuming import (
     refuse_lost_chunks,
     refuse_misnamed_chunks,

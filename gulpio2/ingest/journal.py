@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
+import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError, LockedError, MetaFileError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.format.layout import JOURNAL_NAME
-from gulpio2.ingest.given_files import given_files
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.storage.base import read_if_there
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gulpio2.storage.base import Store, StoreWriter
 
 __all__ = ["RunJournal"]
 
 _logger = logging.getLogger(__name__)
+
+# Bytes. Tables are smaller; of what is larger only the size is compared.
+_MAX_READ = 256 << 20
 
 
 class RunJournal:
@@ -81,7 +87,7 @@ class RunJournal:
             "first_number": first_number,
             "plan": plan,
             "cut_for": cut_for,
-            "files": given_files(self.arguments.get("options")),
+            "files": _given_files(self.arguments.get("options")),
         }
         self.store.write_atomically(JOURNAL_NAME, dump_line(line))
         self._hold()
@@ -150,10 +156,14 @@ class RunJournal:
         return True
 
     def _tell_of_changes(self, before: object) -> None:
-        """Warn of files that are not as the interrupted run has found them."""
+        """Warn of files, such as a table of labels, that have changed since.
+
+        Items are compared by their ids alone, and those that are stored are not asked
+        for again: nothing else would tell that a table says something else of them.
+        """
         if not isinstance(before, dict):  # of an older version
             return
-        now = given_files(self.arguments.get("options"))
+        now = _given_files(self.arguments.get("options"))
         for path, content in before.items():
             if now.get(path) != content:
                 _logger.warning(
@@ -275,3 +285,31 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[
         else:
             found.append(f"{key} was {old!r} and is {new!r}")
     return found
+
+
+def _given_files(options: Any) -> dict[str, list[int]]:
+    """Give size and CRC-32 of each file that an adapter's options name, by its path.
+
+    Folders, and what cannot be read, are left out.
+    """
+    found = {}
+    for path in _texts(options):
+        try:
+            state = os.stat(path)  # noqa: PTH116  # any text: Path refuses some
+            if not stat.S_ISREG(state.st_mode):
+                continue
+            is_read = state.st_size <= _MAX_READ
+            crc32 = crc32_of(Path(path).read_bytes()) if is_read else 0
+        except (OSError, ValueError):
+            continue
+        found[path] = [state.st_size, crc32]
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Give every text in a JSON value that may be a path."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)

@@ -97,7 +97,7 @@ def test_the_threads_of_a_cluster_count_and_not_the_number_that_is_given(
 @contextlib.contextmanager
 def without_workers(dask, notes, caplog, monkeypatch, then):
     """Give an executor whose workers are killed; then is called when that was told."""
-    monkeypatch.setattr("gulpio2.ingest.capacity._EMPTY_SECONDS", 1)
+    monkeypatch.setattr("gulpio2.ingest.dispatch._EMPTY_SECONDS", 1)
     processes: list[Any] = []
 
     def kill():

@@ -10,7 +10,7 @@ import pytest
 from gulpio2 import GulpIngestor
 from gulpio2.adapters import TableAdapter
 from gulpio2.errors import IngestError
-from gulpio2.ingest.capacity import Capacity
+from gulpio2.ingest.dispatch import Capacity
 from gulpio2.ingest.fitness import choose_sources, refuse_other_version
 from gulpio2.ingest.jobs import Task
 from gulpio2.testing import FrameAdapter
