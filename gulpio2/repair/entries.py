@@ -13,7 +13,7 @@ from gulpio2.format.entry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from gulpio2.format.removals import Removals
 
@@ -22,7 +22,7 @@ __all__ = ["deleted_frames", "read_entry"]
 
 def read_entry(
     id_: str, entry: dict[str, Any]
-) -> tuple[EntryExtras, bool, Sequence[int]]:
+) -> tuple[EntryExtras, bool, list[int | None]]:
     """Decode the extras of an entry, and say whether it is what was written.
 
     Parameters
@@ -39,34 +39,29 @@ def read_entry(
     trusted : bool
         Whether the entry is what was written. One without a check, which is one of
         GulpIO2, is trusted as far as its frames are.
-    crc32 : sequence of int
-        The checksums of its first frames. Those that GulpIO2 added have none.
+    checksums : list of int or None
+        The CRC-32 of each frame; None for a frame that GulpIO2 has stored.
     """
-    extras, trusted = _trust(id_, entry)
-    crc32 = extras.crc32
-    if trusted and not len(crc32) and EXTRAS_KEY in entry:
-        before = covered_part(id_, entry)
-        if before is not None:
-            crc32 = load_extras(before, where=id_).crc32
-    return extras, trusted, crc32.tolist()
-
-
-def _trust(id_: str, entry: dict[str, Any]) -> tuple[EntryExtras, bool]:
+    num_frames = len(entry["frame_info"])
     try:
         extras = load_extras(entry, where=id_)
-        if EXTRAS_KEY not in entry:
-            return extras, True
-        return extras, covered_part(id_, entry) is not None
+        written = covered_part(id_, entry) if EXTRAS_KEY in entry else entry
     except (GulpError, ValueError, TypeError, RecursionError):
-        return EntryExtras(), False
+        return EntryExtras(), False, [None] * num_frames
+    crc32 = extras.crc32
+    if written is not None and not len(crc32):  # GulpIO2 may have appended frames
+        crc32 = load_extras(written, where=id_).crc32
+    unknown = [None] * (num_frames - len(crc32))
+    return extras, written is not None, [*crc32.tolist(), *unknown]
 
 
 def deleted_frames(removals: Removals | None) -> Iterator[tuple[int, int]]:
     """Give length and checksum of the frames of deleted items that have one."""
     for pairs in removals.deleted.values() if removals else ():
         for id_, entry in pairs:
-            stored = read_entry(id_, entry)[2]
+            checksums = read_entry(id_, entry)[2]
             for (_, pad, length), crc32 in zip(
-                entry["frame_info"], stored, strict=False
+                entry["frame_info"], checksums, strict=True
             ):
-                yield length - pad, crc32
+                if crc32 is not None:
+                    yield length - pad, crc32

@@ -184,7 +184,7 @@ class _ChunkSurveyor:
 
     def _look_at(self, id_: str, entry: dict[str, Any]) -> None:
         """Look at all frames of an item in their places."""
-        extras, trusted, stored = read_entry(id_, entry)
+        extras, trusted, checksums = read_entry(id_, entry)
         self.sound &= trusted
         metas = [dict(meta or {}) for meta in entry["meta_data"]] or [{}]
         item = _Item(id_, trusted, metas, extras)
@@ -192,7 +192,7 @@ class _ChunkSurveyor:
         self.items.append(item)
         frames: list[Frame | None] = []
         for index, (loc, pad, length) in enumerate(entry["frame_info"]):
-            expected = stored[index] if index < len(stored) else None
+            expected = checksums[index]
             num_bytes = length - pad
             self.file.tell(frames=1, num_bytes=num_bytes)
             crc32 = self.file.frame_at(loc, num_bytes, expected)
@@ -251,9 +251,10 @@ class _ChunkSurveyor:
         """
         records = []
         for id_, entry in deleted:
-            _, _, stored = read_entry(id_, entry)
-            for index, (loc, pad, length) in enumerate(entry["frame_info"]):
-                expected = stored[index] if index < len(stored) else None
+            _, _, checksums = read_entry(id_, entry)
+            for (loc, pad, length), expected in zip(
+                entry["frame_info"], checksums, strict=True
+            ):
                 is_here = self.file.frame_at(loc, length - pad, expected) is not None
                 self.is_unprovable |= expected is None and not is_here
                 place = Place(loc, loc + length, length - pad, expected)

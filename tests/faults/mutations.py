@@ -323,8 +323,8 @@ MUTATIONS = [
     Mutation(
         "salvage entries without asking their check",
         "repair/entries.py",
-        "        return extras, covered_part(id_, entry) is not None\n",
-        "        return extras, True\n",
+        "        written = covered_part(id_, entry) if ",
+        "        written = entry if ",
         "tests/test_repair.py",
     ),
 ]
