@@ -3,12 +3,11 @@
 * `report`: what was found, moved and lost.
 * `survey`: goes through the source and decides about every item and frame.
 * `candidates`: what may become an item of the target.
-* `maps`: what a map says; `indexed`: what the index has of one that is lost.
+* `maps`: what a map says, or the index of one that is lost or damaged.
 * `entries`: how far an entry of a map can be trusted.
 * `data_file`: looks at a place of a data file, and searches it for frames.
 * `moved`: frames that are not where the map says, found by their checksums.
-* `regions`: the bytes of a data file between the records that are known.
-* `unclaimed`: what is there and no entry speaks of.
+* `unclaimed`: the bytes between the records that are known, and what is there.
 * `files`: takes over the small files beside the chunks.
 * `directories`: the whole of it; `repair_directory` is there.
 """

@@ -21,12 +21,10 @@ from gulpio2.repair.candidates import (
 )
 from gulpio2.repair.data_file import DataFile
 from gulpio2.repair.entries import deleted_frames, read_entry
-from gulpio2.repair.indexed import IndexedMaps
-from gulpio2.repair.maps import left_out, no_map, read_map
+from gulpio2.repair.maps import IndexedMaps, left_out, no_map, read_map
 from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
-from gulpio2.repair.regions import regions_between
 from gulpio2.repair.report import Loss
-from gulpio2.repair.unclaimed import Unclaimed
+from gulpio2.repair.unclaimed import Unclaimed, regions_between
 from gulpio2.storage.index.lost import lost_items
 
 if TYPE_CHECKING:
