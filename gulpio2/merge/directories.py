@@ -32,6 +32,7 @@ from gulpio2.format.manifest import (
 from gulpio2.merge.parts import (
     Part,
     begin_merge,
+    chunks_of_ids,
     data_path,
     is_mended,
     length_of,
@@ -184,17 +185,28 @@ def merge_directories(
         # What an earlier merge was to bring, and this one is.
         given = {str(place) for place in seen}
         brought = sorted(given.union(interrupted.sources if interrupted else ()))
-        refuse_other_plans(found, target)
-        present = present_chunks(found, target)
-        owners = refuse_repeats(found, target, present)
+        manifest = read_manifest(out)
+        manifests = [(Path(target), manifest)]
+        manifests += [(part.path, part.manifest) for part in found]
+        refuse_other_plans(manifests)
+        lookup = chunks_of_ids(target)
+        present = present_chunks(found, out, lookup)
+        owners = refuse_repeats(found, target, lookup, present)
         refuse_deleted(found, target, present)
         labels = merged_labels(found, target)
-        metainfo = merged_metainfo(found, target)
-        for text in warnings_of_settings(found, target, present):
+        metainfo = merged_metainfo(manifests)
+        for text in warnings_of_settings(found, target, manifest.runs, present):
             _logger.warning("%s", text)
         names = out.names()
         listing, removed = list_chunks(names), removed_numbers(out, names)
-        number = free_number(listing, read_manifest(out).runs, removed)
+        number = free_number(listing, manifest.runs, removed)
+
+        def begin() -> None:
+            begin_merge(out, brought)
+            if labels:  # the chunks rely on them
+                write_label_file(target, labels)
+            hold()
+
         for part in found:
             for chunk, ids in part.chunks.items():
                 size = part.store.size(data_name(chunk))
@@ -216,8 +228,7 @@ def merge_directories(
                     "what is lost: merge the copy",
                 )
                 if not report.chunks:
-                    _begin(out, target, brought, labels)
-                    hold()
+                    begin()
                 free, is_whole = _brought_before(
                     part, chunk, end, out, listing.data_only
                 )
@@ -237,11 +248,10 @@ def merge_directories(
                 frames = sum(len(entry["frame_info"]) for entry in entries.values())
                 tell(items=len(entries), frames=frames, num_bytes=size)
         if not report.chunks:
-            _begin(out, target, brought, labels)
-            hold()
+            begin()
         _note_erased(found, out, {*report.chunks}, goes_on=interrupted is not None)
         report.failed = _write_failures(found, out)
-        report.missing = _write_manifest(found, out, metainfo)
+        report.missing = _write_manifest(found, out, manifest, metainfo)
         refresh_index(target, progress=tell)
         report.left_out = sorted({*brought} - given)
         if report.left_out:
@@ -265,15 +275,6 @@ def merge_directories(
             ", ".join(report.missing),
         )
     return report
-
-
-def _begin(
-    out: Store, target: StrPath, parts: Iterable[str], labels: dict[str, int]
-) -> None:
-    """Note that a merge is under way, and write what its chunks rely on."""
-    begin_merge(out, parts)
-    if labels:
-        write_label_file(target, labels)
 
 
 def _brought_before(
@@ -381,11 +382,10 @@ def _lines_of_failures(store: Store) -> list[bytes]:
 
 
 def _write_manifest(
-    parts: list[Part], out: Store, metainfo: dict[str, Any]
+    parts: list[Part], out: Store, before: Manifest, metainfo: dict[str, Any]
 ) -> list[str]:
     """Write the manifest; name the shares that it lacks."""
-    manifest = read_manifest(out)
-    runs = list(manifest.runs)
+    runs = list(before.runs)
     for part in parts:
         for run in part.manifest.runs:
             chunks = (part.numbers[n] for n in run.chunks if n in part.numbers)

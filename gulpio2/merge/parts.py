@@ -23,7 +23,6 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import changed_settings, warning_of_part
-from gulpio2.storage.base import read_manifest
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.unfinished import describe_lost, lost_chunks, unfinished_copying
@@ -32,12 +31,14 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Collection, Iterable, Mapping
 
+    from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
 __all__ = [
     "Part",
     "begin_merge",
+    "chunks_of_ids",
     "data_path",
     "is_mended",
     "length_of",
@@ -129,10 +130,19 @@ def begin_merge(store: Store, parts: Iterable[str]) -> None:
     store.write_atomically(JOURNAL_NAME, Copying("merge", tuple(parts)).dump())
 
 
-def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int], int]:
+def chunks_of_ids(target: StrPath) -> dict[str, int]:
+    """Give the chunk of each id; none where there is no chunk, which is no surprise."""
+    listing = list_chunks(open_store(target).names())
+    if not (listing.chunks or listing.meta_only):
+        return {}
+    with GulpDirectory(target) as directory:
+        return dict(directory.chunk_lookup)
+
+
+def present_chunks(
+    parts: list[Part], out: Store, lookup: Mapping[str, int]
+) -> dict[tuple[Path, int], int]:
     """Find what an earlier merge had brought: there is the same map, byte by byte."""
-    out = open_store(target)
-    lookup = _chunks_of_ids(target)
     present = {}
     for part in parts:
         for chunk, ids in part.chunks.items():
@@ -148,24 +158,16 @@ def present_chunks(parts: list[Part], target: StrPath) -> dict[tuple[Path, int],
     return present
 
 
-def _chunks_of_ids(target: StrPath) -> dict[str, int]:
-    """Give the chunk of each id; none where there is no chunk, which is no surprise."""
-    listing = list_chunks(open_store(target).names())
-    if not (listing.chunks or listing.meta_only):
-        return {}
-    with GulpDirectory(target) as directory:
-        return dict(directory.chunk_lookup)
-
-
 def refuse_repeats(
-    parts: list[Part], target: StrPath, present: dict[tuple[Path, int], int]
+    parts: list[Part],
+    target: StrPath,
+    lookup: Mapping[str, int],
+    present: Mapping[tuple[Path, int], int],
 ) -> dict[str, Path]:
     """Give the directory that each id is in, or refuse where there are two."""
     brought = set(present.values())
     owners = {
-        id_: Path(target)
-        for id_, number in _chunks_of_ids(target).items()
-        if number not in brought
+        id_: Path(target) for id_, number in lookup.items() if number not in brought
     }
     for part in parts:
         for ids in part.chunks.values():
@@ -224,10 +226,9 @@ def _content_of(entry: Mapping[str, Any]) -> str:
     return json.dumps([sizes, entry["meta_data"], extras], sort_keys=True)
 
 
-def refuse_other_plans(parts: list[Part], target: StrPath) -> None:
+def refuse_other_plans(manifests: Iterable[tuple[Path, Manifest]]) -> None:
     """Refuse shares that are not of one whole: items may be in none of them."""
-    told = [(Path(target), run) for run in read_manifest(open_store(target)).runs]
-    told += [(part.path, run) for part in parts for run in part.manifest.runs]
+    told = [(path, run) for path, manifest in manifests for run in manifest.runs]
     if found := conflicting_runs([run for _, run in told]):
         (one, one_run), (other, other_run) = (told[index] for index in found)
         if one_run.plan == other_run.plan and one_run.shares and other_run.shares:
@@ -264,14 +265,12 @@ def merged_labels(parts: list[Part], target: StrPath) -> dict[str, int]:
     return labels
 
 
-def merged_metainfo(parts: list[Part], target: StrPath) -> dict[str, Any]:
+def merged_metainfo(manifests: Iterable[tuple[Path, Manifest]]) -> dict[str, Any]:
     """Join the metainfo of all, or refuse where they contradict each other."""
-    told = [(Path(target), read_manifest(open_store(target)).metainfo)]
-    told += [(part.path, part.manifest.metainfo) for part in parts]
     merged: dict[str, Any] = {}
     owners: dict[str, Path] = {}
-    for path, metainfo in told:
-        for key, value in metainfo.items():
+    for path, manifest in manifests:
+        for key, value in manifest.metainfo.items():
             # As JSON: there a NaN is what it is elsewhere, and true is not 1.
             own = json.dumps(value, sort_keys=True)
             if own != json.dumps(merged.setdefault(key, value), sort_keys=True):
@@ -314,10 +313,16 @@ def data_path(store: Store, number: int) -> Path:
 
 
 def warnings_of_settings(
-    parts: Iterable[Part], target: StrPath, present: Mapping[tuple[Path, int], int]
+    parts: Iterable[Part],
+    target: StrPath,
+    runs: Iterable[Run],
+    present: Mapping[tuple[Path, int], int],
 ) -> list[str]:
-    """Say of which parts frames come that were made with other settings."""
-    runs = list(read_manifest(open_store(target)).runs)
+    """Say of which parts frames come that were made with other settings.
+
+    Those of the target are told by its `runs`.
+    """
+    runs = list(runs)
     told = []
     for part in parts:
         coming = {n for n in part.chunks if (part.path, n) not in present}
