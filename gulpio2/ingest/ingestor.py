@@ -321,9 +321,7 @@ class GulpIngestor:
         facts = ask_for_facts(self.adapter)
         self.report = report = IngestReport()
         path = store.path(FAILURES_NAME)
-        self._dispatcher = dispatcher = self._make_dispatcher(
-            NotedFailures(path, self.on_failure)
-        )
+        self._dispatcher = self._make_dispatcher(NotedFailures(path, self.on_failure))
         with made_and_locked(store, self.output_folder) as hold:
             refuse_unfinished_copying(store)
             refuse_misnamed_chunks(store)
@@ -335,9 +333,7 @@ class GulpIngestor:
                 report.failures = known_failures(store, self._plan(frozenset(), "skip"))
                 return report
             try:
-                self._ingest(
-                    store, journal, report, facts, on_task, dispatcher, resumed=resumed
-                )
+                self._ingest(store, journal, report, facts, on_task, resumed=resumed)
             finally:
                 journal.close()
                 report.chunks.sort()
@@ -352,10 +348,10 @@ class GulpIngestor:
         report: IngestReport,
         facts: AdapterFacts,
         on_task: Callable[[], object],
-        dispatcher: Dispatcher,
         *,
         resumed: bool,
     ) -> None:
+        dispatcher = self._dispatcher
         stored, runs = self._look(journal if resumed else None)
         try:
             plan = self._plan(stored)

@@ -76,28 +76,28 @@ class Task:
         """Give what the adapter lists from one position to another."""
         return self.listed[start - self.start : stop - self.start]
 
-    def leaves_out(self, position: int, id_: str | None) -> bool:
-        """Tell whether what the adapter gave is not to be stored.
+    def listed_at(self, position: int) -> str | None:
+        """Give what the adapter lists for a position, if it does."""
+        return next(iter(self.listed_in(position, position + 1)), None)
 
-        Parameters
-        ----------
-        position : int
-            That it was asked for. The adapter may list something else there.
-        id_ : str or None
-            Of the item; None where there is an error in its place.
+    def leaves_out(self, position: int, id_: str | None) -> bool:
+        """Tell whether an item is not to be stored that was given for a position.
+
+        The adapter may list another one there. Without an id it is an error.
         """
-        if self.ids is None or id_ is None or (id_,) == self.listed_in(*_at(position)):
+        if self.ids is None or id_ is None or id_ == self.listed_at(position):
             return position in self.left_out
         return id_ in self.listed and id_ not in self.ids
 
     def place_of(self, position: int, id_: str | None) -> tuple[int, str | None]:
         """Give where the adapter lists an id; else the position it was given for.
 
-        Where none was given, with the one that is listed there, if the adapter does.
+        Where no id was given, with the one that the adapter lists there.
         """
+        listed = self.listed_at(position)
         if id_ is None:
-            return position, next(iter(self.listed_in(*_at(position))), None)
-        if (id_,) == self.listed_in(*_at(position)) or id_ not in self.listed:
+            return position, listed
+        if id_ == listed or id_ not in self.listed:
             return position, id_
         return self.start + self.listed.index(id_), id_
 
@@ -131,12 +131,8 @@ class TaskResult:
         task = self.task
         if task.ids is None:
             return max(0, task.stop - task.start - self.given)
-        known = {id_ for part in self.parts for id_ in part.ids}
+        known: set[str | None] = {id_ for part in self.parts for id_ in part.ids}
         for failure in self.failures:
-            place = task.listed_in(*_at(failure.position))
-            known.update(place if failure.id is None else (failure.id,))
+            is_known = failure.id is not None
+            known.add(failure.id if is_known else task.listed_at(failure.position))
         return len(task.ids - known)
-
-
-def _at(position: int) -> tuple[int, int]:
-    return position, position + 1

@@ -207,8 +207,7 @@ class _TaskRun:
     def is_unfit(self, item: PlacedItem) -> bool:
         """Tell whether a piece got another item than the adapter lists in its place."""
         if self.task.piece and item.id_ is not None:
-            wanted = self.task.listed[item.position - self.task.start :][:1]
-            self.result.is_unfit = wanted != (item.id_,)
+            self.result.is_unfit = item.id_ != self.task.listed_at(item.position)
         return self.result.is_unfit
 
     def finish(self) -> None:
