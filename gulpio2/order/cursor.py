@@ -150,10 +150,8 @@ class OrderCursor:
         drop_last: bool = False,
     ) -> None:
         # As ints, since those of numpy may be of few bits, and no JSON.
-        rank, num_ranks = (
-            whole_number("rank", rank),
-            whole_number("num_ranks", num_ranks),
-        )
+        rank = whole_number("rank", rank)
+        num_ranks = whole_number("num_ranks", num_ranks)
         rank_positions(0, 0, rank, num_ranks, drop_last=drop_last)  # checks the rank
         self.order = order
         self.rank = rank

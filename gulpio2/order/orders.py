@@ -14,14 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import (
-    as_number,
-    optional_number,
-    require_number,
-    whole_number,
-)
+from gulpio2.arguments import as_number, require_number, whole_number
 from gulpio2.grouping import groups_of
-from gulpio2.order.permutation import Permutation, whole_numbers
+from gulpio2.order.permutation import Permutation, numbers_below
 from gulpio2.order.seeds import Purpose, derive_seed
 
 if TYPE_CHECKING:
@@ -278,9 +273,9 @@ class MixedOrder:
         sizes = [order.num_items for order in orders]
         self.num_items = sum(sizes)
         self.offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
-        whole = sum(order.epoch_length for order in orders)
-        given = optional_number("epoch_length", epoch_length, 1)
-        self.epoch_length = whole if given is None else given
+        if epoch_length is None:
+            epoch_length = sum(order.epoch_length for order in orders)
+        self.epoch_length = require_number("epoch_length", epoch_length, 1)
         parts = [order.fingerprint for order in self.orders]
         for weight in self._weights:
             parts += [weight.numerator, weight.denominator]
@@ -365,10 +360,7 @@ def _along_epochs(order: Order, places: Positions) -> Positions:
 
 
 def _checked(positions: npt.ArrayLike, length: int) -> Positions:
-    asked = whole_numbers("positions", positions)
-    if asked.size and not 0 <= asked.min() <= asked.max() < length:
-        raise ValueError(f"positions reach outside of the epoch, [0, {length})")
-    return asked.astype(np.int64)
+    return numbers_below(length, "positions", positions, of="the epoch, ")
 
 
 def _fingerprint(*parts: int) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gulpio2.order.seeds import derive_seed, derive_seeds
 
-__all__ = ["Permutation", "whole_numbers"]
+__all__ = ["Permutation", "numbers_below"]
 
 # Few items make weak rounds. With 24, all orders of 4 to 6 items come up equally often
 # (chi-squared over every permutation); with 8, those of 6 items are far from it.
@@ -67,21 +67,18 @@ class Permutation:
         ValueError
             Places are no whole numbers, or lie outside.
         """
-        asked = whole_numbers("places", places)
-        if asked.size and not 0 <= asked.min() <= asked.max() < self.num_items:
-            raise ValueError(f"places reach outside of [0, {self.num_items})")
+        asked = numbers_below(self.num_items, "places", places)
         items = asked.astype(np.uint64).ravel()
-        self._encrypt_in_place(items, np.arange(items.size))
+        self._encrypt_in_place(items)
         return items.astype(np.int64).reshape(asked.shape)
 
-    def _encrypt_in_place(
-        self, items: npt.NDArray[np.uint64], outside: npt.NDArray[np.intp]
-    ) -> None:
+    def _encrypt_in_place(self, items: npt.NDArray[np.uint64]) -> None:
         rows = math.isqrt(self.num_items - 1) + 1
         columns = -(-self.num_items // rows)
         a, b = np.uint64(rows), np.uint64(columns)
         rounds = _NUM_ROUNDS_SMALL if self.num_items <= _SMALL else _NUM_ROUNDS
         keys = [derive_seed(self.key, number) for number in range(rounds)]
+        outside = np.arange(items.size)
         while outside.size:
             left, right = np.divmod(items[outside], b)
             for number, key in enumerate(keys):
@@ -93,17 +90,23 @@ class Permutation:
             outside = outside[items[outside] >= np.uint64(self.num_items)]
 
 
-def whole_numbers(name: str, numbers: npt.ArrayLike) -> npt.NDArray[np.integer]:
-    """Give an array of whole numbers as it is; an empty one of any type will do.
+def numbers_below(
+    stop: int, name: str, numbers: npt.ArrayLike, *, of: str = ""
+) -> npt.NDArray[np.int64]:
+    """Give an array of whole numbers in ``[0, stop)``; an empty one may have any type.
 
     Raises
     ------
     ValueError
-        They are others, which a cast would cut off.
+        They are not whole, and a cast would cut off their fractions, or one lies
+        outside; `of` says in the message what they are outside of.
     """
     array = np.asarray(numbers)
-    if array.size == 0:
-        return array.astype(np.int64)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"{name} are of type {array.dtype}, expected whole numbers")
-    return array
+    if array.size:
+        if array.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} are of type {array.dtype}, expected whole numbers"
+            )
+        if not 0 <= array.min() <= array.max() < stop:
+            raise ValueError(f"{name} reach outside of {of}[0, {stop})")
+    return array.astype(np.int64)

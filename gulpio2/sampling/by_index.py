@@ -116,7 +116,7 @@ def sample_window(
     start = slack // 2 if rng is None else int(rng.integers(slack + 1))
     if span <= num_frames and border in BORDERS:  # as mostly
         return in_steps(range(start, start + span, stride))
-    window = start + stride * np.arange(clip_length, dtype=np.int64)
+    window = _windows(np.array(start), clip_length, stride)
     return apply_border(window, num_frames, border)
 
 
@@ -160,9 +160,7 @@ def spaced_windows(
         starts = np.array([slack // 2])
     else:
         starts = np.arange(num_windows, dtype=np.int64) * slack // (num_windows - 1)
-    return apply_border(
-        _window(starts[:, np.newaxis], clip_length, stride), num_frames, border
-    )
+    return apply_border(_windows(starts, clip_length, stride), num_frames, border)
 
 
 def dense_windows(
@@ -212,8 +210,8 @@ def dense_windows(
         count = min(1 + max(0, -(-past_first // step)), -(-num_frames // step))
     else:
         count = max(0, past_first // step + 1)
-    starts = np.arange(count, dtype=np.int64)[:, np.newaxis] * step
-    return apply_border(_window(starts, clip_length, stride), num_frames, border)
+    starts = np.arange(count, dtype=np.int64) * step
+    return apply_border(_windows(starts, clip_length, stride), num_frames, border)
 
 
 def window_around(
@@ -277,8 +275,8 @@ def window_around(
             f"index {int(outside.flat[0])} is outside of an item of "
             f"{counted(num_frames, 'frame')}"
         )
-    around = stride * np.arange(-history, future + 1, dtype=np.int64)
-    wanted = centre.astype(np.int64)[..., np.newaxis] + around
+    starts = centre.astype(np.int64) - history * stride
+    wanted = _windows(starts, history + 1 + future, stride)
     return apply_border(wanted, num_frames, border)
 
 
@@ -297,7 +295,8 @@ def _require_near(name: str, step: int, count: int) -> None:
         raise ValueError(f"{name} is {step}, expected at most {FURTHEST // count}")
 
 
-def _window(
-    start: npt.NDArray[np.int64], clip_length: int, stride: int
+def _windows(
+    starts: npt.NDArray[np.int64], clip_length: int, stride: int
 ) -> npt.NDArray[np.int64]:
-    return start + stride * np.arange(clip_length, dtype=np.int64)
+    """Give the frames of a window from each start on, in one more axis."""
+    return starts[..., np.newaxis] + stride * np.arange(clip_length, dtype=np.int64)
