@@ -9,6 +9,7 @@ import pickle
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -252,6 +253,14 @@ def test_assigned_and_deleted_keys_are_those_of_a_dictionary(lazy, plain):
         assert len(one) == len(other)
         assert one["item 0/0"] == 5
     assert isinstance(lazy.chunk_lookup, LazyDict)
+
+
+def test_an_ordinary_dictionary_may_be_put_in_the_place_of_one(lazy, plain):
+    want, _ = plain["item 0/4"]
+    for name in ("chunk_lookup", "chunk_objs_lookup"):
+        setattr(lazy, name, OrderedDict(getattr(lazy, name)))
+        np.testing.assert_array_equal(lazy.read_clip("item 0/4"), want)
+        np.testing.assert_array_equal(lazy.read_clips([("item 0/4", None)])[0], want)
 
 
 def test_an_entry_assigned_to_a_chunk_is_what_is_read(lazy):

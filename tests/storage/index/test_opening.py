@@ -864,6 +864,22 @@ def test_a_damaged_row_of_a_large_directory_keeps_nobody_from_reading(
     assert_same(indexed(folder), plain(folder))
 
 
+@pytest.mark.parametrize("empty", [2, 9])
+def test_a_chunk_without_items_has_no_entry_to_be_compared(
+    tmp_path, monkeypatch, caplog, empty
+):
+    for number in (0, 3, empty):
+        paths = tmp_path / f"data_{number}.gulp", tmp_path / f"meta_{number}.gmeta"
+        chunk = GulpChunk(*paths)
+        with chunk.open("wb"):
+            if number != empty:
+                chunk.append(f"item {number}", {}, make_frames(1))
+    build_index(tmp_path)
+    monkeypatch.setattr(texts, "_MOST_BYTES", 0)
+    assert indexed(tmp_path).query("num_frames == 1").ids == ["item 0", "item 3"]
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("how", ["renamed", "in place", "by a link"])
 def test_an_edit_of_one_of_many_entries_is_seen_although_the_time_was_set_back(
     tmp_path, monkeypatch, caplog, how
