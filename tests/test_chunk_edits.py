@@ -132,6 +132,7 @@ def test_nothing_of_an_index_is_made_where_nothing_was_edited(folder, monkeypatc
     assert list(labels(folder)) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["alone", "meanwhile"])
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
@@ -146,10 +147,14 @@ def test_nothing_of_an_index_is_made_where_nothing_was_edited(folder, monkeypatc
         (lambda e: e.update({(7,): e["b"]}), "cannot be written as JSON: keys must"),
     ],
 )
-def test_what_nobody_could_read_is_refused_before_it_is_written(folder, edit, message):
-    expected = content(folder)
+def test_what_nobody_could_read_is_refused_before_it_is_written(
+    folder, edit, message, meanwhile
+):
     chunk = new_chunk(folder)
     edit(chunk.meta_dict)
+    if meanwhile:
+        write(folder, ("d", {}, JPEGS[:1]), flag="ab")
+    expected = content(folder)
     ids = list(chunk.meta_dict)
     with pytest.raises(AdapterContractError, match=message), chunk.open("ab"):
         pass

@@ -427,6 +427,17 @@ def test_a_chunk_behind_a_link_to_itself_is_not_compacted(folder):
         compact_directory(folder)
 
 
+def test_a_chunk_of_no_frames_is_compacted_like_any_other(tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("empty", {}, [])
+    delete_items(tmp_path, ["empty"])
+    compact_directory(tmp_path)
+    assert (tmp_path / "data_0.gulp").read_bytes() == b""
+    assert read_removals(open_store(tmp_path)).deleted == {}
+    assert check_directory(tmp_path, deep=True).problems == []
+
+
 @pytest.mark.parametrize("name", ["data_1.gulp", "meta_1.gmeta"])
 def test_compacting_a_chunk_that_is_gone_says_so(folder, name):
     delete_items(folder, ["item2"])

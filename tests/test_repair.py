@@ -349,6 +349,7 @@ def test_erased_bytes_end_where_they_were_noted_to(tmp_path):
         (8, 12, True),
         (4, 13, False),
         (3, 12, False),
+        (24, 40, False),
         (32, 40, True),  # none of it is there
     ]:
         assert file.is_zero(start, stop) is is_zero, (start, stop)

@@ -263,6 +263,11 @@ def test_items_that_an_older_map_has_lost_are_named_by_the_index(tmp_path):
     ]
     (note,) = (note for note in report.notes if note.code == "stale-index")
     assert "let it be until they are back" in note.message
+    data = (tmp_path / "data_0.gulp").read_bytes()
+    (tmp_path / "data_0.gulp").write_bytes(data[:-4])  # of one of them a frame is gone
+    problems = check_directory(tmp_path, deep=True).problems
+    assert [p.item for p in problems if p.code == "lost-item"] == ["new1"]
+    (tmp_path / "data_0.gulp").write_bytes(data)
     path.write_bytes(newer)
     assert check_directory(tmp_path, deep=True).ok
 

@@ -335,6 +335,7 @@ def test_real_jpegs_begin_well(shared_images):
         (b"\xff\xd8\xff\xdb\0\x01" + b"\0" * 58, "marker ff db at its byte 2"),
         (b"\xff\xd8\xff\xda\0\x04" + b"\0" * 58, "marker ff da at its byte 2"),
         (b"\xff\xd8\xff\x01\0\x04" + b"\0" * 58, "marker ff 01 at its byte 2"),
+        (b"\xff\xd8\xff\xbf\0\x04" + b"\0" * 58, "marker ff bf at its byte 2"),
         # a frame header: length, 8 bits, height, width
         (b"\xff\xd8\xff\xc0\0\x11\x08\0\0\0\x20" + b"\0" * 53, "a JPEG of 32x0 pixels"),
         (b"\xff\xd8\xff\xc2\0\x11\x08\0\x20\0\0" + b"\0" * 53, "a JPEG of 0x32 pixels"),

@@ -177,6 +177,8 @@ def test_all_shares_together_were_never_divided():
 def test_what_was_cut_otherwise_is_in_conflict_unless_it_is_whole():
     assert conflicting_runs([RUN, share(1), share(2, plan="q")]) == (1, 2)
     assert conflicting_runs([share(1), share(1, count=4)]) == (0, 1)
+    turned = dict(reversed(list(RUN.options.items())))
+    assert conflicting_runs([share(1), share(2, plan="q", options=turned)]) == (0, 1)
     assert conflicting_runs([share(1), share(2)]) is None
     assert conflicting_runs([share(1), share(1, 2, 3, plan="q")]) is None
     assert conflicting_runs([share(1), share(2, plan="q", adapter="B")]) is None
