@@ -184,6 +184,19 @@ def test_a_map_that_was_removed_is_written_anew(chunk, folder):
     assert problems(folder) == []
 
 
+@pytest.mark.parametrize("frame", [0, -1])
+def test_a_map_that_was_removed_is_written_anew_over_a_damaged_frame(folder, frame):
+    chunk = new_chunk(folder)
+    loc, pad, length = chunk.meta_dict["a"]["frame_info"][frame]
+    data = bytearray((folder / "data_0.gulp").read_bytes())
+    data[loc + (length - pad) // 2] ^= 1
+    (folder / "data_0.gulp").write_bytes(data)
+    (folder / "meta_0.gmeta").unlink()
+    with chunk.open("ab"):
+        chunk.append("new", {}, JPEGS[:2])
+    assert list(new_chunk(folder).meta_dict) == ["a", "b", "c", "new"]
+
+
 def test_a_map_is_not_written_for_a_data_file_that_was_cut(folder):
     chunk = new_chunk(folder)
     (folder / "meta_0.gmeta").unlink()

@@ -180,6 +180,19 @@ def test_what_is_no_frame_between_those_of_a_lost_map_is_a_loss(tmp_path):
     assert "; 5 of the frames under 2 placeholder ids; 2 losses" in str(report)
 
 
+@pytest.mark.parametrize("window", [2000, 4000, 5000])
+def test_frames_are_found_across_the_windows_of_a_search(tmp_path, monkeypatch, window):
+    monkeypatch.setattr("gulpio2.repair.data_file._WINDOW", window)
+    source = make(tmp_path / "in", items_per_chunk=5)
+    expected = [jpeg for jpegs, _ in items_of(source).values() for jpeg in jpegs]
+    assert max(map(len, expected)) < window // 2
+    assert (source / "data_0.gulp").stat().st_size > 2 * window
+    (source / "meta_0.gmeta").unlink()
+    repaired(source, tmp_path / "out", items=0, frames=15)
+    ((jpegs, _),) = items_of(tmp_path / "out").values()
+    assert jpegs == expected
+
+
 def test_a_pickled_map_is_told_with_what_makes_it_readable(tmp_path):
     """It is whole: a repair would keep the frames, and no id and no metadata."""
     source = tmp_path / "old"

@@ -206,6 +206,7 @@ def test_an_index_that_is_no_whole_number_is_refused(index):
         (lambda: sample_window(3, 3, stride=0), "stride"),
         (lambda: spaced_windows(3, 3, 0), "num_windows"),
         (lambda: dense_windows(3, 3, step=0), "step"),
+        (lambda: window_around(0, 0), "num_frames"),
         (lambda: window_around(3, 1, history=-1), "history"),
         (lambda: window_around(3, 1, future=-1), "future"),
     ],
