@@ -25,6 +25,7 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import (
     DuplicateIdError,
     ItemNotFoundError,
+    MapChangedError,
     MetaFileError,
     ReadRangeError,
     StorageError,
@@ -33,6 +34,7 @@ from gulpio2.format.layout import list_chunks
 from gulpio2.removal import delete_items
 from gulpio2.storage.handles import read_once
 from gulpio2.storage.index import composing, opening, texts
+from gulpio2.storage.index.entries import load_entry
 from gulpio2.storage.index.file import map_index, write_index
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.storage.index.opening import open_index
@@ -1001,3 +1003,17 @@ def test_an_unusual_entry_is_found_where_it_has_moved_to_in_its_map(folder, asci
         more = {"new": {"frame_info": [], "meta_data": []}, **entries}
         path.write_text(json.dumps(more, ensure_ascii=ascii_only), encoding="utf-8")
         assert directory.merged_meta_dict["ünï"] == entries["ünï"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'"a": {"frame_info": 3, "meta_data": []}',
+        b'"b": {}',
+        b'"a": {"frame_info"',
+        b"",
+    ],
+)
+def test_a_text_that_is_no_entry_any_more_is_told_to_have_changed(text):
+    with pytest.raises(MapChangedError, match="has changed since the directory was"):
+        load_entry(text, "a")
