@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
+import pytest
+
+from gulpio2 import GulpChunk
 from gulpio2.format.checks import Record, check_names, check_spans
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
-from gulpio2.testing import make_gulp_directory
+from gulpio2.testing import make_frames, make_gulp_directory
 
 
 class Sought(tuple):
@@ -48,3 +53,33 @@ def test_no_hole_is_sought_among_all_of_them():
     size = 16 * number - 8
     assert check_spans(records, size, "data_0.gulp", holes) == (records, [])
     assert Span.times <= 2 * number
+
+
+@pytest.mark.parametrize("is_zero", [True, False])
+def test_the_progress_goes_on_within_what_was_erased(tmp_path, is_zero):
+    size = 40 << 20
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("gone", {}, make_frames(2))
+    os.truncate(tmp_path / "data_0.gulp", size)
+    with chunk.open("ab"):
+        chunk.append("kept", {}, make_frames(3))
+    delete_items(tmp_path, ["gone"])
+    compact_directory(tmp_path)
+    if not is_zero:
+        with (tmp_path / "data_0.gulp").open("r+b") as file:
+            file.seek(size // 2 + 7)
+            file.write(b"x")
+    told: list[dict[str, int]] = []
+    report = check_directory(
+        tmp_path, deep=True, progress=lambda **counts: told.append(counts)
+    )
+    assert [problem.offset for problem in report.problems] == (
+        [] if is_zero else [size // 2 + 7]
+    )
+    first = next(place for place, counts in enumerate(told) if "frames" in counts)
+    assert first >= (10 if is_zero else 5)
+    parts = [counts.get("num_bytes", 0) for counts in told]
+    assert max(parts[:first]) == 4 << 20
+    assert sum(parts) == (tmp_path / "data_0.gulp").stat().st_size
+    assert min(parts) >= 0
