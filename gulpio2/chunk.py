@@ -17,6 +17,7 @@ from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, StorageError
 from gulpio2.forks import renew_in_children
 from gulpio2.format.edits import Origins
+from gulpio2.format.wording import counted
 from gulpio2.item import StoredItem
 from gulpio2.record import record_of
 from gulpio2.rewritten import watched
@@ -356,11 +357,8 @@ class GulpChunk(ReadingVerbs):
 
     def _writing_session(self) -> ChunkSession:
         if self._session is None:
-            raise StorageError(
-                None,
-                f"{self.data_file_path} is not open for writing; append inside of "
-                "`with chunk.open('wb'):` or 'ab'",
-            )
+            text = f"{self.data_file_path} is not open for writing; append inside of "
+            raise StorageError(None, f"{text}`with chunk.open('wb'):` or 'ab'")
         appender = self._session.appender
         appender.meta_dict = self.meta_dict  # another may have been put there
         if appender.origins is None:
@@ -380,7 +378,8 @@ class GulpChunk(ReadingVerbs):
 
     def __repr__(self) -> str:
         """Show the file and the number of items."""
-        return f"GulpChunk({str(self.data_file_path)!r}, {len(self.meta_dict)} items)"
+        items = counted(len(self.meta_dict), "item")
+        return f"GulpChunk({str(self.data_file_path)!r}, {items})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without open files; reading reopens."""

@@ -675,6 +675,6 @@ class GulpDirectory(ReadingVerbs):
     def __repr__(self) -> str:
         """Show the path, items and chunks."""
         return (
-            f"GulpDirectory({str(self.output_dir)!r}, {len(self)} items in "
-            f"{self.num_chunks} chunks)"
+            f"GulpDirectory({str(self.output_dir)!r}, {counted(len(self), 'item')} "
+            f"in {counted(self.num_chunks, 'chunk')})"
         )

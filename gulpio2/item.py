@@ -22,6 +22,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
+from gulpio2.format.wording import counted
 from gulpio2.reading import (
     FrameRequest,
     fetch_jpegs,
@@ -233,7 +234,7 @@ class StoredItem:
 
     def __repr__(self) -> str:
         """Show the id and the number of frames, never the frames."""
-        return f"StoredItem({self.id_!r}, {self.num_frames} frames)"
+        return f"StoredItem({self.id_!r}, {counted(self.num_frames, 'frame')})"
 
     def select(self, selection: FrameSelection) -> Sequence[int]:
         """Turn a selection into frame indices."""
@@ -297,9 +298,9 @@ def read_clips(
     for item, others in chosen:
         if len(others) != len(indices):
             raise FormatError(
-                f"{len(indices)} frames of item {first.id_!r} and {len(others)} of "
-                f"item {item.id_!r} do not make one array; select the same number of "
-                "each"
+                f"{counted(len(indices), 'frame')} of item {first.id_!r} and "
+                f"{len(others)} of item {item.id_!r} do not make one array; select the "
+                "same number of each"
             )
     if indices and first.decoder is jpeg_bytes_to_img:
         return read_arrays(

@@ -11,6 +11,7 @@ from gulpio2.errors import ItemNotFoundError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.removals import Removals, entry_spans, merge_spans
+from gulpio2.format.wording import counted
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import (
     refuse_writers,
@@ -161,10 +162,10 @@ def delete_items(
             before = {id_ for pairs in removals.deleted.values() for id_, _ in pairs}
             unknown = missing - before
             if unknown or not deletions:
-                name = min(unknown or missing)
+                name, others = min(unknown or missing), len(missing) - 1
                 raise ItemNotFoundError(
                     f"no item {name!r} in {path}"
-                    + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
+                    + (f", nor {counted(others, 'other')}" if others else "")
                     + ("" if unknown else ": deleted already")
                     + ". Nothing was deleted (`gulp2 ls` lists the items)"
                 )

@@ -11,6 +11,7 @@ from gulpio2.errors import ChunkMismatchError, IngestError, StorageError
 from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import settle_other_frames
+from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, new_token
@@ -374,7 +375,8 @@ def begin_writing(
         lock.keep_only(path)
     elif meta_dict:  # a new map would be all that is left of these items
         raise ChunkMismatchError(
-            f"{path} is not there, and {meta_path} lists {len(meta_dict)} items of it. "
+            f"{path} is not there, and {meta_path} lists "
+            f"{counted(len(meta_dict), 'item')} of it. "
             "Put the data file back before you append; to begin anew, remove the map "
             "or open with 'wb'"
         )

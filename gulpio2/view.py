@@ -314,10 +314,8 @@ class GulpView(ReadingVerbs):
         return self.directory.item(id_)
 
     def _not_found(self, id_: Any) -> ItemNotFoundError:
-        return ItemNotFoundError(
-            f"no item {str(id_)!r} in a view of {len(self)} items of {self.output_dir}",
-            str(id_),
-        )
+        among = f"a view of {counted(len(self), 'item')} of {self.output_dir}"
+        return ItemNotFoundError(f"no item {str(id_)!r} in {among}", str(id_))
 
     # --- lifetime ----------------------------------------------------------------
 
@@ -335,7 +333,7 @@ class GulpView(ReadingVerbs):
 
     def __repr__(self) -> str:
         """Show the path and the number of items."""
-        return f"GulpView({str(self.output_dir)!r}, {len(self._rows)} items)"
+        return f"GulpView({str(self.output_dir)!r}, {counted(len(self._rows), 'item')})"
 
     def __copy__(self) -> GulpView:
         """Give the same items of the same directory."""

@@ -247,7 +247,7 @@ def test_nothing_is_appended_where_the_data_file_is_missing(tmp_path):
     data, path = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
     before = path.read_bytes()
     data.rename(tmp_path / "elsewhere")
-    message = r"data_0.gulp is not there, and .*meta_0.gmeta lists 1 items"
+    message = r"data_0.gulp is not there, and .*meta_0.gmeta lists 1 item of"
     with pytest.raises(ChunkMismatchError, match=message), chunk.open("ab"):
         pytest.fail("opened")
     assert (path.read_bytes(), data.exists()) == (before, False)

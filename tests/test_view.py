@@ -291,7 +291,7 @@ def test_one_of_which_an_item_is_gone_says_so_when_it_is_read(directory, folder,
     data = pickle.dumps(directory.query("number in [3, 8]"))
     delete_items(folder, ["item8"])
     view = pickle.loads(data)
-    assert "1 items" in repr(view)
+    assert "1 item)" in repr(view)
     with pytest.raises(
         ItemNotFoundError, match=r"no item 'item8' in .*gulped"
     ) as caught:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.layout import LABELS_NAME
+from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.local import is_there, open_store
 
@@ -364,10 +365,11 @@ def labelled_rows(table: StrPath) -> Iterator[tuple[int, list[str]]]:
             lines.append(line)
         yield line, row
     if lines:
+        have = "has" if len(lines) == 1 else "have"
         logger.warning(
-            "%s: %d rows have more than 'id;label', the first in line %d; all that is "
+            "%s: %s more than 'id;label', the first in line %d; all that is "
             "behind the label is left out. Put labels with semicolons in double quotes",
             os.fspath(table),
-            len(lines),
+            f"{counted(len(lines), 'row')} {have}",
             lines[0],
         )

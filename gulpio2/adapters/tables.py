@@ -146,7 +146,8 @@ class Table(Sequence["Meta"]):
 
     def __repr__(self) -> str:
         """Show the file, the size and the columns."""
-        return f"Table({self.name!r}, {len(self)} rows, columns {list(self.columns)})"
+        rows = counted(len(self), "row")
+        return f"Table({self.name!r}, {rows}, columns {list(self.columns)})"
 
 
 def read_table(

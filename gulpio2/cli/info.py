@@ -220,7 +220,7 @@ def _to_lines(
         yield f"  frames/s   {_histogram(summary.frame_rates)}"
     sampled = ""
     if summary.sampled_items < summary.items:
-        sampled = f" (of {summary.sampled_items:,} items looked at)"
+        sampled = f" (of {count(summary.sampled_items, 'item')} looked at)"
     yield f"  sizes      {_histogram(summary.frame_sizes) or 'none'}{sampled}"
     if summary.unreadable:
         yield (

@@ -17,6 +17,7 @@ from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
+from gulpio2.format.wording import counted
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.sampled import plan_sample
@@ -69,8 +70,8 @@ class Estimate:
     def __str__(self) -> str:
         """Give it on one line."""
         return (
-            f"about {self.num_bytes / 1e6:.1f} MB and {self.frames} frames for "
-            f"{self.items} items, judged by {self.sampled} of them"
+            f"about {self.num_bytes / 1e6:.1f} MB and {counted(self.frames, 'frame')} "
+            f"for {counted(self.items, 'item')}, judged by {self.sampled} of them"
         )
 
 

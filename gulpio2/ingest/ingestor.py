@@ -23,6 +23,7 @@ from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME, list_chunks
 from gulpio2.format.manifest import free_number
 from gulpio2.format.other_settings import changed_settings, warning_of
 from gulpio2.format.plan import calculate_chunk_slices
+from gulpio2.format.wording import counted
 from gulpio2.ingest.chunk_bar import chunk_bar
 from gulpio2.ingest.completeness import is_complete, settle_not_given
 from gulpio2.ingest.dispatch import Dispatcher
@@ -225,9 +226,9 @@ class GulpIngestor:
             report = self._run(on_task=advance, num_items=num_items)
         if report.failures and not self.allow_failures:
             _logger.error(
-                "%d of %d items failed; %s lists them",
+                "%d of %s failed; %s lists them",
                 len(report.failures),
-                len(report.failures) + report.items,
+                counted(len(report.failures) + report.items, "item"),
                 self.output_store().path(FAILURES_NAME),
             )
             error = self._dispatcher.failures.error_of(report)
@@ -440,11 +441,11 @@ class GulpIngestor:
             settle_not_given(self.adapter, self.output_folder, plan, report)
         elif report.not_given:
             _logger.warning(
-                "the adapter %s counts %d items and gave %d; what it gave is stored. "
+                "the adapter %s counts %s and gave %d; what it gave is stored. "
                 "Its len() and its iter_data() should agree, and iter_data give the "
                 "items of its slice_element alone",
                 type(self.adapter).__name__,
-                self._num_items,
+                counted(self._num_items, "item"),
                 self._num_items - report.not_given,
             )
         write_records(store, self._described(facts, plan), facts, report)
@@ -497,9 +498,9 @@ class GulpIngestor:
             if num_items != self._num_items:
                 raise AdapterContractError(
                     f"the adapter {type(self.adapter).__name__} counted "
-                    f"{self._num_items} items, and then {num_items}. Its len() must "
-                    "give the same number however often it is asked. Nothing was "
-                    "written"
+                    f"{counted(self._num_items, 'item')}, and then {num_items}. Its "
+                    "len() must give the same number however often it is asked. "
+                    "Nothing was written"
                 )
 
     def _described(self, facts: AdapterFacts, plan: RunPlan) -> Run:

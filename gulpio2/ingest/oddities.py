@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
+from gulpio2.format.wording import counted
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.images import ImageFrames
 from gulpio2.media.video import VideoFrames
@@ -188,5 +189,5 @@ def note_odd_lengths(looks: Sequence[Look], stand_for: npt.NDArray[np.int64]) ->
     for look in looks:
         usual = middle / _ODD_LENGTH <= look.frames <= middle * _ODD_LENGTH
         if look.frames and not usual:
-            length = f"{look.frames} frames, where {middle:.0f} are usual"
+            length = f"{counted(look.frames, 'frame')}, where {middle:.0f} are usual"
             look.note("odd length", f"item {look.id_!r}: {length}")

@@ -14,6 +14,7 @@ from gulpio2.format.layout import (
     list_chunks,
     meta_name,
 )
+from gulpio2.format.wording import counted
 from gulpio2.ingest.fitness import this_worker
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.report import TO_RESUME, ItemFailure
@@ -196,8 +197,8 @@ def refuse_lost_chunks(
         if len(ids) < counts.get(number, 0):
             raise _lost(
                 directory,
-                f"{chunk.meta_file_path} has {len(ids)} items, and {counts[number]} "
-                "were stored",
+                f"{chunk.meta_file_path} has {counted(len(ids), 'item')}, and "
+                f"{counts[number]} were stored",
             )
         for id_ in reversed(ids):
             if frame_info := chunk.meta_dict[id_]["frame_info"]:

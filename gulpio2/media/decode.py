@@ -13,6 +13,7 @@ import av
 from av.stream import Discard
 
 from gulpio2.errors import SourceReadError
+from gulpio2.format.wording import counted
 from gulpio2.media import threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
@@ -252,8 +253,8 @@ class OpenVideo:
             raise self._error(f"the file {self._damage.message}")
         if not complete and self._format != "avi":  # AVI counts dropped frames too
             raise self._error(
-                f"the container promises {self._promised} frames and has "
-                f"{self._num_packets}"
+                f"the container promises {counted(self._promised, 'frame')} and "
+                f"has {self._num_packets}"
             )
         if self.threads > 1 and self._due.missing:
             raise self._error(f"{self._due.missing} of its packets gave no frame")

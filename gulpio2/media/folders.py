@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import NotOneVideoError, unreadable
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,7 +79,11 @@ def get_single_video_path(folder_name: StrPath, format_: str = "mp4") -> str:
     found = _files_in_folder(folder_name, [format_])
     if len(found) != 1:
         folder = os.fspath(folder_name)
-        what = f"{len(found)} files *.{format_}" if found else f"no file *.{format_}"
+        what = (
+            f"{counted(len(found), 'file')} *.{format_}"
+            if found
+            else f"no file *.{format_}"
+        )
         where = "" if Path(folder).is_dir() else " (there is no such folder)"
         raise NotOneVideoError(
             f"{folder!r} holds {what}{where}; exactly one is expected. Put the one "

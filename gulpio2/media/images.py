@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError
+from gulpio2.format.wording import counted
 from gulpio2.media.image_files import decode_image, read_file, read_outline
 from gulpio2.media.indexing import FramesByIndex
 from gulpio2.media.jpeg_outline import without_remarks
@@ -61,7 +62,7 @@ class ImageFrames(FramesByIndex):
     def __repr__(self) -> str:
         """Show how many files there are, and the size."""
         size = f", frame_size={self.frame_size}" if self.frame_size > 0 else ""
-        return f"ImageFrames({len(self._names)} files{size})"
+        return f"ImageFrames({counted(len(self._names), 'file')}{size})"
 
     def __len__(self) -> int:
         """Count the files."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.arguments import require_number, require_state, whole_number
+from gulpio2.format.wording import counted
 from gulpio2.order.seeds import Purpose, derive_seed, derive_seeds
 
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ class OrderCursor:
         count = whole_number("num_samples", num_samples)
         if not 0 <= count <= len(self):
             raise ValueError(
-                f"{count} samples consumed of {len(self)} that this rank had left"
+                f"{counted(count, 'sample')} consumed of {len(self)} that this "
+                "rank had left"
             )
         self.position += count * self.num_ranks
 

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from gulpio2.arguments import as_number, require_number, whole_number
+from gulpio2.arguments import (
+    as_number,
+    require_number,
+    whole_number,
+)
+from gulpio2.format.wording import counted
 from gulpio2.grouping import groups_of
 from gulpio2.order.permutation import Permutation, numbers_below
 from gulpio2.order.seeds import Purpose, derive_seed
@@ -195,7 +200,8 @@ class RepeatedOrder:
     def __repr__(self) -> str:
         """Show the sizes and the seed."""
         return (
-            f"RepeatedOrder({self.num_items} items, {self.epoch_length} positions, "
+            f"RepeatedOrder({counted(self.num_items, 'item')}, "
+            f"{counted(self.epoch_length, 'position')}, "
             f"seed={self.seed})"
         )
 

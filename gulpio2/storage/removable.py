@@ -14,6 +14,7 @@ from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import gaps_between
+from gulpio2.format.wording import counted
 from gulpio2.storage.local import real_path
 from gulpio2.storage.refusals import broken_link
 
@@ -116,7 +117,8 @@ def refuse_other_data(store: Store, number: int, removals: Removals) -> None:
     if 2 * wrong > len(looked_at) and (len(looked_at) > 2 or size != end):
         raise FormatError(
             f"{store.path(data_name(number))} is not the data file that {where} speaks "
-            f"of: of {len(looked_at)} frames that were looked at, {wrong} are not what "
+            f"of: of {counted(len(looked_at), 'frame')} that were looked at, {wrong} "
+            f"{'is' if wrong == 1 else 'are'} not what "
             f"was stored, and others would be erased. {_NOT_DONE}. Have data files "
             "changed places? Put the right one back; or 'gulp2 repair' copies what is "
             "left to a new directory, without the deleted items. 'gulp2 check --deep' "

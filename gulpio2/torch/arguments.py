@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import with_article
+from gulpio2.format.wording import counted
 from gulpio2.order import PlainOrder, derive_seed
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.wrappers import DatasetWrapper
@@ -59,8 +60,8 @@ def require_order(order: Any, num_samples: int) -> None:
         )
     if order.num_items != num_samples:
         raise ValueError(
-            f"the order draws from {order.num_items} samples, and the dataset has "
-            f"{num_samples}: build the order from this dataset"
+            f"the order draws from {counted(order.num_items, 'sample')}, and the "
+            f"dataset has {num_samples}: build the order from this dataset"
         )
 
 
@@ -163,7 +164,8 @@ def require_taken(num_samples: int, num_open: int) -> None:
     """
     if not 0 < num_samples <= num_open:
         raise ValueError(
-            f"a batch came that is to have {num_samples} samples, and the loader has "
+            f"a batch came that is to have {counted(num_samples, 'sample')}, and the "
+            "loader has "
             f"taken {num_open}: its batch sampler makes batches of other sizes than "
             "its batch_size, so that nobody knows which samples were consumed. Make "
             "all of one size, but for the last"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2._optional import require
+from gulpio2.format.wording import counted
 from gulpio2.sampling import NO_FRAME, ClipIndices
 from gulpio2.sampling.clips import all_valid
 from gulpio2.stopwatch import STOPWATCH
@@ -361,7 +362,8 @@ class GulpImageDataset(_FrameDataset):
             return all_valid(np.array([index]))
         if not -count <= self.frame < count:
             raise ValueError(
-                f"item {info['id']!r} has {count} frames, and so no frame {self.frame}"
+                f"item {info['id']!r} has {counted(count, 'frame')}, and so no "
+                f"frame {self.frame}"
             )
         return all_valid(np.array([self.frame % count]))
 

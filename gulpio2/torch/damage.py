@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.arguments import require_number, require_state
 from gulpio2.errors import CorruptFrameError
+from gulpio2.format.wording import counted
 from gulpio2.torch.wrappers import DatasetWrapper, only_finds
 
 if TYPE_CHECKING:
@@ -137,8 +138,10 @@ class DamageCount:
             new.add(sample)
             if len(self._damaged) + len(new) > self.max_corrupt:
                 raise CorruptFrameError(
-                    f"{damage.message}. More than {self.max_corrupt} samples are "
-                    "damaged (max_corrupt), so it is not a few items that are wrong"
+                    f"{damage.message}. More than "
+                    f"{counted(self.max_corrupt, 'sample')} "
+                    f"{'is' if self.max_corrupt == 1 else 'are'} damaged "
+                    "(max_corrupt), so it is not a few items that are wrong"
                 )
         self._damaged |= new
         self.num_skipped += num_skipped

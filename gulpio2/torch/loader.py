@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.arguments import optional_number, require_choice, require_number
+from gulpio2.format.wording import counted
 from gulpio2.order import Order, OrderCursor
 from gulpio2.threads import default_threads
 from gulpio2.torch.arguments import order_over, require_view
@@ -391,7 +392,8 @@ class GulpLoader(Resumable):
     def __repr__(self) -> str:
         """Show what it loads and where it stands."""
         return (
-            f"GulpLoader({type(self.dataset).__name__} of {len(self.dataset)} samples, "
+            f"GulpLoader({type(self.dataset).__name__} of "
+            f"{counted(len(self.dataset), 'sample')}, "
             f"batch_size={self._batch_size}, "
             f"{'num_workers' if self._num_workers else 'threads'}={self.num_threads}, "
             f"{self.cursor!r})"

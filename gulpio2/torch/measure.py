@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.errors import FormatError, MetaFileError
+from gulpio2.format.wording import counted
 from gulpio2.memory import free_memory
 from gulpio2.order import RepeatedOrder
 from gulpio2.sampling import sample_window
@@ -176,8 +177,9 @@ def measure_loader(
         loader.set_epoch(loader.epoch + 1)
     if not len(loader):
         raise ValueError(
-            f"an epoch of {loader!r} has no batch: it has {len(loader.cursor)} samples "
-            "for this rank. Take a smaller batch_size, or drop_last=False"
+            f"an epoch of {loader!r} has no batch: it has "
+            f"{counted(len(loader.cursor), 'sample')} for this rank. Take a "
+            "smaller batch_size, or drop_last=False"
         )
     frames = jpegs_of_loader(loader)
     if not frames:

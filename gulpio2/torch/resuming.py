@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.format.wording import counted
 from gulpio2.torch.damage import DamageCount, DamageState
 from gulpio2.torch.turns import Turn, in_turn
 
@@ -126,10 +127,10 @@ class Resumable:
         if min(num_open, len(self.cursor)) >= least_left:
             missing = len(self.cursor) - len(self.cursor) % least_left
             raise RuntimeError(
-                f"the loader has ended, and {missing} samples of epoch {self.epoch} "
-                "never came. See whether the dataset, a transform or the collate_fn "
-                "raises StopIteration, as next() does: a loader takes that for its "
-                "own end"
+                f"the loader has ended, and {counted(missing, 'sample')} of epoch "
+                f"{self.epoch} never came. See whether the dataset, a transform or the "
+                "collate_fn raises StopIteration, as next() does: a loader takes that "
+                "for its own end"
             )
         self.cursor.next_epoch()
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.errors import SampleIndexError
+from gulpio2.format.wording import counted
 
 __all__ = ["sample_position", "select_samples"]
 
@@ -36,7 +37,9 @@ def sample_position(index: Any, length: int) -> int:
     """
     position = int(operator.index(index))
     if not -length <= position < length:
-        raise SampleIndexError(f"sample {position} of a dataset of {length} samples")
+        raise SampleIndexError(
+            f"sample {position} of a dataset of {counted(length, 'sample')}"
+        )
     return position + length if position < 0 else position
 
 
@@ -81,7 +84,9 @@ def select_samples(indices: Any, length: int) -> npt.NDArray[np.int64]:
         raise _not_indices(indices)
     outside = positions[(positions < -length) | (positions >= length)]
     if outside.size:
-        raise SampleIndexError(f"sample {outside[0]} of a dataset of {length} samples")
+        raise SampleIndexError(
+            f"sample {outside[0]} of a dataset of {counted(length, 'sample')}"
+        )
     positions = positions.astype(np.int64)
     return np.where(positions < 0, positions + length, positions)
 

@@ -240,7 +240,7 @@ def test_a_label_that_is_cut_at_a_semicolon_is_told_of(
     csv_file.write_text("v1;pick up; then put\nv2;a\n")
     with caplog.at_level("WARNING"):
         kind(csv_file, tmp_path, tmp_path / "out")
-    assert "1 rows have more than 'id;label', the first in line 1" in caplog.text
+    assert "1 row has more than 'id;label', the first in line 1" in caplog.text
     caplog.clear()
     csv_file.write_text('v1;"pick up; then put"\nv2;a;\n')
     with caplog.at_level("WARNING"):

@@ -196,7 +196,7 @@ def test_many_damaged_samples_are_no_few_damaged_samples(damaged):
     loader = load(damaged, "skip", max_corrupt=2)
     for _ in range(3):  # the same two each epoch
         assert sum(map(len, loader)) == 7
-    with pytest.raises(CorruptFrameError, match=r"More than 1 samples .*max_corrupt"):
+    with pytest.raises(CorruptFrameError, match=r"More than 1 sample is .*max_corrupt"):
         list(load(damaged, "skip", max_corrupt=1))
 
 
@@ -216,7 +216,7 @@ def test_too_many_are_told_in_the_turn_of_the_batch_that_has_the_last(
     batches = iter(loader)
     assert next(batches).targets == ["clip0"]
     assert next(batches).targets == ["clip2", "clip3"]
-    with pytest.raises(CorruptFrameError, match=r"'clip4' .*More than 1 samples"):
+    with pytest.raises(CorruptFrameError, match=r"'clip4' .*More than 1 sample is"):
         next(batches)
     assert loader.state_dict()["position"] == 4
     assert loader.num_skipped == 1

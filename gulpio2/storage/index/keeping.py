@@ -13,6 +13,7 @@ import numpy as np
 from gulpio2.errors import ChunkMismatchError, MetaFileError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
+from gulpio2.format.wording import counted
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import ALTERED, DTYPES, Columns, make_lookup
@@ -361,7 +362,8 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
         if crc32_of(data) != crc32 or not _is_same(found, wanted):
             faults.append(f"{meta_name(number)} does not say what the index says")
     if start != len(content.columns):
-        faults.append(f"it has {len(content.columns)} rows for {start} items")
+        rows = counted(len(content.columns), "row")
+        faults.append(f"it has {rows} for {counted(start, 'item')}")
     elif not faults:
         lookup = make_lookup(content.columns)
         if not (

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.format.wording import counted
+
 __all__ = ["rows_of_mask"]
 
 _SHOWN = 300  # characters of a mask in a message
@@ -55,7 +57,8 @@ def rows_of_mask(mask: Any, num_rows: int) -> npt.NDArray[np.int64]:
         )
     if len(values) != num_rows:
         raise ValueError(
-            f"a mask of {len(values)} values cannot select from {num_rows} items; give "
+            f"a mask of {counted(len(values), 'value')} cannot select from "
+            f"{counted(num_rows, 'item')}; give "
             "one value per item"
         )
     return np.flatnonzero(values)
