@@ -1,4 +1,4 @@
-"""What an adapter tells of itself and of its dataset, asked for before a run."""
+"""What an adapter tells of itself and of its dataset before a run."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AdapterFacts:
-    """What the files beside the chunks say; nothing of it is asked for at the end.
+    """What the files beside the chunks will say.
 
-    An adapter that cannot tell it is refused before an item is stored.
+    It is asked for before the first item is stored, so that an adapter that cannot
+    tell it is refused in time.
     """
 
     options: Mapping[str, Any]
@@ -71,13 +72,13 @@ def ask_for_facts(adapter: Adapter) -> AdapterFacts:
     )
 
 
-def _require_adapter(adapter: object) -> None:
-    """Refuse what is no adapter at all.
+def count_items(adapter: Adapter) -> int:
+    """Count the items of an adapter.
 
     Raises
     ------
     AdapterContractError
-        It has no ``iter_data``, or is a class.
+        It is no adapter at all: it has no ``iter_data``, or is a class; and as `ask`.
     """
     if isinstance(adapter, type):
         raise AdapterContractError(
@@ -88,11 +89,6 @@ def _require_adapter(adapter: object) -> None:
             f"the adapter is {reprlib.repr(adapter)}, which has no iter_data. Give "
             "one of gulpio2.adapters, such as VideoFolderAdapter(folder), or your own"
         )
-
-
-def count_items(adapter: Adapter) -> int:
-    """Count the items of an adapter; as `ask`. Refuse what is no adapter at all."""
-    _require_adapter(adapter)
     try:
         return len(adapter)
     except (Exception, SystemExit) as cause:
@@ -120,10 +116,10 @@ def require_items(adapter: Adapter) -> int:
 
 
 def item_ids(adapter: Adapter) -> list[str] | None:
-    """List the ids of an adapter by position; None if it does not.
+    """List the ids of an adapter by position; None if it does not list them.
 
-    Nor where a class has another `iter_data` or ``len`` than that which its list of ids
-    goes with: a subclass of an adapter that gives further items, or other ids.
+    None also where a subclass has its own `iter_data` or ``len``, and the list of ids
+    of its base: it may give further items, or other ids.
 
     Raises
     ------
@@ -148,7 +144,7 @@ def item_ids(adapter: Adapter) -> list[str] | None:
 
 
 def warn_of_ids_beyond_utf8(ids: Iterable[str]) -> None:
-    """Tell of ids that are stored and read, and that nothing else takes."""
+    """Warn of ids that can be stored and read, but not be put into an index."""
     found = [id_ for id_ in ids if not is_utf8(id_)]
     if found:
         _logger.warning(
@@ -171,17 +167,13 @@ def is_utf8(text: str) -> bool:
 
 
 def ask(adapter: Adapter, name: str) -> Any:
-    """Call a method that an adapter may have, or take the value of that name.
-
-    Returns
-    -------
-    object
-        None where it has no such thing.
+    """Call a method that an adapter may have, or take its value; None without it.
 
     Raises
     ------
     AdapterContractError
-        It raises; the message has the place. Errors of this package come through.
+        The method raises; the message names the line. Errors of this package are raised
+        as they are.
     """
     try:
         found = getattr(adapter, name, None)
@@ -237,7 +229,7 @@ def _labels(adapter: Adapter, labels: Any) -> dict[str, int]:
 
 
 def unsendable(adapter: Adapter, where: str, cause: Exception) -> AdapterContractError:
-    """Give the error of an adapter that cannot be pickled, and is to be elsewhere."""
+    """Make the error of an adapter that cannot be pickled to be sent elsewhere."""
     return AdapterContractError(
         f"the adapter {type(adapter).__name__} cannot be sent to {where}, because it "
         f"cannot be pickled: {cause}. Keep open files, connections, generators and "

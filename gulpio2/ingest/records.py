@@ -65,24 +65,13 @@ def describe_run(
     plan: RunPlan,
     shard: Shard | None,
 ) -> Run:
-    """Give what the manifest is to tell of a run, before it has written anything.
+    """Describe a run for the manifest, before it has written anything.
 
-    Parameters
-    ----------
-    adapter : str
-        Name of the class of what is ingested.
-    facts : AdapterFacts
-        What that tells of itself.
-    encoder : EncoderSettings
-        How.
-    plan : RunPlan
-        Which items, in which chunks.
-    shard : Shard, optional
-        The share that it is.
+    The `adapter` is given by the name of its class.
     """
     digest = plan.undivided
     if plan.ids is None:
-        # The plan knows sizes alone then, which another dataset may have as well.
+        # The plan is then one of counts alone, which another dataset may have as well.
         text = json.dumps([digest, adapter, facts.options])
         digest = hashlib.sha256(text.encode("ascii")).hexdigest()[: len(digest)]
     return Run(
@@ -120,17 +109,7 @@ def write_records(
 ) -> None:
     """Write the list of failures and the manifest, at the end of a run.
 
-    Parameters
-    ----------
-    store : Store
-        The directory.
-    run : Run
-        As it was described before it began. A share is told of also where it has
-        nothing to tell.
-    facts : AdapterFacts
-        What the adapter tells of itself.
-    report : IngestReport
-        What became of it.
+    The `run` is as `describe_run` gave it. A share is noted even if it stored nothing.
     """
     if report.failures:
         store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
@@ -138,20 +117,17 @@ def write_records(
         store.remove(FAILURES_NAME)
     where = store.path(MANIFEST_NAME)
     checksums = checks_of_files(store)
-    has_something_to_tell = bool(
-        report.chunks or report.failures or run.shares is not None
-    )
+    has_news = bool(report.chunks or report.failures or run.shares is not None)
     before = read_unless_missing(store, MANIFEST_NAME)
-    if before is None and not has_something_to_tell:
+    if before is None and not has_news:
         return
     manifest = Manifest() if before is None else load_manifest(before, where=where)
     runs = manifest.runs
-    if run.plan is not None and not report.not_given:
-        present = list_chunks(store.names()).numbers
-        runs = without_lost_chunks(runs, run, present)
-    if not has_something_to_tell:
-        # Everything was there already; but the list of failures of the run before is
-        # gone, or there are new labels.
+    if not report.not_given:
+        runs = without_lost_chunks(runs, run, list_chunks(store.names()).numbers)
+    if not has_news:
+        # Everything was there already. But failures listed before may be gone, and
+        # labels be new.
         finished = replace(manifest, runs=runs, files=checksums)
         if finished != manifest:
             store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
@@ -171,15 +147,7 @@ def write_records(
 
 
 def warn_of_other_metainfo(store: Store, facts: AdapterFacts) -> None:
-    """Tell of metainfo of the stored items that this run is to replace.
-
-    Parameters
-    ----------
-    store : Store
-        The directory.
-    facts : AdapterFacts
-        What the adapter tells of itself.
-    """
+    """Warn of metainfo of the stored items that this run will replace."""
     before = read_manifest(store).metainfo
     # As JSON, as a merge compares them.
     other = [
@@ -200,7 +168,7 @@ def warn_of_other_metainfo(store: Store, facts: AdapterFacts) -> None:
 
 
 def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
-    """Give what the last ingest could not store of a plan's items.
+    """Give the items of a plan that the last ingest could not store.
 
     Raises
     ------
@@ -217,7 +185,7 @@ def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
 
 
 def failed_positions(store: Store) -> frozenset[tuple[int, str | None]]:
-    """Give what the last ingest could not store, by position in the adapter and id.
+    """Give position and id of each item that the last ingest could not store.
 
     The id is None where the adapter failed before it gave one.
     """

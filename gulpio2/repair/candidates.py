@@ -146,8 +146,6 @@ def origin(
     salvaged: dict[str, Any] = {"chunk": number, "offset": offset, "id": item}
     if metas:
         salvaged["meta_data"] = metas
-        try:
-            plain_metadata({"salvaged": salvaged}, "metadata")
-        except AdapterContractError:  # one level more is too many
+        if not can_be_stored([{"salvaged": salvaged}]):  # one level more is too many
             del salvaged["meta_data"]
     return {"salvaged": salvaged}
