@@ -14,12 +14,12 @@ __all__ = ["above_bars", "chunk_bar"]
 
 @contextlib.contextmanager
 def above_bars() -> Iterator[None]:
-    """Have bars make way for what is logged meanwhile, which began behind them.
+    """Clear the bars on stderr while a line is logged, and draw them again below it.
 
-    Where stderr cannot be written to there is nothing to make way.
+    Where stderr cannot be written to, there are no bars.
     """
     with contextlib.ExitStack() as stack:
-        # It may be there in part: another thread is about to import it.
+        # Another thread may be importing it: then the module is there, its names not.
         tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
         if tqdm is not None and sys.stderr is not None:
             # Without the lock, for which whoever handles the record might wait.
@@ -37,20 +37,10 @@ def _leave(mode: contextlib.AbstractContextManager[None]) -> None:
 
 @contextlib.contextmanager
 def chunk_bar(total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar, where there is a stderr that can be written to.
+    """Show a bar of so many chunks, and yield what is called for each finished one.
 
-    A log whose disk is full, or a reader of it that is gone, is no reason to end a run:
-    nothing more is shown then.
-
-    Parameters
-    ----------
-    total : int
-        Chunks.
-
-    Yields
-    ------
-    callable
-        To be called for each chunk that is finished.
+    Where stderr is missing or cannot be written to any more, as when the disk of a log
+    is full, the run goes on without a bar.
     """
     from tqdm import tqdm
 

@@ -50,8 +50,8 @@ _LOST = {
     "FutureCancelledError",
     "FuturesCancelledError",
 }
-# What tells of errors in Dask's loop, and the function there that brings what was done
-# to who waits for it.
+# The logger that reports errors in Dask's event loop, and the function there that hands
+# the result of a task to whoever waits for it.
 _LOOP_LOG = "tornado.application"
 _BRINGING = "_cascade_future"
 _ADDRESS = re.compile(r"((?P<protocol>\w+)://)?[^\s/]*:\d+(/.*)?|inproc://.+")
@@ -95,7 +95,7 @@ def connect(address: str) -> Iterator[Cluster]:
             f"no Dask scheduler answers at {address!r}: {cause}. Start one with 'dask "
             "scheduler' and give the address that it prints"
         ) from cause
-    # The second has what the loop that the client runs on could not tell anybody.
+    # The event loop of the client logs by the second what it can raise to nobody.
     logs = [logging.getLogger(name) for name in ("distributed.client", _LOOP_LOG)]
     for log in logs:
         log.addFilter(_is_news)
@@ -110,12 +110,7 @@ def connect(address: str) -> Iterator[Cluster]:
 
 
 def refuse_other_addresses(address: str) -> None:
-    """Refuse what is no address: a client goes on trying for a minute, even at its end.
-
-    Parameters
-    ----------
-    address : str
-        As for `connect`.
+    """Refuse what is no address: a client would try it for a minute, and say little.
 
     Raises
     ------
@@ -175,9 +170,9 @@ def _count_first_threads(client: Any, address: str) -> int:
 def _is_news(record: logging.LogRecord) -> bool:
     """Tell whether a record of Dask's client says more than that its scheduler is gone.
 
-    The error of the run says so in its own words, and what was cancelled by it, or that
-    there was no time to connect again, has a traceback or a wrong number of seconds. So
-    has what a worker did while its task was being cancelled.
+    That is what the error of the run says. Dask logs besides, with tracebacks, each
+    future that is cancelled by it, and that it could not connect again, with a wrong
+    number of seconds; and results that come while their task is being cancelled.
     """
     error = record.exc_info[1] if record.exc_info else None
     if record.name == _LOOP_LOG:
@@ -200,9 +195,8 @@ def share_bytes(executor: Executor, data: bytes) -> Any:
     client = client_of(executor)
     if client is not None:
         with warnings.catch_warnings():
-            # That large data are scattered better. Those are lost with the workers that
-            # have them; the result of a task is made again, and goes from one worker to
-            # the next as they do.
+            # Dask advises to scatter large data. But scattered data are lost with the
+            # worker that holds them; the result of a task is computed again then.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             return client.submit(_identity, data, pure=False)
     return data
@@ -228,24 +222,15 @@ def count_threads(client: Any) -> int | None:
 def ask_workers(
     client: Any, function: Callable[..., object], *arguments: object
 ) -> list[tuple[str, Any]]:
-    """Have each worker of a cluster call a function.
+    """Have each worker of a Dask client call a function with these arguments.
 
-    A worker of Dask that cannot import what it is sent ends without a word, so this
-    should be one of the standard library.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the cluster.
-    function : callable
-        What to call.
-    *arguments : object
-        What with.
+    A worker that cannot import the function ends without a word, so it should be one
+    of the standard library.
 
     Returns
     -------
     list of tuple
-        Address of each worker, and what the function returned or raised there. Those
+        Address of each worker, and what the function returned or raised there. Workers
         that have ended meanwhile are left out.
 
     Raises
@@ -258,11 +243,11 @@ def ask_workers(
     try:
         for _ in range(_TRIES):
             found = client.run(function, *arguments, workers=asked, on_error="return")
-            # Those of connections that are closed, as by a worker that ends.
+            # An OSError is that of a closed connection: the worker is ending.
             silent = {k: v for k, v in found.items() if isinstance(v, OSError)}
             answers.update((k, v) for k, v in found.items() if k not in silent)
             if silent:
-                time.sleep(_LOOK_SECONDS)  # the scheduler takes note of such an end
+                time.sleep(_LOOK_SECONDS)  # until the scheduler knows of the end
                 there = client.nthreads()
                 silent = {k: v for k, v in silent.items() if k in there}
             if not silent:
@@ -280,9 +265,9 @@ def ask_workers(
 
 
 def is_lost(error: BaseException) -> bool:
-    """Tell whether an error says that a cluster is gone, and what it had to do.
+    """Tell whether an error is Dask's for tasks that were lost with the cluster.
 
-    By name: the package that it is of need not be there.
+    By its name, as Dask need not be installed.
     """
     return type(error).__name__ in _LOST
 

@@ -28,19 +28,12 @@ _logger = logging.getLogger(__name__)
 def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
     """Tell whether the last run of a directory was this one, and left nothing out.
 
-    Parameters
-    ----------
-    folder : str or path
-        The directory.
-    run : Run
-        As the manifest would tell of it; what it wrote does not matter.
-    plan : RunPlan
-        Of what it would store, were nothing stored.
+    Of `run` the chunks do not matter. The `plan` is made as if nothing were stored.
 
     Raises
     ------
     IngestError
-        It was, and a chunk is lost, or a part of one.
+        It was this one, and a chunk or a part of one is lost.
     """
     with GulpDirectory(folder) as directory:
         runs = directory.manifest.runs
@@ -48,12 +41,12 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
             return False
         refuse_lost_chunks(directory)
         was_planned = runs[-1].plan == run.plan and _has_share(runs[-1], run)
-        if plan.ids is None:  # nothing else can tell
+        if plan.ids is None:  # nobody can say which items are missing
             return was_planned
         if run.shares is not None and runs[-1].plan is not None and not was_planned:
             return False  # it would not fit the other shares
         if REMOVALS_NAME in open_store(folder).names():
-            # What was deleted is not missing, and once it is erased has no name.
+            # What was deleted is not missing; once erased, nothing names it any more.
             return runs[-1].plan in (None, run.plan)
         same_ids = runs[-1].plan == run.plan
         return not _lacks_any(directory, plan, same_ids=same_ids)
@@ -64,26 +57,15 @@ def settle_not_given(
 ) -> None:
     """Warn of items that an adapter lists and did not give, and count them anew.
 
-    Tasks do not know of an item that was given to another one, and failed there.
-
-    Parameters
-    ----------
-    adapter : Adapter
-        What was ingested.
-    folder : str or path
-        Where.
-    plan : RunPlan
-        What the run was to store.
-    report : IngestReport
-        What became of it.
+    A task counts an item as not given that another task was given, where it failed.
     """
     if plan.ids is None or not report.not_given:
         return
-    # Not those that the plan leaves out: the item whose id they repeat may be missing.
+    # An item whose id repeats another's says nothing of that one, which may be missing.
     repeats = {each.position for each in plan.failures}
     failed = {each.id for each in report.failures if each.position not in repeats}
     positions = {each.position for each in report.failures if each.id is None}
-    # Where nothing was stored, opening would warn of a folder that is of others.
+    # Opening a folder without a chunk would warn that it is no gulp directory.
     is_empty = not list_chunks(open_store(folder).names()).chunks
     with nullcontext(()) if is_empty else GulpDirectory(folder) as stored:
         missing = [

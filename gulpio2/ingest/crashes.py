@@ -32,8 +32,8 @@ __all__ = [
 
 _logger = logging.getLogger(__name__)
 
-# What a process gets for a fault of its own. SIGTERM is sent by others, and may have
-# come during any item.
+# What the system sends a process for a fault of its own. SIGTERM comes from others, and
+# says nothing of the item that was being read.
 _OWN_FAULTS = (
     signal.SIGSEGV,
     signal.SIGBUS,
@@ -41,11 +41,11 @@ _OWN_FAULTS = (
     signal.SIGFPE,
     signal.SIGABRT,
 )
-# The system sends it where memory runs out, and mostly to who needs most of it; anybody
-# else may send it as well. Twice at one item is taken for the item's fault.
+# Sent where memory runs out, mostly to the process that needs most of it; but anybody
+# may send it. If it comes twice at one item, that item is taken to be at fault.
 _KILLED = signal.SIGKILL
 
-# Of an id that a worker tells of; of a longer one only the position is told.
+# Room for an id. Of an item with a longer one only the position is told.
 _ID_BYTES = 512
 
 
@@ -69,26 +69,19 @@ class _Slot(ctypes.Structure):
 class WorkerSlots:
     """Shared memory in which each worker writes what it is about to do.
 
-    A message of it would cost more than a small item.
-
-    Parameters
-    ----------
-    context : multiprocessing.context.BaseContext
-        Of the workers.
-    num_workers : int
-        How many claim a slot.
+    To send a message instead would take longer than to store a small item.
     """
 
     def __init__(self, context: BaseContext, num_workers: int) -> None:
         self._shared = SharedBytes(num_workers * ctypes.sizeof(_Slot))
         self._num_workers = num_workers
-        # Numbers of slots, each of which one worker reads.
+        # Holds the numbers of all slots: a worker reads one, and has its slot.
         self._free, give = context.Pipe(duplex=False)
         os.write(give.fileno(), struct.pack(f"{num_workers}i", *range(num_workers)))
         give.close()
 
     def claim(self) -> Callable[[int, str | None], None]:
-        """Give what writes into a slot of this process's own."""
+        """Take a slot for this process, and give the function that writes into it."""
         (number,) = struct.unpack("i", os.read(self._free.fileno(), 4))
         slot = self._slots()[number]
         slot.position = NOTHING
@@ -97,7 +90,7 @@ class WorkerSlots:
         def begin(position: int, id_: str | None) -> None:
             slot.position = position
             text = b"" if id_ is None else id_.encode(errors="replace")
-            # Half an id would be another one.
+            # An id that is cut off could be that of another item.
             slot.id_ = text if len(text) <= _ID_BYTES and 0 not in text else b""
 
         return begin
@@ -113,17 +106,14 @@ class WorkerSlots:
         return (_Slot * self._num_workers).from_buffer(self._shared.memory)
 
     def close(self) -> None:
-        """Let go of the free slots."""
+        """Close the pipe of the numbers."""
         self._free.close()
 
 
 class CrashedWorkersError(BrokenExecutor):
-    """Workers ended by a fault of their own or were killed; it is known at what.
+    """Workers ended by a fault of their own or were killed.
 
-    Parameters
-    ----------
-    crashes : sequence of (AtWork, str)
-        What they were at, and the name of the signal.
+    Its `crashes` say what each was at, and the name of the signal.
     """
 
     def __init__(self, crashes: Sequence[tuple[AtWork, str]]) -> None:
@@ -137,19 +127,11 @@ def blame(
     *,
     were_killed: bool,
 ) -> list[tuple[AtWork, str]]:
-    """Say which of the processes did end by a fault of their own, or were killed.
+    """Give what each process that crashed was at, and the name of its signal.
 
-    They are to be joined before, and by nobody else at the same time: of two threads
-    that ask the system how a process ended, only one is told.
-
-    Parameters
-    ----------
-    processes : sequence of BaseProcess
-        The workers.
-    at_work : mapping
-        What each was about to do.
-    were_killed : bool
-        Whether this program has killed those that were left, which then tells nothing.
+    Join the processes before, in this thread alone: of two threads that ask the system
+    how a process ended, only one is told. Where this program itself has killed those
+    that were left (`were_killed`), being killed counts as no crash.
     """
     signals = _OWN_FAULTS if were_killed else (*_OWN_FAULTS, _KILLED)
     names = {-number: number.name for number in signals}
@@ -162,21 +144,17 @@ def blame(
 
 
 class CrashedItems:
-    """The items of a run that cost it a worker, each of which is tried once.
+    """The items of a run that ended a worker: they are left out.
 
-    One at which a worker was killed is tried again, since that may have had another
-    reason. Where it was at no item, as where it closed a chunk, the run goes on.
-
-    Parameters
-    ----------
-    most_kills : int
-        How many workers may be killed before the run ends, but for those at items that
-        are left out.
+    An item at which a worker was killed is tried once more, since that may have had
+    another reason. A worker that was killed at no item, as while it closed a chunk,
+    does not end the run. The run ends after more than `most_kills` workers were
+    killed; those at items that are left out do not count.
     """
 
     def __init__(self, most_kills: int) -> None:
         self.items: dict[int, PlacedItem] = {}
-        """What stands in their places, by position."""
+        """By position, the error that takes the item's place."""
         self._most_kills = most_kills
         self._suspects: set[int] = set()
         self._kills_elsewhere = 0
@@ -184,13 +162,7 @@ class CrashedItems:
     def take(
         self, crashes: Iterable[tuple[AtWork, str]], tasks: Iterable[Task]
     ) -> bool:
-        """Take up items at fault, and those that may be.
-
-        Returns
-        -------
-        bool
-            Whether the run can go on. If not, something else is at fault.
-        """
+        """Note the items at fault; tell whether the run can go on without them."""
         positions = {n for task in tasks for n in task.positions()} - self.items.keys()
         is_new = is_elsewhere = False
         again: list[AtWork] = []

@@ -79,7 +79,7 @@ class Dispatcher:
         self.failures = failures
 
     def settle(self, report: IngestReport) -> None:
-        """Have the progress be what is in the chunks."""
+        """Correct the progress that was told, to what is in the chunks."""
         self._progress.settle(items=report.items, failures=len(report.failures))
 
     def look_at_workers(
@@ -87,19 +87,10 @@ class Dispatcher:
     ) -> tuple[str, ...]:
         """Refuse workers elsewhere that are not fit for a run, before it begins.
 
-        Parameters
-        ----------
-        adapter : Adapter
-            Where its items come from.
-        tasks : sequence of Task
-            What it is to store.
-        folder : str
-            Where.
-
         Returns
         -------
         tuple of str
-            Paths that a worker that comes later must see as well: for `Job.sources`.
+            For `Job.sources`: paths that a worker which joins later must see as well.
 
         Raises
         ------
@@ -120,20 +111,9 @@ class Dispatcher:
         publisher: Publisher,
         on_task: Callable[[], object],
     ) -> None:
-        """Store tasks; an item that costs a worker its life is left out.
+        """Store the tasks that are left of a run, and publish the result of each.
 
-        Parameters
-        ----------
-        job : Job
-            The run.
-        tasks : list of Task
-            Those that are left of it.
-        cuts : CutTasks
-            Which of them are done in pieces.
-        publisher : Publisher
-            Given the result of each.
-        on_task : callable
-            Called after each.
+        An item that ends its worker is left out. Called after each task: `on_task`.
 
         Raises
         ------
@@ -192,7 +172,7 @@ class Dispatcher:
     ) -> None:
         """Hand out tasks, a few ahead of the workers, and publish what comes back.
 
-        Of those in `left` the ones stay there that are not done.
+        A task that is done is taken out of `left`.
         """
         waiting.reverse()
         running: dict[Future[TaskResult], Task] = {}
@@ -235,15 +215,10 @@ class Dispatcher:
 
 
 class _ToldProgress:
-    """Passes on what is told of a run's progress, and can put it right.
+    """Passes on what is told of a run's progress, and can correct it.
 
-    Items are told as they are stored. Some are told of that are stored once more: where
-    a worker crashed, or pieces of a task were of no use.
-
-    Parameters
-    ----------
-    progress : Progress
-        Whom to tell.
+    An item is told as soon as it is stored. After a crash of its worker, or as part of
+    a piece that is of no use, it is stored, and told, once more.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -259,7 +234,7 @@ class _ToldProgress:
         self._progress(**counts)
 
     def settle(self, **counts: int) -> None:
-        """Tell what is missing of these counts, or too much, while nobody else does."""
+        """Tell by how much these counts differ from what was told."""
         missing = {name: count - self._told[name] for name, count in counts.items()}
         if any(missing.values()):
             self(**{name: count for name, count in missing.items() if count})

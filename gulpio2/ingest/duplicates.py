@@ -32,7 +32,7 @@ class Sifted:
     left_out: set[int] = field(default_factory=set)
     failures: list[ItemFailure] = field(default_factory=list)
     repeats: dict[int, int] = field(default_factory=dict)
-    """Of items that are left out for the id of another: position to that one's."""
+    """Position of an item whose id repeats another's, to the position of that one."""
 
 
 def sift_ids(
@@ -41,18 +41,10 @@ def sift_ids(
     stored: Collection[str],
     on_duplicate: OnDuplicate,
 ) -> Sifted:
-    """Find the items whose id is in the directory, or repeated in the adapter.
+    """Find the items whose id is in the directory, or is that of an item before them.
 
-    Parameters
-    ----------
-    adapter : Adapter
-        Asked for where items come from.
-    ids : sequence of str
-        All of its ids, by position.
-    stored : collection of str
-        Ids in the directory.
-    on_duplicate : {"raise", "skip", "report"}
-        What to do about them. Of repeats, the first one counts.
+    The `ids` are all that the adapter lists, by position; it is asked only where items
+    come from.
 
     Raises
     ------

@@ -149,10 +149,11 @@ def estimate(
 
 
 def _mean(values: list[float], sizes: list[float]) -> float:
-    """Give the mean of all items, whose mean size is 1, from those of some.
+    """Estimate the mean over all items from the values of some, with their sizes.
 
-    Either values are in proportion to sizes or all are alike, whichever fits better:
-    one long video among the few would else stand for many.
+    Sizes are those of the files, in units of the mean file. Values are taken to be in
+    proportion to them, or to be all alike, whichever fits better: else one long video
+    among the few would stand for many.
     """
     mean = sum(values) / max(len(values), 1)
     ratio = sum(values) / (sum(sizes) or 1)
@@ -237,15 +238,13 @@ def refuse_what_cannot_fit(
 
     Parameters
     ----------
-    adapter, encoder
+    adapter, encoder, folder
         Those of the run.
-    folder : str or path
-        Where it writes to.
     positions : sequence of int
-        What is to be stored. Fewer than 200 are not looked at.
+        What is to be stored. Of fewer than 200 no estimate is made.
     apart : bool
-        Look at them in a process of their own. A fault in a decoder ends that one;
-        then nothing is refused.
+        Estimate in another process. A fault in a decoder ends that one, and nothing is
+        refused then.
     freed : int, optional
         Bytes of files that the run removes before it begins.
 
@@ -263,7 +262,7 @@ def refuse_what_cannot_fit(
     if apart:
         try:
             found = _estimate_apart(adapter, encoder, positions)
-        except OSError as error:  # no process is to be had, as the workers will tell
+        except OSError as error:  # no process to be had; the workers say so
             _logger.debug("the run begins without an estimate: %r", error)
             return
     else:
@@ -273,16 +272,7 @@ def refuse_what_cannot_fit(
 
 
 def refuse_above(free: int, needed: Estimate, folder: StrPath) -> None:
-    """Refuse a run that needs more than there is.
-
-    Parameters
-    ----------
-    free : int
-        Bytes that it may take.
-    needed : Estimate
-        What it will store.
-    folder : str or path
-        Where it writes to.
+    """Refuse a run into a folder that needs more bytes than are free.
 
     Raises
     ------

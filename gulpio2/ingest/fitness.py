@@ -1,8 +1,8 @@
 """Whether a worker elsewhere is fit for a run: the same package, folder and paths.
 
-One that is not would fail whatever it is given, in no time, and so be given most of the
-run. So each is looked at before the run begins, and looks at itself when it has its
-first task, since on a cluster others may come later.
+A worker that is not fails each task at once, and so is given most of the run. So each
+is asked before the run begins. On a cluster others may join later: a worker also checks
+itself at its first task.
 """
 
 from __future__ import annotations
@@ -54,18 +54,8 @@ _OF_PROGRAM = (
 def choose_sources(adapter: Adapter, tasks: Sequence[Task]) -> tuple[str, ...]:
     """Choose some paths that each worker must see.
 
-    Parameters
-    ----------
-    adapter : Adapter
-        Says where its items come from; else none are chosen.
-    tasks : sequence of Task
-        What is to be stored.
-
-    Returns
-    -------
-    tuple of str
-        Those of the first item, of one in the middle and of the last. What is no path,
-        or nothing that this process may read, says nothing about others.
+    They are those of the first item, of one in the middle and of the last, where the
+    adapter tells them and this process itself can read them.
     """
     if not tasks:
         return ()
@@ -97,14 +87,7 @@ def refuse_unfit_workers(
 ) -> None:
     """Refuse a cluster that has a worker which is not fit for the run.
 
-    Parameters
-    ----------
-    executor : concurrent.futures.Executor
-        Any; those of Dask can say which workers they have.
-    folder : str
-        Where each worker must be able to write.
-    sources : sequence of str
-        Paths that each worker must see.
+    Of executors only those of Dask can say which workers they have.
 
     Raises
     ------
@@ -115,7 +98,7 @@ def refuse_unfit_workers(
     client = client_of(executor)
     if client is None:
         return
-    # Both of the standard library, so that any worker understands what it is asked.
+    # Functions of the standard library alone, which any worker can import.
     for worker, version in ask_workers(client, pkgutil.resolve_name, _VERSION):
         if version != __version__:
             raise IngestError(_other_version(worker, __version__, version))
@@ -235,7 +218,7 @@ def unpack(shipped: bytes) -> Any:
     try:
         return pickle.loads(shipped)  # noqa: S301  # our own parent's
     except Exception as cause:
-        # Pickle's name for the module of a script; the error has the worker's own.
+        # Pickle names the module of a script so; the error has the worker's own script.
         is_of_program = isinstance(cause, AttributeError) and b"__main__" in shipped
         raise AdapterContractError(
             f"the worker {this_worker()} cannot make the adapter that it was sent: "

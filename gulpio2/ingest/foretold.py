@@ -1,4 +1,4 @@
-"""What is told of a run before it stores anything, by its dry run as well."""
+"""What a run, or its dry run, warns of and refuses before anything is stored."""
 
 from __future__ import annotations
 
@@ -40,18 +40,9 @@ def arguments_of(
 def tell_of_run(
     ingestor: GulpIngestor, facts: AdapterFacts, plan: RunPlan, *, adds: bool
 ) -> None:
-    """Warn of what a plan brings, and refuse what its labels contradict.
+    """Warn of repeated ids, other metainfo and ids beyond UTF-8; refuse other labels.
 
-    Parameters
-    ----------
-    ingestor : GulpIngestor
-        Of the run.
-    facts : AdapterFacts
-        What its adapter tells of itself.
-    plan : RunPlan
-        What it is to store.
-    adds : bool
-        Whether the directory holds items already.
+    Whether the directory holds items already is said by `adds`.
 
     Raises
     ------

@@ -31,17 +31,17 @@ __all__ = [
     "unlisted",
 ]
 
-# What `TableAdapter` says behind the path.
+# What `TableAdapter` puts behind the path of a source.
 _ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
 
 
 _logger = logging.getLogger(__name__)
 
 _ITEM_KEYS = ("id", "meta", "frames")
-# What tables have where there is no value: None, NaN of any kind, those of pandas.
+# How a missing value of a table reads as an id: None, NaN, those of pandas.
 _MISSING = {"None", "nan", "NaT", "<NA>"}
 
-# Told past the end of a slice: a crash there is no item's fault.
+# The position that is told past the end of a slice, where a crash is no item's fault.
 NOTHING = -1
 
 
@@ -55,23 +55,23 @@ class PlacedItem(NamedTuple):
     error: Exception | None = None
 
 
-# Told of each position before its item is taken, and again with its id once it has one.
+# In a worker: told of a position before its item is asked for, and again with its id.
 _tell: Callable[[int, str | None], None] | None = None
-# What stands in the place of items that are not to be asked for.
+# In a worker: what to give in place of items that are not to be asked for, by position.
 _in_place: Mapping[int, PlacedItem] = {}
 
 
 def begin_worker(
     tell: Callable[[int, str | None], None], in_place: Mapping[int, PlacedItem]
 ) -> None:
-    """Have this process tell what it is at, for it may not come to say more.
+    """Have this worker tell which item it is at, in case that item ends it.
 
     Parameters
     ----------
     tell : callable
-        Takes the position that is looked at, and its id once that is known.
+        Takes the position of the item, and its id once that is known.
     in_place : mapping
-        By position, what to give for items that ended a worker.
+        By position, what to give for items that have ended a worker.
     """
     global _tell, _in_place  # one of each per worker process
     _tell, _in_place = tell, in_place
@@ -103,7 +103,7 @@ def check_item(item: Any, position: int) -> PlacedItem:
                 f"have 'meta', 'frames' and 'id', and has {sorted(map(str, item))}"
             )
     id_ = item["id"]
-    # Of other kinds str() makes an id too, and 0.0.4 took it. These nobody has meant.
+    # 0.0.4 took whatever str() made of an id. None of these can have been meant.
     is_missing = not isinstance(id_, str) and str(id_) in _MISSING
     if is_missing or isinstance(id_, bytes):
         raise AdapterContractError(
@@ -120,25 +120,26 @@ def place_items(
     listed: Sequence[str] = (),
     known: set[str] | None = None,
 ) -> Iterator[PlacedItem]:
-    """Yield the items of a slice; where one cannot be had, its error instead.
+    """Yield the items of a slice of an adapter; for one that fails, its error.
 
     Parameters
     ----------
     adapter : Adapter
-        What has the items.
+        Has the items.
     start, stop : int
         The slice.
     listed : sequence of str
-        What the adapter lists for each of its positions, if it does.
+        The ids that the adapter lists for these positions, if it lists any.
     known : set of str, optional
-        Ids of items before these. They are passed over until another comes, and the set
-        is emptied then.
+        Ids of items before the slice. They are passed over until an item comes that is
+        none of them; then the set is emptied.
 
     Notes
     -----
-    The adapter is asked for the whole slice at once. A generator that raised is at
-    its end, so what follows is asked for one position at a time. So it is where an item
-    comes before its turn: others were passed over, and positions cannot be counted.
+    The adapter is asked for the whole slice at once. After an error its generator is at
+    its end, so the rest is asked for one position at a time. The same is done where an
+    item comes before its turn: then items were passed over, and counting those that
+    came no longer gives their positions.
     """
     begin, known = start, set() if known is None else known
     for position in sorted(n for n in _in_place if start <= n < stop):
@@ -188,11 +189,11 @@ def _place(
                 if placed.id_ is not None:
                     known.clear()
                 _begin(single, placed.id_)
-                # An adapter that skips positions gives fewer items than it counts.
+                # An adapter that skips positions may give here what it gave before.
                 if placed.id_ is None or placed.id_ not in given:
                     yield placed
                     if listed and placed.id_ is not None:
-                        given.add(placed.id_)  # it has its place, however often given
+                        given.add(placed.id_)  # each listed id once
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
             yield PlacedItem(single, error=as_failure(error))
     _begin(NOTHING)
@@ -201,25 +202,26 @@ def _place(
 def is_filled_anew(
     meta: Mapping[Any, Any], before: Mapping[Any, Any], following: PlacedItem | None
 ) -> bool:
-    """Tell whether a dict of metadata has values of an item that could not be had.
+    """Tell whether an adapter has filled an item's dict of metadata for the next item.
 
     Parameters
     ----------
     meta : mapping
-        What came with an item that is stored.
+        The metadata of an item that is stored.
     before : mapping
-        A copy of it, from when its frames had been taken.
+        A copy, made when its frames had been taken.
     following : PlacedItem or None
-        What came in the next item's place.
+        What came next. If it is an error, the dict may have values of the item that
+        failed.
     """
-    # What was only added is of the item itself: it may be until the next one comes.
+    # Keys that were only added are its own: they may come until the next item does.
     return (following is not None and following.error is not None) and any(
         key not in meta or meta[key] is not value for key, value in before.items()
     )
 
 
 def _early_ones(listed: Sequence[str]) -> Callable[[int, str], bool]:
-    """Give what tells whether an id that comes at a place is listed further on."""
+    """Make the function that tells whether an id is listed behind the place it has."""
     last: dict[str, int] = {}
 
     def is_early(place: int, id_: str) -> bool:
@@ -244,12 +246,12 @@ def unlisted(id_: str, start: int, stop: int) -> AdapterContractError:
 def _fresh(adapter: Adapter) -> Adapter:
     """Copy an adapter for one call, as 0.0.4 gave each chunk a copy of its own.
 
-    Some leave in themselves what they were asked for, as that of 0.0.4 for lists of
-    images: ``self.data = self.data[slice_element]``.
+    A call may change the adapter. The adapter of 0.0.4 for lists of images keeps only
+    what it is asked for: ``self.data = self.data[slice_element]``.
     """
     cls = type(adapter)
-    # One that tidies up may close what the copy shares with it. Nor as `copy` does it:
-    # what an adapter does when it is pickled may be long.
+    # The `__del__` of a copy may close what it shares with the adapter. `copy.copy`
+    # would call what the adapter does to be pickled, which may take long.
     if hasattr(cls, "__del__") or any(
         vars(base).get("__slots__") for base in cls.mro()
     ):
@@ -263,7 +265,7 @@ def _fresh(adapter: Adapter) -> Adapter:
 
 
 def as_failure(error: Exception | SystemExit) -> Exception:
-    """Give what failed an item; code that ends the program must not end the run."""
+    """Give the error of an item; `sys.exit` in an adapter must not end the run."""
     if isinstance(error, SystemExit):
         failure = AdapterContractError(
             f"the adapter ended the program: sys.exit({error.code!r}). Raise an "

@@ -76,9 +76,9 @@ class RunJournal:
         first_number : int
             Of the run's chunks.
         plan : str
-            The same only where the same items go into the same chunks.
+            The digest of its `RunPlan`.
         cut_for : int
-            See `gulpio2.ingest.pieces`.
+            Processes that its last tasks are cut for.
         """
         self.first_number = first_number
         self.cut_for = cut_for
@@ -94,18 +94,7 @@ class RunJournal:
         self._writer = self.store.extend(JOURNAL_NAME)
 
     def take_up(self) -> bool:
-        """Go on with the journal of an interrupted run.
-
-        Returns
-        -------
-        bool
-            Whether there is one.
-
-        Raises
-        ------
-        IngestError, MetaFileError
-            As `read`.
-        """
+        """Go on with the journal of an interrupted run, if there is one; as `read`."""
         if not self.read():
             return False
         self._writer = self.store.extend(JOURNAL_NAME)
@@ -117,12 +106,7 @@ class RunJournal:
         return True
 
     def read(self) -> bool:
-        """Read the journal of an interrupted run, and leave it as it is.
-
-        Returns
-        -------
-        bool
-            Whether there is one.
+        """Read the journal of an interrupted run; tell whether there is one.
 
         Raises
         ------
@@ -230,7 +214,7 @@ class RunJournal:
         self._writer.sync()
 
     def drop_last(self) -> None:
-        """Take the last task back, of what was taken up: it is to be done again."""
+        """Take out the last finished task of an interrupted run, to be done again."""
         if self._writer is None:
             raise IngestError("the journal was not begun")
         self.finished.pop()
@@ -248,7 +232,7 @@ class RunJournal:
 
 
 def _is_sound(lines: Sequence[Any]) -> bool:
-    """Tell whether lines are those of a run's journal: a check is not a signature."""
+    """Tell whether lines have the form of a run's journal: anybody can make a check."""
     try:
         head, *tasks = lines
         numbers = [head["first_number"], head.get("cut_for", 1)]
@@ -274,7 +258,7 @@ def _is_sound(lines: Sequence[Any]) -> bool:
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[str]:
-    """Name what differs, in mappings of mappings as ``key.key``."""
+    """Name the values that differ, those of a mapping in the mapping as ``key.key``."""
     found: list[str] = []
     for key in {**before, **now}:
         old, new = before.get(key), now.get(key)

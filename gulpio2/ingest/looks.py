@@ -17,23 +17,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Look", "Seen", "Total", "Varied", "take_sample"]
 
-# The sample grows until the standard error of the bytes is so small.
+# The sample grows until the standard error of the bytes is this share of them.
 _GOOD_ERROR = 0.03
-# By how much it grows, in parts of the first. The error is estimated as well: asked for
-# after every look, it would seem small by chance at one of them.
+# By how much it grows, as a part of its first size. The error is an estimate too: if it
+# were asked for after every look, it would soon be small by chance.
 _STEP = 0.5
-# The size of its file says nothing of an item where the error is so much smaller
-# without, as that of the frames of images; by chance it is often somewhat smaller.
+# The sizes of files are left out of account where the error without them is less than
+# this part of the error with them, as for the frames of images. By chance it is often
+# somewhat smaller.
 _FAR_BETTER = 0.7
-# Files up to twice as large, as logarithm. Larger ones may be others for a reason.
+# Logarithm of the ratio up to which sizes count as alike. Beyond it, items may differ
+# for a reason and not by chance.
 _ALIKE = math.log(2)
-# Chance with which a share of the items that is told may have been missed.
+# Chance that a sample misses all items of a kind, for the share that `unmet` gives.
 _MISSED = 0.05
 
 
 @dataclass(slots=True)
 class Varied:
-    """Some frames of an item, encoded with other settings too."""
+    """Some frames of an item that were encoded with other settings too."""
 
     frames: int = 0
     num_bytes: int = 0
@@ -41,7 +43,7 @@ class Varied:
     """Their bytes with the settings of the run."""
 
     def add(self, num_bytes: int, as_asked: int) -> None:
-        """Take note of a frame."""
+        """Add a frame."""
         self.frames += 1
         self.num_bytes += num_bytes
         self.as_asked += as_asked
@@ -49,7 +51,7 @@ class Varied:
 
 @dataclass(slots=True)
 class Look:
-    """What was seen of one item; of one that is not stored, nothing."""
+    """What was seen of one item; zeros for one that would not be stored."""
 
     id_: str | None = None
     frames: int = 0
@@ -58,15 +60,15 @@ class Look:
     num_bytes: float = 0.0
     """Of these and of the map."""
     variance: float = 0.0
-    """Of `num_bytes`, since not all frames were encoded."""
+    """Of `num_bytes`, an estimate where not all frames were encoded."""
     seconds: float = 0.0
     others: dict[int, Varied] = field(default_factory=dict)
-    """By a number for other settings."""
+    """Some frames encoded with other settings, by the number of these."""
     odd: dict[str, list[str]] = field(default_factory=dict)
     """What is unusual about it, by kind."""
 
     def note(self, kind: str, text: str) -> None:
-        """Take note of something unusual."""
+        """Note something unusual."""
         self.odd.setdefault(kind, []).append(text)
 
 
@@ -77,21 +79,16 @@ class Total(NamedTuple):
     error: float
     """Standard error, as a share of it."""
     curable: float
-    """Part of the error that looking at more of the items would take away."""
+    """The part of the error that looking at more items makes smaller."""
     shares: npt.NDArray[np.float64]
-    """What each item that was looked at stands for, in the order of the looks."""
+    """What each item that was looked at stands for, in the order of `Seen.looks`."""
 
 
 class Seen:
     """What was seen of a sample.
 
-    Every other item is taken to be like that of the sample which is nearest to it, by
-    kind and by the size of its file, and to be as much larger as its file is.
-
-    Parameters
-    ----------
-    plan : SamplePlan
-        What is known of all items.
+    Every other item of the plan is taken to be like the item of the sample whose file
+    is of the same kind and nearest in size, and to be as much larger as its file is.
     """
 
     def __init__(self, plan: SamplePlan) -> None:
@@ -99,36 +96,36 @@ class Seen:
         self._by_rank: dict[int, Look] = {}
 
     def add(self, rank: int, look: Look) -> None:
-        """Take note of the item that has this rank in the plan."""
+        """Add the item that has this rank in the plan."""
         self._by_rank[rank] = look
 
     @property
     def looks(self) -> list[Look]:
-        """All of them, by kind and size of the file."""
+        """All looks, by kind and size of the file."""
         return [self._by_rank[rank] for rank in sorted(self._by_rank)]
 
     @property
     def places(self) -> list[int]:
-        """Where each of them is among the items of the run."""
+        """Where the item of each look is among the items of the run."""
         return [int(self._plan.places[rank]) for rank in sorted(self._by_rank)]
 
     def stand_for(self) -> npt.NDArray[np.int64]:
-        """Count the items that each stands for, itself included.
+        """Count the items that each look stands for, its own included.
 
-        Of a run of so many items that not all were asked for a size, they are those of
-        the part that was.
+        Where not all files of the run were asked for their size, only those that were
+        are counted.
         """
         return np.diff(self._borders())[: len(self._by_rank)]
 
     def share(self) -> float:
-        """Give the part of the run that these counts are of."""
+        """Give the part of the run that `stand_for` counts."""
         return len(self._plan.places) / max(self._plan.num_items, 1)
 
     def unmet(self) -> float:
-        """Give the share of items that may be unlike all others, and were not met.
+        """Give the share of items that may be of a kind which the sample has not met.
 
-        So large a one is missed by one sample in twenty. Where the size of a file is
-        known, it tells an item that is unlike others.
+        One sample in twenty misses a kind with so large a share. Only items without a
+        known file size count: the sizes tell the others apart.
         """
         unknown = self._plan.kinds == 0
         met = int(unknown[list(self._by_rank)].sum())
@@ -137,13 +134,7 @@ class Seen:
         return float(unknown.mean() * (1 - _MISSED ** (1 / met)))
 
     def total(self, what: str) -> Total:
-        """Estimate a sum over all items.
-
-        Parameters
-        ----------
-        what : str
-            An attribute of `Look`.
-        """
+        """Estimate the sum of an attribute of `Look` over all items."""
         looks = self.looks
         if not looks:
             return Total(0.0, 0.0, 0.0, np.zeros(0))
@@ -153,7 +144,7 @@ class Seen:
             noise = np.array([look.variance for look in looks])
         plan = self._plan
         by_size = self._total(values, noise, plan.sizes, plan.coordinates())
-        # What does not depend on the size is the same for those of all sizes.
+        # The same as if all files had one size, for what does not depend on it.
         everywhere = np.zeros(len(plan.sizes))
         by_count = self._total(values, noise, everywhere + 1, everywhere)
         is_better = by_count.error < _FAR_BETTER * by_size.error
@@ -280,16 +271,16 @@ def take_sample(
     *,
     expect: Callable[[int], object] | None = None,
 ) -> Seen:
-    """Look at as many items as it takes to tell the bytes of all.
+    """Look at as many items of a plan as it takes to estimate the bytes of all.
 
     Parameters
     ----------
     plan : SamplePlan
-        Which they are.
+        Says which items, in which order.
     look : callable
         Takes the place of an item among those of the run.
     expect : callable, optional
-        Takes the number of items that will be looked at, and again where it grows.
+        Takes the number of items that will be looked at, each time that it grows.
     """
     seen = Seen(plan)
     done, count = 0, plan.first

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["exif_orientation", "note_odd_lengths", "note_oddities"]
 
-# Items so many times longer or shorter than the middle one are odd.
+# Items that are so many times longer or shorter than the median are odd.
 _ODD_LENGTH = 5
-# What `source_info` tells of mirroring, by the rotation that it gives.
+# Of a mirrored video, which sides are exchanged, by the rotation in its `source_info`.
 _MIRRORED: dict[Any, str] = {-180: "left and right", 0: "top and bottom"}
 _NOT_TURNED = "stored as it lies in the file, where EXIF turns it"
-# How a picture is to be shown: Exif 3.0, table 6, tag Orientation.
+# How a picture is to be turned to be shown: Exif 3.0, table 6, tag Orientation.
 _SHOWN: Mapping[int, str] = {
     2: "mirrored, left and right",
     3: "by 180 degrees",
@@ -39,8 +39,8 @@ _SHOWN: Mapping[int, str] = {
     8: "by 90 degrees counterclockwise",
 }
 _ORIENTATION, _APP1, _EXIF = 0x0112, 0xE1, b"Exif\0\0"
-# Bytes at the beginning of a file that hold it: of a segment of JFIF, and of one of
-# Exif, which are 64 kB at most.
+# Bytes at the beginning of a file that hold the orientation: those of a segment of JFIF
+# and of one of Exif, 64 kB at most each.
 _HEADER = 2 << 16
 
 
@@ -50,18 +50,10 @@ def note_oddities(
     turns: Sequence[int | None],
     look: Look,
 ) -> None:
-    """Note what is unusual about an item's frames.
+    """Note in a look what is unusual about an item, all of whose frames were taken.
 
-    Parameters
-    ----------
-    item : PlacedItem
-        All of whose frames were taken.
-    times : sequence of int or None
-        Their presentation times.
-    turns : sequence of int or None
-        What `exif_orientation` says of those that came as a JPEG.
-    look : Look
-        Gets the notes.
+    Of each frame there is its presentation time, and, where it came as a JPEG, what
+    `exif_orientation` says of it (`turns`).
     """
     name = f"item {item.id_!r}"
     known = [tick for tick in _times_of_source(item.frames, times) if tick is not None]
@@ -96,7 +88,7 @@ def _source_of(frames: Any) -> Any:
 def _times_of_source(frames: Any, times: Sequence[int | None]) -> Sequence[int | None]:
     """Give the times of all frames in the file, where another rate was asked for.
 
-    What a rate leaves of them is uneven, however even they are.
+    The frames that are left at another rate are at uneven distances in any case.
     """
     video = _source_of(frames)
     if isinstance(video, VideoFrames) and video.frame_rate is not None:
@@ -172,14 +164,10 @@ def _orientation_of(tiff: bytes) -> int:
 
 
 def note_odd_lengths(looks: Sequence[Look], stand_for: npt.NDArray[np.int64]) -> None:
-    """Note items that are much longer or shorter than the others.
+    """Note items that are much longer or shorter than the median of the run.
 
-    Parameters
-    ----------
-    looks : sequence of Look
-        At all items of the sample.
-    stand_for : numpy.ndarray
-        How many items each stands for: a sample has more of the long ones.
+    A sample has more than its share of long items, so that each look counts for as
+    many items as it stands for.
     """
     lengths = np.array([look.frames for look in looks], np.int64)
     stored = lengths > 0

@@ -1,13 +1,12 @@
 """Chunks that several processes store together.
 
-Where there are fewer chunks than processes, and at the end of every run, a process
-would have nothing to do but to lend its core to the thread of another. So the last
-tasks are cut: the *first piece* is written into the chunk's own file, *later* ones into
-files of their own, each with a journal as that of a task. Once all are there the task
-itself is run. It goes on where the first piece has ended, takes over what the later
-ones hold, record by record as it was encoded, and closes the chunk, which is the same
-as that of a task that was not cut. Of an adapter that does not give to a piece what it
-lists for its positions, the task is done anew, as a whole.
+Where there are fewer chunks than processes, and at the end of every run, processes
+would be without work. So the last tasks are cut. The *first piece* of a task is written
+into the file of the chunk, *later* pieces into files of their own, each with a journal
+like that of a task. When all pieces are there, the task itself is run: it goes on where
+the first piece has ended, takes over the encoded records of the later ones, and closes
+the chunk. The chunk is the same as that of a task that was not cut. If the adapter does
+not give to a piece what it lists for its positions, the whole task is done anew.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CutTasks", "Piece"]
 
-# Later pieces that a worker's share of a task is cut into at least: they take unequal
-# times, and the last one to end has the others wait.
+# Later pieces for each worker at least: they take unequal times, and with few of them
+# the workers wait long for the last one.
 _PIECES = 4
-# Of a task that a worker has for itself, what is in its first piece: later ones are
-# written twice.
+# Part of a task that is in its first piece at most. It should be large, as the later
+# pieces are written twice.
 _FIRST_SHARE = 0.75
 # Bytes that are taken over at a time.
 _BLOCK = 1 << 20
@@ -45,7 +44,7 @@ class _Cut:
 
     task: Task
     closing: Task
-    """The same, after its pieces."""
+    """The same task, as it is run after its pieces."""
     waiting: int
     """Pieces that are to be done still."""
     resumed: int | None = 0
@@ -73,7 +72,7 @@ class CutTasks:
     ) -> None:
         self._ids = ids
         self._cuts: dict[int, _Cut] = {}
-        # By task, position and id of its failures that were told.
+        # By task, position and id of the failures of it that were told.
         self._told: dict[int, set[tuple[int, str | None]]] = {}
         last = tasks[-num_workers:] if ids is not None and num_workers > 1 else ()
         self._share = len(last) / max(num_workers, 1)  # a journal may say anything
@@ -82,16 +81,9 @@ class CutTasks:
     def hand_out(
         self, tasks: Sequence[Task], store: Store, *, resume: bool
     ) -> list[Task]:
-        """List what is to be run for these tasks, in this order.
+        """List the tasks and pieces that are to be run for these tasks, in this order.
 
-        Parameters
-        ----------
-        tasks : sequence of Task
-            Those that are left.
-        store : Store
-            Where they are stored.
-        resume : bool
-            Whether something of them may be there.
+        With `resume` some of it may have been stored already.
         """
         self._cuts.clear()
         names = store.names() if resume and self._indices else []
@@ -143,7 +135,7 @@ class CutTasks:
         return pieces
 
     def take(self, result: TaskResult, store: Store) -> Task | None:
-        """Take what a piece has done; give the task, to be run, after its last one."""
+        """Take the result of a piece; after the last one, give the task to be run."""
         cut = self._cuts[result.task.index]
         cut.waiting -= 1
         cut.resumed = (cut.resumed or 0) + result.resumed
@@ -152,7 +144,7 @@ class CutTasks:
             return None
         if cut.is_fit:
             return cut.closing
-        # Whatever the adapter does is to have the same result as with one worker.
+        # The result must be that of one worker, whatever the adapter does.
         prefixes = (f"{cut.task.name}.", f"{cut.task.name}-")
         for name in store.names():
             if name.startswith(prefixes):
@@ -161,7 +153,7 @@ class CutTasks:
         return cut.task
 
     def untold(self, result: TaskResult) -> list[ItemFailure]:
-        """List the failures of a result that were not among those of one before it."""
+        """List the failures of a result that no earlier one of its task has told."""
         index = result.task.index
         if index not in self._indices:
             return result.failures
@@ -202,16 +194,9 @@ def _is_being_closed(store: Store, names: Sequence[str], first: Task) -> bool:
 
 
 class Piece:
-    """A later piece of a task, as its journal tells; each frame was compared with it.
+    """The later piece of a task that holds a span of positions, read by its journal.
 
-    Parameters
-    ----------
-    store : Store
-        Where it is.
-    task : Task
-        What it is of.
-    span : range
-        Its positions.
+    Its frames have been compared with the checksums in the journal.
     """
 
     def __init__(self, store: Store, task: Task, span: range) -> None:
@@ -233,19 +218,8 @@ class Piece:
     ) -> dict[str, Any]:
         """Store what it holds in the task's chunk, and note it in the task's journal.
 
-        Parameters
-        ----------
-        session : ChunkSession
-            The chunk.
-        journal : TaskJournal
-            The task's.
-        done : int
-            First position that is not in there yet.
-
-        Returns
-        -------
-        dict
-            Id to entry of the items, as they were here.
+        What is before the position `done` is there already. Gives the entries of the
+        others by id, as they were in this piece.
         """
         part = self._part
         entries = {id_: part.meta_dict[id_] for id_ in self.ids_from(done)}

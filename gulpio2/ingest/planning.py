@@ -29,19 +29,17 @@ class RunPlan:
 
     tasks: list[Task]
     ids: list[str] | None
-    """Of all items, by position; None if the adapter does not list them."""
+    """Those of all items, by position; None if the adapter does not list them."""
     skipped: int
-    """Items that are left out, and counted as nothing else."""
+    """How many items are left out without being reported as failures."""
     failures: list[ItemFailure]
     """Items that are left out, and reported."""
     share: range
-    """Positions that are the run's to store or to leave out: all, or those of its
-    share."""
+    """Positions that this run stores or leaves out: all, or those of its share."""
     repeats: dict[int, int]
-    """Of items of the share that are left out for the id of another: position to that
-    of the other."""
+    """As `Sifted.repeats`, of the items of the share."""
     undivided: str
-    """Digest of the plan of all shares together, had nothing been stored before."""
+    """Digest of the plan of all shares together, made as if nothing were stored."""
 
     def ids_of(self, task: int) -> list[str]:
         """List the ids that a task is to store; none if there is no such task."""
@@ -51,7 +49,7 @@ class RunPlan:
         return [self.ids[n] for each in tasks for n in each.positions()]
 
     def digest(self) -> str:
-        """Give what is the same only where the same items go into the same chunks."""
+        """Give a text that differs where other items are stored, or in other chunks."""
         return _digest(self.tasks, self.ids)
 
 
@@ -63,7 +61,7 @@ def plan_run(
     on_duplicate: OnDuplicate,
     shard: Shard | None = None,
 ) -> RunPlan:
-    """Cut what is to be stored into chunks, as if nothing else were in the directory.
+    """Cut the items of an adapter into tasks, and find those whose id is taken.
 
     Parameters
     ----------
@@ -72,13 +70,12 @@ def plan_run(
     stored : collection of str
         Ids in the directory.
     items_per_chunk : int
-        Size of a chunk; a task writes one, or several where they are limited by bytes.
+        Items of a task. It writes one chunk, or several where bytes limit them.
     on_duplicate : {"raise", "skip", "report"}
-        What to do about ids that are taken. An adapter that does not list its ids is
-        not asked; its tasks see to that.
+        What to do about ids that are taken. Where an adapter lists no ids, its tasks
+        see to that.
     shard : Shard, optional
-        Leave what is in this share, of items left out as well. Which items are in it
-        does not depend on what is stored.
+        Plan this share alone. Which items are in it does not depend on what is stored.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Python's pool of worker processes: that it can start, that it lives, that it ends."""
+"""What can go wrong with Python's pool of processes, from its start to its end."""
 
 from __future__ import annotations
 
@@ -37,19 +37,13 @@ _ADVICE = {
 
 @contextlib.contextmanager
 def refusals(num_workers: int) -> Iterator[None]:
-    """Say of what the system refuses that the workers need it.
-
-    Raises
-    ------
-    IngestError
-        The block has raised such an error.
-    """
+    """Turn what the system refuses in the block into an `IngestError` with advice."""
     try:
         yield
     except (OSError, RuntimeError) as cause:
         number = cause.errno if isinstance(cause, OSError) else None
         if type(cause) is RuntimeError:
-            if "thread" not in str(cause):  # all that Python says of one it cannot have
+            if "thread" not in str(cause):  # Python says no more of one it cannot start
                 raise
             number = errno.EAGAIN
         elif number is None:
@@ -65,10 +59,10 @@ def refusals(num_workers: int) -> Iterator[None]:
 
 
 def give_up(pool: ProcessPoolExecutor, futures: Iterable[Future[Any]]) -> None:
-    """Fail what nobody hands to the workers any more: the run would wait for ever.
+    """Fail the futures of a pool whose own thread has ended, or a run waits for ever.
 
-    A pool whose workers have ended fails it itself, and one whose own thread has ended,
-    as where there was no room for one more, does not.
+    A pool does so itself if its workers have ended, but not if its thread has, as where
+    it could not start another thread.
     """
     thread = getattr(pool, "_executor_manager_thread", None)  # no public way either
     if thread is None or thread.is_alive():
@@ -84,12 +78,12 @@ def give_up(pool: ProcessPoolExecutor, futures: Iterable[Future[Any]]) -> None:
 
 
 def reason_of(error: BrokenExecutor) -> Exception:
-    """Give what to raise where a pool says that it has no workers any more.
+    """Give what to raise where a pool says that it is broken.
 
-    From Python 3.12 on one whose own thread has ended says so too, and as its cause
-    what that has raised; of a worker that was killed there is mostly none.
+    From Python 3.12 on it says so too if its own thread has ended, and the cause is
+    what that thread has raised. A worker that was killed gives no cause mostly.
     """
-    if "start new thread" in str(error.__cause__):  # all that Python says of it
+    if "start new thread" in str(error.__cause__):  # Python says no more of it
         return _ended(": it could not start a thread, as there were too many.")
     return error
 
@@ -103,15 +97,15 @@ def _ended(why: str) -> IngestError:
 
 def shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> bool:
     """Wait until the workers have ended; tell whether they had to be killed."""
-    # A worker that is killed while it waits for work takes the queue's lock with it,
-    # and the others never hear that there is no more.
+    # A worker that is killed while it waits for work never gives the queue's lock back,
+    # and the others do not hear that there is no more work.
     were_killed = threading.Event()
     late = threading.Timer(_END_SECONDS, _kill, [workers, were_killed])
     try:
         late.start()
-    except RuntimeError:  # there is no thread to be had
+    except RuntimeError:  # no thread can be started
         _kill(workers, were_killed)
-    with contextlib.suppress(RuntimeError):  # nor for the pool, which would join it
+    with contextlib.suppress(RuntimeError):  # the pool's own was not started
         pool.shutdown(wait=True, cancel_futures=True)
     late.cancel()
     if late.ident is not None:

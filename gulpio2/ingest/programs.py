@@ -1,7 +1,7 @@
 """Whether two processes have the same program of an adapter.
 
-A process that runs for days has the program that was there when it was loaded, and a
-machine may have another one altogether; the name of its class is the same.
+A process that has run for days has the program as it was then, and another machine may
+have another version, with a class of the same name.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["Program", "differs", "program_of"]
 # Name of a module and a function, to the CRC-32 of what it does.
 Program = dict[str, int]
 
-# What says how functions are compiled: where it differs, nothing can be compared.
+# How functions are compiled: two processes that differ in it cannot be compared.
 _PYTHON = f"{sys.version} -O{sys.flags.optimize}"
-# In the names of a function that was rewritten to be tested.
+# A name in functions whose assert statements pytest has rewritten.
 _REWRITTEN = "@pytest_ar"
-# In the place of the check of such a one.
+# In place of the check of such a function: it equals every other.
 _ANY = -1
 
 
 def program_of(adapter: object) -> Program:
-    """Give checks of all functions in the modules of an adapter's class.
+    """Give checks of all functions in the module of an adapter's class.
 
-    Those are its own and those of the classes that it is made of, as far as these are
-    adapters too. Constants and other modules are not looked at.
+    Also in those of its base classes that are adapters. Constants and other modules
+    are not looked at.
     """
     program = {_PYTHON: 0}
     classes = [cls for cls in type(adapter).__mro__ if hasattr(cls, "iter_data")]
@@ -52,15 +52,7 @@ def program_of(adapter: object) -> Program:
 def differs(ours: Program, theirs: Program) -> str | None:
     """Name a function that is not the same in two processes, or is in one alone.
 
-    Parameters
-    ----------
-    ours, theirs : dict
-        Of the adapter in either, by `program_of`.
-
-    Returns
-    -------
-    str or None
-        None if there is none, or nobody can tell, as with another Python.
+    None if there is none, or nobody can tell, as with another Python.
     """
     if _PYTHON not in theirs:
         return None
@@ -77,7 +69,7 @@ def _functions(
     """Give functions, and those of classes, that were written in a module."""
     for member in members.values():
         if isinstance(member, property):
-            member = member.fget  # what it is made of
+            member = member.fget
         function = inspect.unwrap(getattr(member, "__func__", member))
         if id(function) in seen or getattr(function, "__module__", "") != module:
             continue

@@ -1,4 +1,4 @@
-"""Staged chunks get their numbers and names."""
+"""Gives staged chunks their numbers and names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Publisher"]
 
 
 class Publisher:
-    """Publishes the results of tasks, whose order they may come in does not matter.
+    """Publishes the results of tasks, in whichever order they come.
 
     Parameters
     ----------
@@ -133,17 +133,7 @@ class Publisher:
         self.store.remove(result.journal)
 
     def take_up(self, plan: RunPlan) -> set[int]:
-        """Bring what an interrupted run had finished to its end.
-
-        Parameters
-        ----------
-        plan : RunPlan
-            The run's.
-
-        Returns
-        -------
-        set of int
-            Ordinals of the tasks that are finished.
+        """Publish what an interrupted run had finished; give the ordinals of its tasks.
 
         Raises
         ------
@@ -160,12 +150,12 @@ class Publisher:
     def _compare(self, names: set[str], plan: RunPlan) -> None:
         """Compare the journal with what is there, before anything is renamed.
 
-        A run ends at most between the last line and the names of that task's chunks. If
-        their files were removed since, which they may be until a map of them is in
-        place, that task is done again; another's chunk may have its number then.
+        Of all tasks but the last, the chunks had their names. The files of the last one
+        may have been removed since, as long as no map of them was in place: then the
+        task is done again, and another's chunk may have its number.
         """
         lost: list[str] = []
-        removed = removed_numbers(self.store, names)  # so a map of them was in place
+        removed = removed_numbers(self.store, names)  # a map of theirs was in place
         for line in self.journal.finished[-1:]:
             for part in line["parts"]:
                 name = meta_name(part["number"])
@@ -203,10 +193,10 @@ class Publisher:
             )
 
     def _refuse_chunk_of_others(self, name: str, ids: Collection[str]) -> None:
-        """Refuse a map that holds other items than these, and none of these.
+        """Refuse a map that holds items, and none of these: it is not this run's.
 
-        Ours may have been appended to since, and items of ours deleted. Where all of
-        them were, both, nothing tells it from another's.
+        To a chunk of this run items may have been appended since, and others have been
+        deleted. If all of its own were, nothing tells it from another's chunk.
         """
         where = self.store.path(name)
         there = load_gmeta(self.store.read(name), where=where)

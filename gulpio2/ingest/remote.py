@@ -44,10 +44,10 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
 
     Notes
     -----
-    The job travels as bytes that each worker unpickles once; what was done is told
-    when a task ends, since a strange executor has no other way back. A task that runs
-    when the block is left with an error ends at its next item: then the file is gone
-    that says that the run is going on.
+    The job is sent as bytes that each worker unpickles once. Progress is told when a
+    task ends, as an executor gives back results and nothing else. Where the block is
+    left with an error, tasks that are running end at their next item: a file that is
+    there while the run goes on is gone then.
     """
     try:
         shipped = pickle.dumps(replace(job, program=program_of(job.adapter)))
@@ -95,8 +95,8 @@ _shipped = threading.local()
 def _run_shipped(version: str, *sent: Any) -> TaskResult:
     """Run a task of a job; both come as bytes.
 
-    The version comes first, and is compared before anything else is looked at: what
-    another one sends may be of other classes, or more.
+    The version is compared before anything else is looked at: another version may send
+    other classes, or more arguments.
     """
     refuse_other_version(version)
     digest, shipped, sign, task = sent
@@ -111,7 +111,7 @@ def _run_shipped(version: str, *sent: Any) -> TaskResult:
         return run_task(job, pickle.loads(task), no_progress)  # noqa: S301  # our parent's
     except LockedError:
         raise
-    except StorageError as cause:  # of one machine perhaps, and there are many
+    except StorageError as cause:  # perhaps of this machine alone
         what = cause.strerror or str(cause)
         raise StorageError(
             cause.errno, f"the worker {this_worker()}: {what}"

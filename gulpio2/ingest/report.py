@@ -119,14 +119,10 @@ class IngestReport:
 
 
 class NotedFailures:
-    """Tells of failures, and keeps the error of the first.
+    """Logs failures as they become known, and keeps the error of the first.
 
-    Parameters
-    ----------
-    path : str
-        Where they will be listed.
-    on_failure : callable, optional
-        Called with each `ItemFailure`.
+    The `path` is that of the list at the end of the run; `on_failure` is called with
+    each.
     """
 
     def __init__(
@@ -138,14 +134,10 @@ class NotedFailures:
         self._first: tuple[int, Exception] | None = None
 
     def note(self, failures: list[ItemFailure], first_error: Exception | None) -> None:
-        """Tell of items that failed, and keep the error if they are the first.
+        """Log failures that were not told before.
 
-        Parameters
-        ----------
-        failures : list of ItemFailure
-            Not told of before.
-        first_error : Exception or None
-            What the first of them raised, where it is known.
+        The error of the first of them is kept, where it is known and no earlier item of
+        the run has failed.
         """
         for failure in failures:
             self._num_noted += 1
@@ -184,15 +176,10 @@ def dump_failures(failures: Iterable[ItemFailure]) -> bytes:
 
 
 def tell_with(error: Exception, text: str) -> None:
-    """Have a text shown wherever the traceback of an error is.
+    """Have a text shown with the traceback of an error, which stays as it is otherwise.
 
-    Parameters
-    ----------
-    error : Exception
-        Of any class; class, arguments and attributes stay as they are.
-    text : str
-        A note. Before Python 3.11, which has them, an `IngestError` in front of the
-        error, as if it were the cause.
+    It is a note of the error. Python 3.10 has no notes: there it is an `IngestError`
+    that is shown before the error, as its cause.
     """
     add = getattr(error, "add_note", None)
     if add is not None:

@@ -1,4 +1,4 @@
-"""What stands against a run: its end, an interrupted one, other items, lost bytes."""
+"""What a run, or a task of it, is refused for, mostly when it is resumed."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ __all__ = [
     "refuse_unfinished_copying",
 ]
 
-# Tasks that are looked at, spread over those that are finished: one more file before
-# them all, or an order by chance, moves every one.
+# Finished tasks that are looked at, spread over all. That is enough: a file that was
+# added before all others, or an order by chance, moves every item.
 _MOST = 20
 
 
@@ -65,19 +65,10 @@ def refuse_ended_run(store: Store, sign: str, task: int) -> None:
 def refuse_other_tasks(
     adapter: Adapter, plan: RunPlan, finished: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Ask an adapter that lists no ids for some of the items that are stored.
+    """Refuse to go on where an adapter that lists no ids has other items now.
 
-    Of one that lists them the plan's digest tells. The first item of a task and the
-    last are asked for, without their frames.
-
-    Parameters
-    ----------
-    adapter : Adapter
-        What is ingested.
-    plan : RunPlan
-        What the run is to store.
-    finished : sequence of mapping
-        Lines of the run's journal, of tasks whose items were all stored or failed.
+    Of some of the tasks that are finished, by the journal, the first item and the last
+    are asked for, without their frames. Where ids are listed, the plan's digest tells.
 
     Raises
     ------
@@ -105,26 +96,26 @@ def refuse_other_items(
     failures: Iterable[ItemFailure],
     last_id: str | None = None,
 ) -> bool | None:
-    """Refuse to go on where the first item or the last is none that was there.
+    """Refuse to go on where the first or the last of some positions has another item.
 
     Parameters
     ----------
     adapter : Adapter
-        What is ingested.
+        Is asked for the two items.
     positions : range
-        Of items that were stored, or failed.
+        Of items that were stored, were skipped, or failed.
     stored : collection of str
-        Ids of the first, and of those that were skipped.
+        Ids of the items that were stored or skipped.
     failures : iterable of ItemFailure
-        The others. Where the adapter gives fewer items than it counts, they are not at
-        the positions that were counted.
+        Those that failed. Where the adapter gives fewer items than it counts, they are
+        not at the positions that were counted.
     last_id : str, optional
-        Id of the last of them all, if it is known.
+        Id of the last item, if it is known.
 
     Returns
     -------
     bool or None
-        Whether that one is at the last position; None where nobody can say.
+        Whether that item is at the last position; None where nobody can say.
 
     Raises
     ------
@@ -162,16 +153,10 @@ def refuse_lost_chunks(
 ) -> None:
     """Refuse to go on beside chunks that have lost something since they were stored.
 
-    Their items count as stored, so a run that resumes would pass over them. Of each
-    chunk the length of its data file is looked at. Records are in the order of the map,
-    so what is cut off a file is of the last item that has frames.
-
-    Parameters
-    ----------
-    directory : GulpDirectory
-        It does not open where a map is there and its data file is not.
-    finished : iterable of mapping
-        Lines of the journal of an interrupted run, see `Publisher`.
+    Their items count as stored, so a run that resumes would pass over them. The length
+    of each data file is compared with the end of the last item that has frames: records
+    are in the order of the map. How many items the chunks of an interrupted run had is
+    in the lines of its journal (`finished`).
 
     Raises
     ------

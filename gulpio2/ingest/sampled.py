@@ -24,56 +24,57 @@ if TYPE_CHECKING:
 
 __all__ = ["SamplePlan", "plan_of_sizes", "plan_sample", "sample_positions"]
 
-# Files of a folder that are asked at least, where there are so many; of a large one as
-# many as the square root.
+# Files of a folder that are asked for their size at least; of a large one the square
+# root of their number.
 _IN_FOLDER = 4
-# Part of the items that files of one ending have to be, to be told from others: of
-# fewer, twenty looks may meet none.
+# Part of the items that files of one ending must be to count as a kind: of a smaller
+# part, twenty looks may meet none.
 _OWN_KIND = 0.05
-# Where the items differ much, the sample grows to this many times its size.
+# Where the items differ much, the sample grows up to this many times its first size.
 _AT_MOST = 5
-# Of larger items more are looked at, until the bytes of their files are so many times
-# those of a sample in which each item has the same chance.
+# Larger items are looked at more often, but the files of the sample hold at most this
+# many times the bytes that they would if each item had the same chance.
 _MORE_BYTES = 3
-# Part of all bytes that files of about one size have to hold, for one of them to be
-# looked at in any case: a few long videos may hold half of all frames. Where so many
-# of them are to be expected in the sample, one is there.
+# If files of about one size hold this part of all bytes, one of them is looked at in
+# any case: a few long videos may hold half of all frames. Where the sample is expected
+# to have this many of them, it will have one anyway.
 _WORTH_IT, _MET_ANYWAY = 0.02, 2
-# Kinds are so far apart, in logarithms of sizes, that no item is nearest to one of
-# another kind.
+# Distance between kinds, to be added to logarithms of sizes: so large that no item is
+# nearest to one of another kind.
 _APART = 1000.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SamplePlan:
-    """In which order to look at items; what is known of all of them meanwhile."""
+    """In which order to look at items, and what is known of all before that."""
 
     num_items: int
     """Of the run."""
     places: npt.NDArray[np.int64]
-    """Of those that may be looked at: where they are among the items of the run. By
-    kind and size, and below in the same order."""
+    """Where each item that may be looked at is among the items of the run. They are
+    sorted by kind and size, and so are the arrays below."""
     kinds: npt.NDArray[np.int64]
-    """A number for each ending of file names that many have."""
+    """A number for the kind of each: the ending of its file, where many have it."""
     sizes: npt.NDArray[np.float64]
-    """Of their files, in means of the kind; 1 where it is not known."""
+    """Size of each file, divided by the mean of its kind; 1 where it is not known."""
     order: npt.NDArray[np.int64]
-    """Their ranks in these lists. Every beginning is spread over all of them."""
+    """Their ranks in these arrays, in the order of the looks. However many are looked
+    at, they are spread over all."""
     first: int
     """How many to look at at least."""
     most: int
-    """How many to look at where that does not tell enough."""
+    """How many to look at at most."""
 
     def coordinates(self) -> npt.NDArray[np.float64]:
-        """Give numbers that are near each other for items that are alike."""
+        """Give a number for each item; those of items that are alike are near."""
         return np.asarray(_APART * self.kinds + np.log(self.sizes), np.float64)
 
 
 def sample_positions(num_items: int, count: int) -> list[int]:
-    """Choose so many items: one by chance out of each of as many equal parts.
+    """Choose `count` items: one by chance out of each of so many equal parts.
 
-    Evenly spaced ones would always meet the same of what comes in turns. The choice is
-    the same each time.
+    If items of several kinds come in turns, evenly spaced ones might all be of one
+    kind. The choice is the same each time.
 
     Examples
     --------
@@ -105,13 +106,13 @@ def plan_sample(
     share, least
         As for `plan_of_sizes`.
     most_files : int, optional
-        Items at most whose files are asked for their size: on a disk of another machine
-        each takes a while. Of more, so many by chance stand for all.
+        Items at most whose files are asked for their size, which takes a while on a
+        disk of another machine. Of more items, so many are chosen by chance.
 
     Notes
     -----
-    A folder is as large as its files are, of which some are asked; one that several
-    items share says nothing of the size of either.
+    The size of a folder is estimated from some of its files. A folder that several
+    items share says nothing of the size of any.
     """
     most = max(most_files, least, math.ceil(share * len(positions)))
     places = sample_positions(len(positions), most)
@@ -120,7 +121,7 @@ def plan_sample(
     found = [_look_at_source(path, is_shared=times[path] > 1) for path in paths]
     counts = Counter(ending for ending, size in found if size)
     common = [n for n in sorted(counts) if counts[n] >= _OWN_KIND * len(found)]
-    # Those whose size is not known, those of rare endings, and one for each other.
+    # 0 where the size is not known, 1 for rare endings, then one for each other.
     kinds = {name: number for number, name in enumerate(common, start=2)}
     return plan_of_sizes(
         [size for _, size in found],
@@ -134,7 +135,7 @@ def plan_sample(
 
 def _look_at_source(name: str, *, is_shared: bool) -> tuple[str, int]:
     """Give the ending and the size of an item's files; zero where there are none."""
-    if not name:  # not the current folder
+    if not name:  # `Path("")` is the current folder
         return "", 0
     try:
         path = Path(name)
@@ -227,7 +228,7 @@ def plan_of_sizes(
 
 
 def _chances_of(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Say how many times as likely as a small item each is to be looked at."""
+    """Give how many times as likely as a small item each is looked at."""
     border = 1.0
     while True:
         chances = np.sqrt(np.maximum(sizes / border, 1))
@@ -242,7 +243,7 @@ def _in_any_case(
     turns: npt.NDArray[np.float64],
     chances: npt.NDArray[np.float64],
 ) -> list[int]:
-    """Choose an item of each size, within a factor of two, that has bytes in few."""
+    """Choose an item of each size class that has many bytes in few items."""
     octaves = np.floor(np.log2(sizes))
     found = []
     for kind, octave in sorted({*zip(kinds.tolist(), octaves.tolist(), strict=True)}):
@@ -256,10 +257,10 @@ def _in_any_case(
 def _spread(count: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Give numbers in [0, 1) of which those below any border are spread evenly.
 
-    Those of each half of the list, of each quarter, and so on, are nearly as many.
-    Which half has the smaller number is decided by chance for each part of it, so that
-    what comes in turns is met in all its turns (van der Corput's sequence, scrambled as
-    by Owen).
+    Each half of the list has nearly as many of these as the other, and so has each
+    half of a half, and so on. Which half has the smaller numbers is decided by chance
+    for each part, so that items of kinds that come in turns are met of all kinds (van
+    der Corput's sequence, scrambled as by Owen).
     """
     places = np.arange(count)
     levels = max(count - 1, 0).bit_length()

@@ -113,12 +113,7 @@ class Shard:
     def positions(self, tasks: list[Task], num_items: int) -> range:
         """Give the positions that are in the share, with those of repeated ids.
 
-        Parameters
-        ----------
-        tasks : list of Task
-            Those of the whole run, had nothing been stored before.
-        num_items : int
-            Items of the whole run.
+        Tasks and number of items are those of the whole run, as if nothing were stored.
         """
 
         def start_of(index: int) -> int:

@@ -42,29 +42,30 @@ if TYPE_CHECKING:
 
 __all__ = ["survey"]
 
-# Parts of an item's frames that are encoded, and also as other variants.
+# Part of an item's frames that is encoded, and part that is encoded as variants too.
 _ENCODED, _VARIED = 0.25, 0.0625
-# But of the first so many of the sample, each that is encoded; then items of less than
-# four frames take turns.
+# Until the sample has so many frames of the other variants, each frame that is encoded
+# is also encoded as these. After that, items of less than four frames take turns.
 _VARIED_ANYWAY = 100
-# Multiples of it, less their whole part, are spread over [0, 1) as evenly as can be and
+# The fractional parts of its multiples are spread over [0, 1) as evenly as can be, and
 # without a period: codecs store every n-th frame better than those between.
 _GOLDEN = 0.6180339887498949
-# The same from item to item, so that no place in them is always taken.
+# The same from item to item, so that it is not always the same frames that are encoded.
 _FROM_ITEM_TO_ITEM = 0.7548776662466927
-# Of an item of so many frames at most, each is encoded.
+# Of an item of at most so many frames each is encoded, and the first ones of any other.
 _FEW = 16
 # Frames of the sample at most that are decoded again, to measure the speed of reading.
 _READ_FRAMES = 200
-# For how long at least: small ones take a hundredth of a millisecond each.
+# Seconds that this is measured for at least: a small frame takes 10 microseconds.
 _READ_SECONDS = 0.05
-# Bytes of an item's entry in the map, beside the frames, the metadata and what is said
-# of a video; of the times and the names that come with the latter.
+# Bytes of an item's entry in the map, beside frames and metadata; and those that a
+# video adds for its times, beside the facts of the source.
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
 _EXAMPLES = 3  # that are named of each kind of oddity
 # Kinds of oddities that cost an item.
 _FAILS = frozenset({"unreadable", "no video stream", "no frames", ID_TAKEN})
-# What else is tried: two qualities, the first that are others, and two sizes.
+# Other settings that are tried: the first two qualities that the run does not have, and
+# the sizes below that of the run.
 _QUALITIES = (75, 60, 90)
 _SHORT_EDGES = (224, 128)
 # What adapters call the short edge.
@@ -82,7 +83,7 @@ class _Samples:
     kept: list[bytes] = field(default_factory=list)
     """Some of the frames, evenly spread over the sample."""
     at_first: int = 0
-    """Frames that are added more often than those that come later."""
+    """How many frames are added before they are added less often; see `_VARIED`."""
     added: int = 0
     step: int = 1
 
@@ -147,7 +148,7 @@ def survey(
     stored : collection of str, optional
         Ids that are in the directory, where the adapter lists none: they are noted.
     share : float, optional
-        Part of the items to look at, spread evenly.
+        Part of the items to look at.
     least : int, optional
         Items to look at if the share is smaller; all of them if there are fewer.
     progress : Progress, optional
@@ -163,16 +164,16 @@ def survey(
 
     Notes
     -----
-    Every item of the sample is decoded as a whole, and a quarter of its frames
-    is encoded, or all of a few, so that it takes about as long as a hundredth of the
-    run. Where that tells too little of the whole, up to five times as many are looked
-    at. Where the adapter tells the files of the items, every other item is taken to
-    be as the one of the sample whose file is nearest in size, in proportion; then more
-    are looked at of large items than of small ones, see `gulpio2.ingest.sampled`.
+    Every item of the sample is decoded as a whole, and a quarter of its frames is
+    encoded, or all if they are few, so that the survey takes about as long as a
+    hundredth of the run. Where that tells too little, up to five times as many items
+    are looked at. Where the adapter tells the files of the items, each item is taken to
+    be like the one of the sample whose file is nearest in size, in proportion; and more
+    large items are looked at than small ones, see `gulpio2.ingest.sampled`.
     """
     wanted = range(len(adapter)) if positions is None else positions
     others = [other for other in _QUALITIES if other != encoder.quality][:2]
-    # Frames that were made smaller do not tell what larger ones would be.
+    # From frames that were made smaller, larger ones cannot be made.
     edges = [edge for edge in _SHORT_EDGES if edge < _edge_asked_for(adapter)]
     samples = [
         _Samples(encoder, None),
@@ -223,7 +224,7 @@ def _edge_asked_for(adapter: Adapter) -> float:
 
 
 def _variants(samples: list[_Samples], seen: Seen) -> Iterator[Variant]:
-    """Say what the settings of the run would give, and others."""
+    """Give what the settings of the run, and the others, would store."""
     for number, sample in enumerate(samples):
         asked = seen.total("num_bytes").value
         found = seen.varied_total(number) if number else asked

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ID_TAKEN", "Oddity", "Survey", "Variant"]
 
-ID_TAKEN = "id taken"  # the kind of items that a run may be told to skip
+ID_TAKEN = "id taken"  # the `Oddity.kind` of items that a run may be told to skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +51,22 @@ class Survey:
     items: int
     sampled: int
     frames: int
-    """Of the whole run, estimated."""
+    """Frames of the whole run, estimated."""
     num_bytes: int
-    """Of data files and maps of the whole run, estimated."""
+    """Bytes of data files and maps of the whole run, estimated."""
     error: float
     """Standard error of `num_bytes`, as a share of it, where no item is of a kind that
     the sample has not met."""
     seconds: float
-    """Of one core of this machine for the whole run, estimated."""
+    """Time that one core of this machine needs for the whole run, estimated."""
     variants: tuple[Variant, ...]
-    """What was asked for, two other qualities, two sizes where they change anything
-    and are not larger than what was asked for."""
+    """What was asked for, two other qualities, and two sizes where they are smaller
+    and change anything."""
     oddities: tuple[Oddity, ...] = ()
     unmet: float = 0.0
-    """Share of the items up to which those of one kind may have been missed by the
-    sample, as one in twenty is; 0 where the sizes of files tell them, or all were met.
-    They may be far larger, of which `error` knows nothing."""
+    """Share of the items that may be of a kind which the sample has missed (one sample
+    in twenty misses so large a share); 0 where the sizes of files are known, or all
+    items were looked at. Such items may be far larger; `error` does not count them."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Give it as JSON values."""

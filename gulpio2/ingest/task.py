@@ -1,4 +1,4 @@
-"""The work of one process: a slice of items into staged chunks."""
+"""What a worker does: it stores the items of a task in staged chunks."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ __all__ = ["run_task"]
 
 _logger = logging.getLogger(__name__)
 
-# Bytes. Items that are smaller share a line in the journal.
+# Bytes of small items that are written together, with one line in the journal.
 _GATHERED_BYTES = 1 << 17
-# Seconds after which they are written in any case: no more work is lost if the process
-# is killed.
+# Seconds after which they are written in any case: a killed process loses no more work.
 _GATHERED_SECONDS = 0.05
 
 
@@ -118,20 +117,20 @@ class _TaskRun:
         self.progress = progress
         self.result = TaskResult(task)
         self.output: Store = open_store(job.folder)
-        self.check_sign()  # before there is a file that nobody would remove
+        self.check_sign()  # before a file is made that nobody would remove
         self.session: ChunkSession | None = None
         self.meta_dict: OrderedDict[str, Any] = OrderedDict()
         self.frames = 0
         self.ids: set[str] = set()  # of earlier parts; the open one's are in meta_dict
         self.next_position = task.start
         # The item stored last, its metadata and a copy. It goes into the journal when
-        # the adapter has gone on to the next one, as until then it may change them.
+        # the adapter has given the next one: until then that may change the metadata.
         self._unwritten: tuple[int, str, Any, dict[Any, Any]] | None = None
         self._shared_meta: Any = None  # a dict that came for two items in a row
-        # Bytes of the open chunk whose items are in the journal, and when to go on.
+        # Bytes of the open chunk whose items are in the journal; when others must be.
         self._num_noted, self._write_at = 0, 0.0
-        # What an interrupted run has come to. An adapter that gives fewer items than it
-        # counts is asked again for what it gave last: positions are counted.
+        # Ids that an interrupted run has gone through. An adapter that gives fewer than
+        # it counts may give some once more: positions are counted.
         self.known: set[str] = set()
         self.journal = TaskJournal(
             self.output,
@@ -165,7 +164,7 @@ class _TaskRun:
         self.result.resumed = len(self.known)
         if self.task.ids is None:
             came = len(self.known) + record.skipped + len(record.failures)
-            self.result.given = came  # positions may have been passed over
+            self.result.given = came  # the adapter may have passed over positions
             is_there = refuse_other_items(
                 self.job.adapter,
                 range(self.task.start, self.next_position),
@@ -174,10 +173,10 @@ class _TaskRun:
                 record.last_id,
             )
             if is_there:
-                self.known.clear()  # positions are counted right: none is given again
+                self.known.clear()  # none was passed over, so none is given again
             elif is_there is False:
                 self.known.update(record.left_out)
-        if self.task.later_spans is None:  # else its pieces have told of theirs
+        if self.task.later_spans is None:  # else its pieces have told of it
             self.progress(items=self.result.resumed, failures=len(record.failures))
         if opened is not None:  # the run may have ended just before it was closed
             self._stage_if_full(session)
@@ -227,7 +226,7 @@ class _TaskRun:
         if item.id_ is None:
             raise TypeError("an item without an error has an id")
         if self.task.ids is not None and item.id_ not in self.task.ids:
-            # Nobody has compared it with the ids of other tasks, and of the directory.
+            # It was not compared with the ids of other tasks and of the directory.
             self.fail(item, unlisted(item.id_, self.task.start, self.task.stop))
             return
         if self._is_taken(item.id_):
@@ -274,7 +273,7 @@ class _TaskRun:
         return session.append(id_, item.meta, frames)
 
     def _leave_out(self, item: PlacedItem, id_: str) -> None:
-        """Do about a taken id what the run is to do."""
+        """Refuse, skip or report an item whose id is taken, as the run is told."""
         stored = id_ in self.job.taken
         owner = f"in {self.job.folder} already" if stored else "of an item before it"
         error = DuplicateIdError(
@@ -314,7 +313,7 @@ class _TaskRun:
             try:
                 self.check_sign()
             except IngestError:
-                # What the run has removed at its end is not to come back after it.
+                # The run has ended, and removed what this task had written.
                 staged.discard(self.output)
                 raise
             ids = tuple(self.meta_dict)
@@ -331,7 +330,7 @@ class _TaskRun:
     def close(self) -> None:
         """Close the files, and leave them where they are."""
         try:
-            with contextlib.suppress(StorageError):  # what ended the task, probably
+            with contextlib.suppress(StorageError):  # probably what ended the task
                 self._write_entries()
         finally:  # a callback that ends the run may raise again
             if self.session is not None:
@@ -369,7 +368,7 @@ class _TaskRun:
             entry = self.session.seal(id_)
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001  # what was added to it late, mostly
+        except Exception as error:  # noqa: BLE001  # mostly of metadata added late
             self.frames -= self.session.drop_last(id_)
             self.progress(items=-1)
             self.fail(PlacedItem(position, id_), error)

@@ -93,9 +93,9 @@ class TaskJournal:
     store : Store
         The directory.
     task_name : str
-        What the task's files are called.
+        `Task.name`.
     start, stop : int
-        Its first position, and the one behind its last.
+        First position of the task, and the one behind its last.
     resume : bool
         Go on with the journal of an interrupted run, if there is one.
     """
@@ -120,17 +120,7 @@ class TaskJournal:
         self._writer.write(dump_line(line))
 
     def add_item(self, position: int, id_: str, entry: str) -> None:
-        """Take an item that is whole, for the line that `write_items` writes.
-
-        Parameters
-        ----------
-        position : int
-            In the adapter.
-        id_ : str
-            Its id.
-        entry : str
-            JSON of its entry in the map.
-        """
+        """Take an item that is whole, with the JSON of its entry, for `write_items`."""
         self._items.append(
             f'{{"at": {position}, "id": {dump_text(id_)}, "entry": {entry}}}'
         )
@@ -138,12 +128,8 @@ class TaskJournal:
     def add_failure(self, failure: ItemFailure, position: int) -> None:
         """Append the line of an item that was not stored, after those before it.
 
-        Parameters
-        ----------
-        failure : ItemFailure
-            Why. It may have another position: where the adapter lists the id.
-        position : int
-            That was asked for.
+        The `position` is that which was asked for. Where the adapter lists the id at
+        another one, the failure has that.
         """
         self.write_items()
         self.write({"at": position, "failed": asdict(failure)})
@@ -164,8 +150,8 @@ class TaskJournal:
     def _find(self, start: int) -> None:
         """Take up the journal that got furthest, cut after its last sound line.
 
-        One that is open still is left alone, and the data that it speaks of: a worker
-        of the run that was killed may be waiting for its disk, and go on writing.
+        A journal that is locked is left alone, with its data: a worker of the run that
+        was killed may still be waiting for its disk, and go on writing.
         """
         prefix = f"{self._task_name}.journal."
         writers: list[StoreWriter] = []
@@ -201,11 +187,11 @@ class TaskJournal:
                     part_start = end
                 is_true = self._apply(record, line)
             except (MetaFileError, KeyError, TypeError, ValueError, AttributeError):
-                is_true = False  # nothing that this package has written
+                is_true = False  # this package has not written such a line
             if not is_true:
                 # A staged chunk that is not whole is done again from its beginning.
                 is_stage = isinstance(line, dict) and "staged" in line
-                # And a line may have been taken in half before it proved untrue.
+                # The line may have been added to the record in part, so begin anew.
                 return self._replay(data[: part_start if is_stage else end], start)
             end = line_end
         return record, end
@@ -307,7 +293,7 @@ class TaskJournal:
     def _crcs(self, name: str, records: Sequence[Sequence[int]]) -> list[int] | None:
         """Compute the checksums of neighbours' JPEGs; None where padding is not zeros.
 
-        In parts, as it takes as much memory as they do, and an item may be a film.
+        The caller gives a part of an item at a time, since they are read as a whole.
         """
         begin = records[0][0]
         data = memoryview(self.store.read_at(name, begin, _end(records) - begin))

@@ -55,7 +55,7 @@ _GLIBC_OPTIONS = {-3: 32 << 20, -1: 64 << 20}
 
 
 class _ToldInVainError(BaseException):
-    """What telling the progress has raised, past those who take it for an item's."""
+    """Carries what the progress callback has raised past what catches items' errors."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -64,7 +64,7 @@ class _ToldInVainError(BaseException):
 
 @contextlib.contextmanager
 def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
-    """Run tasks where they are submitted: for one worker nothing else is needed."""
+    """Run each task in this process when it is submitted."""
 
     def tell(**counts: int) -> None:
         try:
@@ -94,26 +94,14 @@ def in_worker_processes(
 ) -> Iterator[Submit]:
     """Run tasks in processes of this machine.
 
-    Parameters
-    ----------
-    num_workers : int
-        How many.
-    job : Job
-        The run.
-    progress : Progress
-        Told of what they do.
-    in_place : mapping, optional
-        By position, what to give for items that are not to be asked for.
-
-    Notes
-    -----
-    Processes are started by Python's own default method. They end with their parent,
-    however it ends, and leave Ctrl-C to it.
+    They are started by Python's own default method. They end with their parent,
+    however it ends, and leave Ctrl-C to it. By position, `in_place` has what to give
+    for items that are not to be asked for.
 
     Raises
     ------
     CrashedWorkersError
-        Some have ended by a fault of their own or were killed, and were at an item.
+        Some have ended by a fault of their own, or were killed.
     IngestError
         The system refuses what they need.
     """
@@ -124,7 +112,7 @@ def in_worker_processes(
     )
     with refusals(num_workers):
         # A pipe and no queue: a queue has a lock, which a killed worker may hold for
-        # ever. What a worker tells at once is far below what a pipe takes in one piece.
+        # ever. A message is so short that a pipe takes it as a whole.
         told, tell = context.Pipe(duplex=False)
         cores = SharedCores(num_workers)
         slots = WorkerSlots(context, num_workers)
@@ -163,15 +151,15 @@ def in_worker_processes(
     except BrokenExecutor as error:
         broken = error
     finally:
-        # Who presses Ctrl-C twice means the same as with once, and what is left undone
-        # here would hold the end up.
+        # A second Ctrl-C would interrupt this, and what is left undone here would keep
+        # the program from ending.
         with hold_interrupts():
             workers = processes(pool)
             if not is_done:
                 terminate(workers)
             were_killed = shut_down(pool, workers)
-            # A process that the program or an adapter has forked meanwhile may have the
-            # pipe open too, so its end is said.
+            # The listener is told to end. The pipe has no end of its own as long as a
+            # process has it open that the program or an adapter has forked meanwhile.
             tell.send(None)
             if listener.ident is not None:  # else there was no thread to be had
                 listener.join()
@@ -185,15 +173,10 @@ def in_worker_processes(
 
 
 class SharedCores:
-    """Shares the cores of a run out among the tasks that are under way.
+    """Shares as many cores as there are workers out among the tasks under way.
 
-    While there are as many tasks as workers, each has one core. Towards the end, or for
-    a few long videos, those that are left have the cores of the others too.
-
-    Parameters
-    ----------
-    num_workers : int
-        Cores that the run may use.
+    While there are as many tasks as workers, each has one core. Where fewer are left,
+    as at the end, they have the cores of the others too.
     """
 
     def __init__(self, num_workers: int) -> None:
@@ -232,7 +215,7 @@ class SharedCores:
 
 
 class Reporter:
-    """Tells a run's progress, in other threads than its own, until that fails."""
+    """Tells a run's progress, from whichever thread, until the callback raises."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -247,15 +230,16 @@ class Reporter:
                 self._error = error
 
     def raise_error(self) -> None:
-        """Raise, in the thread of the run, what telling it has raised."""
+        """Raise in the thread of the run what the callback has raised."""
         if self._error is not None:
             raise self._error
 
 
 def _pass_on(told: Connection, report: Reporter, look: Callable[[], None]) -> None:
-    """Pass on what workers tell, until None comes, and look where they tell nothing.
+    """Pass on what workers tell, until None comes; call `look` while they are silent.
 
-    Also where that fails: workers wait for room in a pipe that nobody reads.
+    It goes on reading when the callback has failed: workers would wait for ever for
+    room in a pipe that nobody reads.
     """
     while True:
         if not told.poll(_LOOK_SECONDS):
@@ -304,9 +288,9 @@ def _begin_worker(
     _job, in_place = parcel.content
     _told, _cores = _Teller(tell), cores
     begin_worker(slots.claim(), in_place)
-    # What is here now stays until the process ends: not to be looked through again. And
-    # frames make no cycles: looking for some after every 700 objects took 2 % of the
-    # time.
+    # The garbage collector need not look through what is here now, which stays until
+    # the process ends. Nor do frames make cycles: to look for some after every 700
+    # objects took 2 % of the time.
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
     _keep_freed_memory()
@@ -314,10 +298,10 @@ def _begin_worker(
 
 
 def _keep_freed_memory() -> None:
-    """Let the C library use freed memory again instead of handing it back.
+    """Have the C library keep freed memory instead of giving it back to the system.
 
-    Every frame needs the same few buffers. Without this the larger ones are mapped and
-    filled with zeros by the system for each frame anew.
+    Every frame needs the same few buffers. The system would map the larger ones, and
+    fill them with zeros, for each frame anew.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
         change = ctypes.CDLL(None).mallopt
