@@ -215,8 +215,8 @@ def merge_directories(
                     report.present += 1
                     tell(items=len(ids), num_bytes=size)
                     continue
-                # The map first: what another appends to the chunk meanwhile is behind
-                # all that it speaks of.
+                # The map is read first: what is appended to the chunk meanwhile lies
+                # behind all that this map speaks of.
                 content, entries = read_map(part.store, chunk)
                 refuse_taken({*entries}.difference(ids), part, owners)
                 end = length_of(part, chunk, entries)
@@ -317,7 +317,7 @@ def _bring_data(
     """Put the frames of a chunk into the target; no reader sees them before its map."""
     source = data_path(part.store, chunk)
     partial = partial_name(data_name(number), token)
-    # One that is longer than its map says is, or was, being appended to.
+    # If it is longer than its map says, something is, or was, being appended to it.
     can_share = link and part.store.size(data_name(chunk)) <= end
     if not (can_share and link_file(source, out.path(partial))):
         copy_file(source, target, partial, end)
@@ -330,9 +330,10 @@ def _note_erased(
 ) -> None:
     """Note the holes that chunks came with: a check would take them for damage.
 
-    After their maps, as a number is no chunk's before. A merge that was killed between
-    has left its journal, and the next one notes them. Where none was, a chunk that is
-    there already may have been deleted from here, and its frames not be erased.
+    This comes after the maps, since a number is that of no chunk before. If a merge is
+    killed between, it leaves its journal, and the next one (`goes_on`) notes the holes.
+    Else only those of the chunks that were brought now are noted: from others, items
+    may have been deleted here whose frames are not erased.
     """
     removals = read_removals(out)
     noted = {*removals.deleted, *removals.erased}
@@ -353,7 +354,7 @@ def _note_erased(
 
 
 def _write_failures(parts: list[Part], out: Store) -> int:
-    """Add what failed in the parts, and leave out what they have stored since.
+    """Add the failures of the parts, and leave out items that are stored by now.
 
     Gives how many failed in the parts.
     """

@@ -1,4 +1,4 @@
-"""The directories that are merged, and what refuses to be."""
+"""The directories that are merged, and the reasons to refuse them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ __all__ = [
     "warnings_of_settings",
 ]
 
-# Errors about an id that another item has as well: that one may be stored.
+# Errors that may be about an id which another item has: if the id is stored, it is
+# perhaps that item's.
 _ABOUT_IDS = {"AdapterContractError", "DuplicateIdError"}
 
 
@@ -77,10 +78,10 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
     """Look at a part, and keep writers away from it."""
     store = open_store(path)
     if path.is_dir():
-        stack.enter_context(store.lock())  # or what is seen may be changed at once
+        stack.enter_context(store.lock())  # until the merge has ended
     names = set(store.names())
     listing = list_chunks(names)
-    # Of one that was interrupted before its first chunk, the rest is to come as well.
+    # An interrupted one may have no chunk yet: it is refused below, as unfinished.
     if not {JOURNAL_NAME, MANIFEST_NAME} & names and not listing.chunks:
         raise FormatError(
             f"{path} is no gulp directory: it holds no chunk. "
@@ -112,7 +113,7 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
         for id_, number in directory.chunk_lookup.items():
             by_chunk[number].append(id_)
         manifest = directory.manifest
-    # Nothing would tell of them in the target.
+    # In the target nothing would tell that they are lost.
     if lost := lost_chunks(store, manifest.runs):
         raise FormatError(
             f"{describe_lost(path, lost)}. 'gulp2 repair' copies what is there to a "

@@ -1,4 +1,4 @@
-"""What may become an item of the target: frames, and what the map says of them."""
+"""Frames that may become an item of the target, with what the map says of them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Frame(NamedTuple):
     loc: int
     """Offset in that data file."""
     num_bytes: int
-    """Of the JPEG, padding left out."""
+    """Length of the JPEG without its padding."""
     crc32: int
-    """As it was read: what is moved later must be the same."""
+    """Of the JPEG as it was read: when it is moved later, it must be the same."""
     pts: int | None = None
     """Its time, where it is known."""
 
@@ -95,7 +95,7 @@ class Candidate:
     unverified: int = 0
     """Frames without a stored checksum."""
     item: str | None = None
-    """Id of the item that it is a part of, if it is not whole."""
+    """Id of the item that the frames are a part of, if they are not all of it."""
     reason: str = ""
     """Why it is not whole; empty if it is."""
 
@@ -130,7 +130,7 @@ class ChunkSurvey:
 
 
 def can_be_stored(metas: list[dict[str, Any]]) -> bool:
-    """Tell whether the target takes metadata; GulpIO2 nests them deeper."""
+    """Tell whether metadata can be stored: GulpIO2 may have nested it too deeply."""
     try:
         for meta in metas:
             plain_metadata(meta, "metadata")

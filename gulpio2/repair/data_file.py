@@ -1,4 +1,4 @@
-"""Looks into one data file of a damaged directory: at a place, or for what is there."""
+"""Reads a data file of a damaged directory: a frame at a place, or all it has."""
 
 from __future__ import annotations
 
@@ -19,27 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["DataFile"]
 
-# Bytes. No frame that is decoded is longer; of a longer record, which a damaged map can
-# speak of, the checksum is computed piece by piece. One without is no frame.
+# Bytes. No frame that is decoded is longer. A damaged map can speak of longer records:
+# their checksum is computed piece by piece, and those without one are taken for none.
 _LONGEST = 64 * 1024 * 1024
 # Bytes of a data file that are searched at once; a frame of up to half of it is found.
 _WINDOW = 64 * 1024 * 1024
-# Bytes. What is read at once of a window that cannot be read as a whole.
+# Bytes that are read at once of a window that cannot be read as a whole.
 _PIECE = 64 * 1024
 
 
 class DataFile:
-    """The data file of one chunk, which may be missing.
-
-    Parameters
-    ----------
-    store : Store
-        The damaged directory.
-    number : int
-        The chunk.
-    progress : Progress
-        Told of frames and bytes.
-    """
+    """The data file of one chunk of a damaged directory; it may be missing."""
 
     def __init__(self, store: Store, number: int, progress: Progress) -> None:
         self.store = store
@@ -49,10 +39,10 @@ class DataFile:
         self.size = 0
         self.fault = ""
         """Why it cannot be read; empty if it can."""
-        # Bytes that entries may have read: each is in one frame, but a crafted map can
-        # speak of one frame a million times.
+        # Bytes that may still be read for entries: a crafted map can speak of one frame
+        # a million times.
         self._budget = 0
-        # What was found of each: items may share frames.
+        # The result of `_look_at` for each place: items may share frames.
         self._looked_at: dict[tuple[int, int, int | None], int | None] = {}
         self._untold = 0
 
@@ -71,19 +61,15 @@ class DataFile:
         self.renew_budget()
 
     def renew_budget(self) -> None:
-        """Allow that every byte is looked at once more, and some again."""
+        """Allow that every byte is read twice more, and forget what was found."""
         self._budget = 2 * self.size
-        self._looked_at.clear()  # which would be of all files at once
+        self._looked_at.clear()  # or the results of all files would be kept
 
     def frame_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
-        """Give the checksum of a frame that is what was stored; None if it is not.
+        """Give the checksum of a frame if it is what was stored, else None.
 
-        Parameters
-        ----------
-        loc, num_bytes : int
-            Which bytes.
-        expected : int or None
-            The stored checksum. Where there is none the frame must be decodable.
+        It must have the checksum that is expected. Where none was stored, it must be
+        decodable.
         """
         place = loc, num_bytes, expected
         if place not in self._looked_at:
@@ -91,7 +77,7 @@ class DataFile:
         return self._looked_at[place]
 
     def tell(self, *, frames: int = 0, num_bytes: int = 0) -> None:
-        """Tell of what was looked at; of bytes no more often than the file has them."""
+        """Tell the progress what was read, but no more bytes than the file has."""
         num_bytes = min(num_bytes, self._untold)
         self._untold -= num_bytes
         self.progress(frames=frames, num_bytes=num_bytes)
@@ -108,7 +94,7 @@ class DataFile:
         try:
             if is_long:
                 crc32 = self._crc32_in_pieces(loc, num_bytes)
-                # As much as tells whether it is a JPEG.
+                # Beginning and end are enough to tell whether it is a JPEG.
                 jpeg = self.store.read_at(self.name, loc, _LONGEST - 2)
                 jpeg += self.store.read_at(self.name, loc + num_bytes - 2, 2)
             else:
@@ -134,7 +120,7 @@ class DataFile:
         return crc32
 
     def is_zero(self, start: int, stop: int) -> bool:
-        """Tell whether bytes are there, and all of them zero."""
+        """Tell whether all bytes of a span are zero, as far as the file has them."""
         for offset in range(start, min(stop, self.size), _LONGEST):
             length = min(_LONGEST, stop - offset, self.size - offset)
             if self._window(offset, length).count(0) < length:
@@ -157,9 +143,9 @@ class DataFile:
             Where to look.
         take : callable
             Gets offset and bytes of each. Gives False where they are no frame: then
-            what is in them is searched too.
+            they are searched for frames, too.
         alignment : int, keyword-only
-            They begin at multiples of as many bytes of the file.
+            Offsets of frames are multiples of this.
         """
         base = start - start % ALIGNMENT
         position = start

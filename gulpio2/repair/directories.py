@@ -1,4 +1,4 @@
-"""`repair_directory`: what is whole of a damaged directory, in a clean one."""
+"""`repair_directory`: copies what is whole of a damaged directory into a clean one."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def repair_directory(
     store = open_store(source)
     try:
         _refuse_other_folder(store, Path(source))
-        # Nothing of the manifest is needed to read frames; where it is taken over, it
-        # is told that it cannot be read.
+        # Frames can be read without the manifest. If it cannot be read, that is told
+        # where it is taken over.
         with contextlib.suppress(OSError):
             require_known_version(store)
         with store.lock():
@@ -150,7 +150,7 @@ def repair_directory(
                 output.make()
                 with output.lock():
                     _refuse_full(target)  # by now: looking at the source takes long
-                    # Until all is there, a check tells that it is not.
+                    # As long as it is there, a check tells that the copy is not whole.
                     journal = Copying("repair", (str(real_path(source)),)).dump()
                     output.write_atomically(JOURNAL_NAME, journal)
                     _write(store, output, chosen, tell)
@@ -188,7 +188,7 @@ def _refuse_full(target: StrPath) -> None:
 
 
 def _refuse_other_folder(store: Store, source: Path) -> None:
-    """Do not say of a folder of something else that nothing of it was lost."""
+    """Refuse a folder that is no gulp directory: nothing of it would be lost."""
     names = store.names()
     listing = list_chunks(names)
     others = {MANIFEST_NAME, REMOVALS_NAME} & set(names)
@@ -256,7 +256,7 @@ def _survey(
 def _miss_chunks(store: Store, numbers: list[int], report: RepairReport) -> None:
     """Tell of chunks of which neither file is there."""
     data = b""
-    with contextlib.suppress(OSError):  # told where it is taken over
+    with contextlib.suppress(OSError):  # that is told where it is taken over
         data = store.read(MANIFEST_NAME)
     problems = check_manifest(data, numbers)
     missing = [problem for problem in problems if problem.code == "missing-chunk"]
@@ -362,7 +362,7 @@ def _write(
             raise
         finally:
             session.close()
-        # Not all names that are there: to list them costs more with each chunk.
+        # The names that count; to list all takes longer with each chunk.
         names = (staged.data, staged.meta)
         staged.publish(output, data_name(number), meta_name(number), names)
 

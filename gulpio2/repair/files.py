@@ -1,4 +1,4 @@
-"""What is taken over of the small files beside the chunks."""
+"""Copies the small files beside the chunks, as far as they are sound."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def take_over_files(store: Store, output: Store | None, report: RepairReport) ->
 def _what_is_left(runs: Iterable[Run], report: RepairReport) -> tuple[Run, ...]:
     """Give runs as they are in the target.
 
-    None that has lost anything is to pass for complete: of items that an adapter does
-    not list, nothing else would tell that they are gone.
+    A run that has lost anything must not pass for complete. Where the adapter does not
+    list its items, nothing else would tell that some are gone.
     """
     kept = set(report.chunks)
     files = {loss.file for loss in report.lost}
@@ -86,7 +86,7 @@ def _what_is_left(runs: Iterable[Run], report: RepairReport) -> tuple[Run, ...]:
         if any(n in parts or {data_name(n), meta_name(n)} & files for n in run.chunks):
             if run.shares is None:
                 here = replace(here, plan=LOST_PLAN)
-            else:  # which of them it was is not known; the others still fit its plan
+            else:  # nobody knows which share it was; the others still fit the plan
                 here = replace(here, shares=replace(run.shares, present=()))
         left.append(here)
     return tuple(left)

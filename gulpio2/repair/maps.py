@@ -1,4 +1,4 @@
-"""What a map says that may be damaged or lost, and what the index says in its place."""
+"""What a map says, which may be damaged or lost, or the index in its place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MapReading:
     """What is known of a map."""
 
     pairs: list[_Pair] = field(default_factory=list)
-    """Id and entry of those that have the form of one."""
+    """Id and entry, of all entries that have the form of one."""
     sound: bool = False
     """Whether these are all of the entries that it had."""
     lost: list[Loss] = field(default_factory=list)
@@ -64,8 +64,8 @@ def no_map(number: int) -> Loss:
 def left_out(number: int, id_: str) -> Loss:
     """Say that the index has an item that the map has not.
 
-    It is not known whether an older map was put back, or a program has taken the item
-    out, so the copy is made without it.
+    An older map may have been put back, or a program have taken the item out. Nobody
+    knows which, so the copy is made without the item.
     """
     text = (
         f"is in {INDEX_NAME} and not in the map any more, and was not deleted: if an "
@@ -78,31 +78,20 @@ def left_out(number: int, id_: str) -> Loss:
 def read_map(
     store: Store, file: DataFile, indexed: IndexedMaps, removals: Removals | None
 ) -> MapReading:
-    """Read the map of a chunk.
+    """Read the map of a chunk whose data file is open.
 
-    Parameters
-    ----------
-    store : Store
-        The damaged directory.
-    file : DataFile
-        The chunk's, which is open.
-    indexed : IndexedMaps
-        What the index has: it is asked only where the map is damaged.
-    removals : Removals or None
-        What was deleted; None if that cannot be read any more.
-
-    Notes
-    -----
-    The index is derived from the maps and may be older than they are. It has the map
-    that was lost only if that had the same size and time. Else it tells of items which
-    were there once, and of none of which the map itself can tell, or ``deleted.json``.
+    Where the map is damaged, the index is asked. It is derived from the maps, and may
+    be older than they are. It has all of a map whose size and time are the same as when
+    the index was made. Else it has items that were there once, and those are taken that
+    neither the map itself nor ``deleted.json`` (`removals`; None if it cannot be read)
+    tells of.
     """
     reading = _as_it_is(store, file.number)
     told = indexed.of(file.number, reading.data)
     if told is None:
         if not reading.sound and indexed.fault:
             reading.notes.append(indexed.fault)
-            indexed.fault = ""  # once is enough
+            indexed.fault = ""  # it is told once
         return reading
     trusted = {id_ for id_, entry in reading.pairs if read_entry(id_, entry)[1]}
     is_whole = reading.sound and len(trusted) == len(reading.pairs)
@@ -118,7 +107,7 @@ def read_map(
         return reading
     ours = dict(reading.pairs)
     pairs = [(id_, ours[id_] if id_ in trusted else rows[id_]) for id_ in rows]
-    # An entry whose id alone is damaged has the places of one of these.
+    # An entry of the map whose id is damaged has its frames where one of these has.
     places = {span for _, entry in pairs for span in entry_spans(entry)[:1]}
     pairs += [
         (id_, entry)
@@ -166,7 +155,7 @@ def _as_it_is(store: Store, number: int) -> MapReading:
 def _still_there(
     pairs: Iterable[_Pair], file: DataFile, removals: Removals | None
 ) -> list[_Pair]:
-    """Leave out of an earlier map what may not be there any more."""
+    """Leave out of an earlier map the items that may not be there any more."""
     if removals is None:
         return []
     deleted = removals.deleted.get(file.number, [])
@@ -180,7 +169,8 @@ def _still_there(
         )
         and not any(_meets(span, erased) for span in entry_spans(entry))
     ]
-    # Where GulpIO2 has written another data file, its frames lie in other places.
+    # Frames without checksums must all be there: where one is not, GulpIO2 may have
+    # written another data file.
     if all(
         file.frame_at(loc, length - pad, None) is not None
         for _, entry in left
@@ -203,23 +193,18 @@ class _IndexedMap(NamedTuple):
     pairs: list[_Pair]
     """Id and entry, in the order of the map; each as it was written."""
     is_current: bool
-    """Whether the map has the size and time that it had, so that it is the same but
-    for damage, and none of its rows is missing or damaged."""
+    """Whether no row is missing or damaged, and the map has the size and time that it
+    had: then it is the same but for damage."""
 
 
 class IndexedMaps:
-    """The maps of a directory as its index has them.
-
-    Parameters
-    ----------
-    store : Store
-        The damaged directory, with an index or without.
-    """
+    """The maps of a directory as its index has them, if there is one."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.fault = ""
-        """Why it cannot be asked, known once it was; empty if it can, or is none."""
+        """Why the index cannot be read, known after the first call of `of`; empty if
+        it can, or there is none."""
 
     @cached_property
     def _content(self) -> IndexContent | None:
@@ -232,14 +217,9 @@ class IndexedMaps:
             return None
 
     def of(self, number: int, data: bytes | None) -> _IndexedMap | None:
-        """Give a map; None where the index has none, or has it as it is.
+        """Give the map of a chunk; None where the index has none, or the same.
 
-        Parameters
-        ----------
-        number : int
-            The chunk.
-        data : bytes or None
-            The map as it is; None where it cannot be read.
+        The `data` are those of the map as it is; None where it cannot be read.
         """
         content = self._content
         then = content and state_in(content.chunks, number)

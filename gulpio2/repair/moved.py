@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
     start: int
     stop: int
-    """Behind the padding."""
+    """The end, padding included."""
     num_bytes: int
     """Of the JPEG."""
     crc32: int | None
@@ -48,14 +48,14 @@ class Places:
     """Whether the map could be read as a whole, and each entry be trusted."""
     places: list[Place] = field(default_factory=list)
     found: list[tuple[int, int] | None] = field(default_factory=list)
-    """Of each the data file that it is in, and its offset there."""
+    """For each place, the data file that its record is in, and the offset there."""
     _lost: list[int] = field(default_factory=list)
 
     @classmethod
     def of(
         cls, number: int, records: Iterable[tuple[Place, bool]], *, is_whole: bool
     ) -> Places:
-        """Put places in order; with each comes whether its record is there."""
+        """Put places in order; each comes with whether its record is there."""
         here: dict[Place, bool] = {}
         for place, is_here in records:
             here[place] = is_here or here.get(place, False)
@@ -65,54 +65,54 @@ class Places:
 
     @property
     def end(self) -> int:
-        """Bytes that the data file is to have."""
+        """Length that the data file is to have."""
         return max((place.stop for place in self.places), default=0)
 
     def missing_after(self, rank: int, before: int | None = None) -> list[Place]:
-        """Give the next ones that were not found, in their order, as far as told of."""
+        """Give the places behind one whose records were not found, up to a number."""
         lost = self._lost
         first = bisect_right(lost, rank)
         last = len(lost) if before is None else bisect_left(lost, before)
         return [self.places[at] for at in lost[first : min(last, first + _MOST_LOST)]]
 
     def missing_before(self, rank: int) -> list[Place]:
-        """Give the last ones before this that were not found, in their order."""
+        """Give the places before one whose records were not found, up to a number."""
         last = bisect_left(self._lost, rank)
         return [self.places[at] for at in self._lost[max(0, last - _MOST_LOST) : last]]
 
     def close(self) -> None:
-        """Take note of what was found nowhere: nothing is looked for any more."""
+        """Note which records were found nowhere, at the end of the search."""
         self._lost = [rank for rank, at in enumerate(self.found) if at is None]
 
 
 class Hit(NamedTuple):
-    """A record that was found in a data file, or was in its place."""
+    """A record in a data file, in its place or anywhere else."""
 
     start: int
     stop: int
     places: Places | None = None
-    """Those of its map; None where all that this speaks of is there."""
+    """The places of its map; None where all records of the map are in their places."""
     rank: int = -1
-    """Which of these it has."""
+    """Which of these places is that of the record."""
 
     @property
     def shift(self) -> int:
-        """Bytes from where it is to be to where it is."""
+        """Bytes from its place to where it is."""
         return self.start - self.places.places[self.rank].start if self.places else 0
 
 
 class MovedFrames:
-    """What maps speak of and is not in its place, over all chunks.
+    """The search, in all data files, for records that are not in their places.
 
     Parameters
     ----------
     chunks : list of Places
-        Of the chunks of which anything is missing.
+        Those of each chunk of which a record is not in its place.
     files : mapping
         All data files, by number.
     deleted : iterable of (int, int)
-        Length and checksum of frames of deleted items, which stay deleted where they
-        are found once more.
+        Length and checksum of frames of deleted items. Where one is found, it stays
+        deleted.
     """
 
     def __init__(
@@ -127,7 +127,8 @@ class MovedFrames:
         self.hits: dict[int, list[Hit]] = {number: [] for number in files}
         """What was found, by data file."""
         self._found: dict[tuple[int, int], tuple[int, int]] = {}
-        # Of each its ranks, ascending, by chunk: several records may be the same bytes.
+        # By length and checksum, and by chunk, the ranks of the records, ascending:
+        # several may have the same bytes.
         self._wanted: dict[tuple[int, int], dict[int, list[int]]] = {}
         self._places = {places.number: places for places in chunks}
         for places in chunks:
@@ -147,19 +148,10 @@ class MovedFrames:
         return None if crc32 is None else self._found.get((num_bytes, crc32))
 
     def take(self, number: int, loc: int, jpeg: bytes, *, is_foreign: bool) -> bool:
-        """Take a frame that was found by its markers; False if none is like it.
+        """Take a frame that was found by its markers; False if no record is like it.
 
-        Parameters
-        ----------
-        number : int
-            The data file.
-        loc : int
-            Offset there.
-        jpeg : bytes
-            The frame.
-        is_foreign : bool, keyword-only
-            Whether no entry is lost that may have spoken of it. Else it may be of an
-            item that was deleted and stored again.
+        One like that of a deleted item is taken only if it is foreign: no entry was
+        lost. Else it may be of an item that was deleted and stored again.
         """
         if len(jpeg) not in self._lengths:
             return False
@@ -172,7 +164,7 @@ class MovedFrames:
             return is_deleted
         chosen, ranks = next(iter(wanted.items()))
         rank = ranks[0]
-        # Of records of the same bytes it is the one behind that which was found last.
+        # Of records with the same bytes it is the next behind the last that was found.
         last = self.hits[number][-1] if self.hits[number] else None
         if last is not None and last.places is not None:
             ranks = wanted.get(last.places.number, [])
@@ -182,9 +174,9 @@ class MovedFrames:
         return True
 
     def follow(self) -> None:
-        """Look where frames are if they moved as far as those next to them.
+        """Look for frames where they are if they moved as far as those next to them.
 
-        This finds also what has no markers at its end, and costs no search.
+        This needs no search, and also finds frames that do not end with a marker.
         """
         for file in self.files.values():
             file.renew_budget()
@@ -201,9 +193,10 @@ class MovedFrames:
                         self._try(at[0], at[1] - here, places, rank)
 
     def _try_ends(self) -> None:
-        """Look where the last frame is if bytes were put in or cut out once.
+        """Look for a frame of each chunk from which `follow` finds the others.
 
-        And where the first one is if a data file has the name of another.
+        It is the last one, where bytes were put in or cut out once, or the first one,
+        where a data file has the name of another.
         """
         by_size: dict[int, list[int]] = {}
         for number, file in self.files.items():

@@ -40,24 +40,10 @@ __all__ = ["survey_chunks"]
 def survey_chunks(
     store: Store, numbers: Iterable[int], removals: Removals | None, progress: Progress
 ) -> Iterator[ChunkSurvey]:
-    """Go through chunks, each of which may have lost a file.
+    """Yield what each of the chunks of a damaged directory holds, in their order.
 
-    Parameters
-    ----------
-    store : Store
-        The damaged directory.
-    numbers : iterable of int
-        Its chunks.
-    removals : Removals or None
-        What was deleted; None if that cannot be read any more. Frames of unknown
-        owner are then left behind, as they may be those of deleted items.
-    progress : Progress
-        Told of frames and bytes.
-
-    Yields
-    ------
-    ChunkSurvey
-        What each holds, in the order of the numbers.
+    Each may have lost a file. Where it cannot be read what was deleted (`removals` is
+    None), frames of unknown owner are left behind: they may be of deleted items.
     """
     indexed = IndexedMaps(store)
     chunks = [_ChunkSurveyor(store, n, removals, progress, indexed) for n in numbers]
@@ -83,7 +69,7 @@ def survey_chunks(
 
 @dataclass(slots=True)
 class _Item:
-    """What an entry speaks of, and what of it is in its place."""
+    """The item of an entry, and its frames that are in their places."""
 
     id: str
     trusted: bool
@@ -92,26 +78,26 @@ class _Item:
     extras: EntryExtras
     frames: Sequence[Frame | None] = ()
     missing: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """Length and checksum of those that are not, by index."""
+    """Length and checksum of the frames that are not in their places, by index."""
     unverified: int = 0
     """Frames without a stored checksum."""
 
     @property
     def times(self) -> tuple[int, ...]:
-        """Of each frame; empty where they are not known."""
+        """The time of each frame; empty where they are not known."""
         return self.extras.pts if self.extras.time_base else ()
 
     def keep(self, frames: Sequence[Frame | None]) -> None:
-        """Take the frames; of an item without a fault in little memory.
+        """Take the frames; if none is missing, in little memory.
 
-        All items of a directory are kept until it is known what moved where.
+        The items of all chunks are kept until it is known what moved where.
         """
         self.frames = frames
         there = [frame for frame in frames if frame is not None]
         if there and len(there) == len(frames):
             with contextlib.suppress(OverflowError):
                 self.frames = FramesOfFile(there)
-                # Each frame has its own of these, and nothing is to be looked for.
+                # The frames have their times and checksums themselves.
                 known = self.extras
                 self.extras = EntryExtras(
                     time_base=known.time_base, source=known.source
@@ -139,7 +125,8 @@ class _ChunkSurveyor:
         self.items: list[_Item] = []
         self.sound = True
         """Whether all of the map is known, and each entry can be trusted."""
-        self.is_other = False  # than the map that the index was made of
+        self.is_other = False
+        """Whether the index was made of another map."""
         self.places: Places | None = None
         """What the map speaks of, where any of it is not in its place."""
         self.is_unprovable = False
@@ -147,7 +134,7 @@ class _ChunkSurveyor:
         self.known: list[tuple[int, int]] = []
         """Records that are in their places: they are not searched."""
         self.hidden: list[tuple[int, int]] = []
-        """Where deleted items were, and erased bytes: searched only for what moved."""
+        """Spans of deleted items and erased bytes: searched only for what moved."""
         self._unclaimed = Unclaimed(self.file, self.survey)
 
     def look(self) -> None:
@@ -209,8 +196,8 @@ class _ChunkSurveyor:
     ) -> Iterator[tuple[Place, bool]]:
         """Give the place of each record, and whether it is there.
 
-        Those of an entry that cannot be trusted are left out where they are not there:
-        they may never have been anywhere.
+        A record of an entry that cannot be trusted is left out where it is not there:
+        there may never have been one.
         """
         for item, (_, entry) in zip(self.items, pairs, strict=True):
             for index, (loc, pad, length) in enumerate(entry["frame_info"]):
@@ -225,8 +212,8 @@ class _ChunkSurveyor:
     ) -> list[tuple[str, dict[str, Any]]]:
         """Give the entries of deleted items, whose frames are to be left alone.
 
-        An item that is in the map with the same frames was not deleted after all. One
-        of the same id with others came later.
+        An item that is in the map with the same frames was not deleted after all. If it
+        has other frames there, it was stored after the deletion.
         """
         if self.removals is None:
             return []
@@ -266,7 +253,10 @@ class _ChunkSurveyor:
     # --- what is elsewhere ---------------------------------------------------------
 
     def search(self, moved: MovedFrames) -> None:
-        """Search what is in no place of a record: for what moved, and for the rest."""
+        """Search the bytes between the records that are in their places for frames.
+
+        They are frames that moved, or frames of unknown items.
+        """
         fits = self.sound and self.places is None
         if self.file.fault or (fits and not moved):
             return
@@ -281,7 +271,7 @@ class _ChunkSurveyor:
 
         found = [(hit.start, hit.stop) for hit in moved.hits[self.number]]
         known = [*self.known, *found, *([] if moved else self.hidden)]
-        # What was moved lies at any byte, and its checksum proves it.
+        # A frame that moved may begin at any byte: its checksum proves what it is.
         alignment = 1 if moved else ALIGNMENT
         for start, stop in gaps_between(known, self.file.size):
             self.file.search(start, stop, take, alignment=alignment)
@@ -289,12 +279,8 @@ class _ChunkSurveyor:
     def finish(self, moved: MovedFrames, *, is_unprovable: bool) -> ChunkSurvey:
         """Decide what becomes of each item, and of what no entry speaks of.
 
-        Parameters
-        ----------
-        moved : MovedFrames
-            What was found elsewhere.
-        is_unprovable : bool, keyword-only
-            Whether frames of deleted items without checksums are in any data file.
+        With `is_unprovable`, frames of deleted items that have no checksums may be in
+        any data file.
         """
         parts = []
         elsewhere: dict[int, int] = {}
@@ -321,7 +307,7 @@ class _ChunkSurveyor:
     def _settle(
         self, item: _Item, moved: MovedFrames, elsewhere: dict[int, int]
     ) -> Candidate | None:
-        """Put an item together from the frames that are there, wherever they are."""
+        """Make a candidate of an item from those frames that were found anywhere."""
         frames: list[Frame] = []
         indices: list[int] = []
         times = item.times
@@ -370,7 +356,7 @@ class _ChunkSurveyor:
         return part
 
     def _sort_out(self, moved: MovedFrames, *, is_unprovable: bool) -> None:
-        """Say what becomes of that which no entry speaks of."""
+        """Decide what becomes of the bytes that no entry speaks of."""
         places, hits = self.places, moved.hits[self.number]
         if places is None:
             known = [Hit(*span) for span in merge_spans([*self.known, *self.hidden])]
@@ -381,7 +367,7 @@ class _ChunkSurveyor:
                 if places.found[rank] == (self.number, place.start)
             ]
         regions = [*regions_between([*known, *hits], self.file.size, places)]
-        if hits:  # padding that was moved without its frame, or the other way round
+        if hits:  # leave out padding that did not move with its frame
             regions = [it for it in regions if it.stop - it.start >= ALIGNMENT]
         if self.removals is None:
             self._unclaimed.leave_behind(regions, is_whole=self.sound and not places)
@@ -389,7 +375,7 @@ class _ChunkSurveyor:
             last = max((hit.stop for hit in known), default=-1)
             self._unclaimed.leave_out(regions, last_known=last)
         else:
-            # Data that have another map may be those of any chunk.
+            # A data file that does not fit its map may be that of any chunk.
             may_be = self.is_unprovable or (places is not None and is_unprovable)
             self._unclaimed.sort_out(regions, may_be_deleted=may_be)
         if hits and not regions and self.survey.lost == [no_map(self.number)]:

@@ -1,4 +1,4 @@
-"""What is in a data file and no entry speaks of: frames of unknown items, or none."""
+"""Bytes of a data file that no entry speaks of, and the frames that are in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAY_BE_DELETED = (
     "left behind: they may be those of deleted items, which deleted.json can no longer "
     "tell"
 )
-# What a map that is whole has lost: nothing deletes without a note in deleted.json.
+# Of a map that is whole: nothing deletes an item without a note in deleted.json.
 _LEFT_OUT = (
     "no entry of the map speaks of what is there, nor does deleted.json: the map has "
     "lost items, or is another. Put the right one back, if there is one"
@@ -51,7 +51,7 @@ class Region(NamedTuple):
     def is_end(self) -> bool:
         """Whether it is behind the last record of a map that is whole.
 
-        There may be what an append has left that was not committed.
+        An append that was not committed may have left something there.
         """
         if self.before is None or self.after is not None:
             return False
@@ -63,14 +63,11 @@ class Region(NamedTuple):
         )
 
     def explains(self, frames: Sequence[Frame]) -> bool:
-        """Tell whether all that is there is missing records, in a damaged form.
+        """Tell whether all that is there are missing records which were damaged.
 
-        Parameters
-        ----------
-        frames : sequence of Frame
-            What was found there and is like none that the map speaks of. One that
-            begins or ends where a missing one does is that one, damaged. Where no
-            known record is beside them, both must agree.
+        The frames were found there, and are like none that the map speaks of. One that
+        begins or ends where a missing one does is that one, damaged. Where no known
+        record is beside them, both beginning and end must agree.
         """
         if len(frames) > len(self.missing):
             return False
@@ -92,16 +89,9 @@ class Region(NamedTuple):
 def regions_between(
     hits: Iterable[Hit], size: int, places: Places | None
 ) -> Iterator[Region]:
-    """Give what is left of a data file between records, in its order.
+    """Give the bytes of a data file between the records that are known, in order.
 
-    Parameters
-    ----------
-    hits : iterable of Hit
-        Records that are known.
-    size : int
-        Bytes of the file.
-    places : Places or None
-        What its own map speaks of.
+    The `places` are those of its own map.
     """
     end = 0
     before: Hit | None = None
@@ -118,7 +108,7 @@ def regions_between(
 def _missing(
     before: Hit | None, after: Hit | None, places: Places | None
 ) -> list[Place]:
-    """Give what maps say to be between two records, and was found nowhere."""
+    """Give the places between two records by their maps, of what was found nowhere."""
     if before is None and after is None:
         return [] if places is None else places.missing_after(-1)
     ours = before.places if before is not None else None
@@ -156,7 +146,7 @@ class Unclaimed:
         self._frames: list[tuple[Frame, list[int]]] = []
 
     def take(self, loc: int, jpeg: bytes) -> bool:
-        """Keep a JPEG that was found by its markers; False if it is none after all."""
+        """Keep a JPEG that was found by its markers; False if it cannot be decoded."""
         try:
             shape = list(decode_frame(jpeg).shape)
         except CorruptFrameError:
@@ -166,15 +156,10 @@ class Unclaimed:
         return True
 
     def leave_out(self, regions: Iterable[Region], *, last_known: int) -> None:
-        """Say of a map that is whole, and fits, that it does not speak of all.
+        """Report all regions as lost by a map that is whole otherwise.
 
-        Parameters
-        ----------
-        regions : iterable of Region
-            What is between the records that are known.
-        last_known : int, keyword-only
-            Behind the last byte of all of them. What is there may be of an append
-            that was not committed.
+        What is behind the last record, from `last_known` on, may be of an append that
+        was not committed, and is only noted.
         """
         for region in regions:
             if region.start == last_known:
@@ -183,24 +168,20 @@ class Unclaimed:
                 self._lose(_LEFT_OUT, region.start, region.stop)
 
     def leave_behind(self, regions: Iterable[Region], *, is_whole: bool) -> None:
-        """Say of all of it that it may be of deleted items, which nothing tells."""
+        """Note of all regions that they were left behind, perhaps as deleted items."""
         for region in regions:
             self._note(region, _NOT_COMMITTED if is_whole else _MAY_BE_DELETED)
 
     def sort_out(self, regions: Iterable[Region], *, may_be_deleted: bool) -> None:
-        """Make items of the frames, and name what is lost.
+        """Make items of the frames in the regions, and report what is lost.
 
-        Parameters
-        ----------
-        regions : iterable of Region
-            What is between the records that are known.
-        may_be_deleted : bool, keyword-only
-            Whether the frames may be those of deleted items without checksums.
+        No items are made of frames that may be those of deleted items without checksums
+        (`may_be_deleted`).
         """
         position = 0
         for region in regions:
             frames = []
-            # What lies across a record that was found since is a part of that.
+            # A frame that crosses a record which was found later is a part of that.
             while position < len(self._frames):
                 frame, shape = self._frames[position]
                 if frame.loc >= region.stop:
@@ -209,7 +190,7 @@ class Unclaimed:
                 if region.start <= frame.loc <= region.stop - frame.num_bytes:
                     frames.append((frame, shape))
             if region.explains([frame for frame, _ in frames]):
-                continue  # what is missing is told with its item
+                continue  # the missing frames are reported with their item
             if region.is_end:
                 if region.stop - region.start >= ALIGNMENT:
                     self._note(region, _NOT_COMMITTED)
@@ -258,7 +239,7 @@ class Unclaimed:
         )
 
     def _lose_bytes(self, region: Region, start: int, stop: int) -> None:
-        if not region.missing:  # or they are told with their item
+        if not region.missing:  # or they are reported with their item
             self._lose("no frame was found", start, stop)
 
     def _lose(self, reason: str, start: int, stop: int) -> None:

@@ -36,8 +36,8 @@ _BLOCK = 4 * 1024 * 1024
 _ZEROS = bytes(_BLOCK)
 # Records whose parts are planned at once.
 _BATCH = 10_000
-# Bytes. No frame that is decoded is longer; of a longer record, which a damaged map can
-# speak of, the checksum alone is computed, piece by piece.
+# Bytes. No frame that is decoded is longer. A damaged map can speak of longer records:
+# of these the checksum alone is computed, piece by piece.
 _LONGEST = 64 * 1024 * 1024
 
 
@@ -92,7 +92,7 @@ class DataFileCheck:
     def _with_erased_end(
         self, problems: list[Problem], erased: list[tuple[int, int]]
     ) -> list[Problem]:
-        """Correct what is said of the end of the file, which may have been erased."""
+        """Correct the problems of the end of the file, which may have been erased."""
         start, end = max(erased, default=(0, 0))
         kept = [
             problem
@@ -111,7 +111,7 @@ class DataFileCheck:
         return kept
 
     def _whole_or_ends(self, record: Record) -> Iterator[_Probe]:
-        """Say what to read of a record whose content is to be checked."""
+        """Give the parts to read of a record whose content is checked."""
         if record.length <= _LONGEST:
             yield _Probe(record.loc, record.length, record, "whole")
             return
@@ -119,7 +119,7 @@ class DataFileCheck:
         self._check_long(record)
 
     def _check_probes(self, probes: list[_Probe], position: int) -> tuple[int, int]:
-        """Look at parts of records; count what was not before, and say where it ends.
+        """Check parts of records; count new bytes, and give how far they go.
 
         Holes between them are told of by themselves.
         """
@@ -138,7 +138,7 @@ class DataFileCheck:
         return told, position
 
     def _split(self, records: list[Record]) -> tuple[list[Record], list[Record]]:
-        """Say which records to read as a whole, and of which to read the ends.
+        """Divide records into those to read as a whole and those to read at the ends.
 
         A crafted map can have every record cover the whole file. Overlaps are problems
         anyway, so the overlapping ones are read only up to the size of the file.

@@ -1,4 +1,4 @@
-"""Frames of deleted items that are in the data file no more."""
+"""Which frames of deleted items are still accounted for in a data file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["not_shared", "overwritten"]
 
 
 def not_shared(deleted: Sequence[Record], present: Iterable[Record]) -> list[Record]:
-    """Leave out deleted records that are also those of another item.
+    """Leave out deleted records that another item has too.
 
-    Items that GulpIO2 0.0.4, or an edit of a map, has written may share frames. What is
-    present keeps them, and of several deleted items the first one accounts for them.
+    Items that GulpIO2 0.0.4, or an edit of a map, has written may share frames. Such a
+    record counts for the item that is present, or for the first of the deleted ones.
     """
     places = {record[:3] for record in deleted}
     known = {record[:3]: record.crc32 for record in present if record[:3] in places}
@@ -33,26 +33,15 @@ def not_shared(deleted: Sequence[Record], present: Iterable[Record]) -> list[Rec
 def overwritten(deleted: Sequence[Record], present: Sequence[Record]) -> set[int]:
     """Find deleted records that share bytes with what was written after them.
 
-    Parameters
-    ----------
-    deleted : sequence of Record
-        Records of deleted items, those that were deleted first at first.
-    present : sequence of Record
-        Records of items that are there.
-
-    Returns
-    -------
-    set of int
-        Their places in `deleted`.
-
-    Notes
-    -----
-    Nothing is written over the frames of an item before they are erased: of two
-    records that share bytes, the one that was deleted first was erased then.
+    The `deleted` are in the order of their deletion. Gives the places of those found in
+    that list. Nothing is written over frames before they are erased: of two records
+    that share bytes, the one that was deleted first was erased before the other was
+    written.
     """
     records = [*deleted, *present]
     found: set[int] = set()
-    # What began before, and may go on: by rank, where all that is present is the last.
+    # Records that began before, and may not have ended. Their rank is that of their
+    # deletion; all that are present have the last rank.
     newest: list[tuple[int, int]] = []
     oldest: list[tuple[int, int, int]] = []
     places = [place for place, record in enumerate(records) if record.length]
@@ -63,7 +52,7 @@ def overwritten(deleted: Sequence[Record], present: Sequence[Record]) -> set[int
             heappop(newest)
         if newest and -newest[0][0] > rank:
             found.add(place)
-        # Whoever is found here, or has ended, need not be looked at again.
+        # A record that is found here, or has ended, need not be looked at again.
         while oldest and oldest[0][0] < rank:
             _, other_stop, other = heappop(oldest)
             if other_stop > loc:

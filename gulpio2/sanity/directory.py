@@ -123,9 +123,9 @@ class _DirectoryCheck:
         self.store = store
         self.findings = findings
         self.removals = Removals()
-        # Of the file that they were read from, before that.
+        # State of `deleted.json`, from before it was read.
         self.removals_state: _State = None
-        # Bytes of each data file, and of what its map speaks of.
+        # Bytes of each data file, and bytes up to the end of its last record.
         self.lengths: dict[int, tuple[int, int]] = {}
 
     def run(self) -> None:
@@ -266,7 +266,7 @@ class _DirectoryCheck:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _may_have_no_chunk(self, names: list[str]) -> bool:
-        """Tell whether it is as it should be that there is no chunk."""
+        """Tell whether the directory has no items, and so rightly no chunk."""
         if {JOURNAL_NAME, FAILURES_NAME}.intersection(names):
             return False
         with contextlib.suppress(OSError):  # said where it is read to be checked

@@ -1,4 +1,4 @@
-"""What a check went through, and what it found."""
+"""The report of a check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CheckReport", "Findings", "original_tests", "unreadable"]
 
 
 _COUNTS = ("chunks", "items", "frames", "num_bytes", "frames_without_checksum")
-# Problems of one kind in one file that are listed; of others there is the number.
+# Problems of one kind in one file that are listed; the rest is counted.
 _MOST = 1000
 # Problems that the fifth test names: 0.0.4 prints a test's failures on one line.
 _NAMED = 20
@@ -43,9 +43,9 @@ class CheckReport:
     frames_without_checksum: int = 0
     """Frames of which not every changed byte can be found."""
     problems: list[Problem] = field(default_factory=list)
-    """Faults, by file. Of one kind in one file the first 1,000 are listed (of spans
-    that do not fill the file or share bytes, the first 500), and the first of each of
-    as many items. One more stands for the rest: see its count."""
+    """Faults, by file. Of one kind in one file the first 1,000 are listed (the first
+    500 of spans that share bytes or leave gaps), and the first one of each of up to
+    1,000 items. One more problem stands for the rest, with their count."""
     notes: list[Problem] = field(default_factory=list)
     """What is worth knowing and no fault."""
 
