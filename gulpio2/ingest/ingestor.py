@@ -193,7 +193,7 @@ class GulpIngestor:
                 )
         _require_kind("encoder", encoder, EncoderSettings)
         _require_kind("shard", shard, Shard)
-        # What begins with another does not get to its first task.
+        # With another kind of executor a run would fail at its first task.
         such = "as client.get_executor() of Dask gives one"
         _require_kind("executor", executor, Executor, such)
         self.executor = executor
@@ -218,9 +218,8 @@ class GulpIngestor:
             The first failed item's own exception, after the rest was stored and
             unless failures are allowed; and what `run` raises.
         """
-        # Chunks are counted as their items are: by the parent.
-        self.output_store().make()  # first of all, and for good, as by 0.0.4
-        num_items = self._refuse_nothing()
+        self.output_store().make()  # before all else, and whatever follows, as by 0.0.4
+        num_items = self._count_items()
         total = len(calculate_chunk_slices(self.videos_per_chunk, num_items))
         with chunk_bar(total) as advance:
             report = self._run(on_task=advance, num_items=num_items)
@@ -297,11 +296,8 @@ class GulpIngestor:
         facts = ask_for_facts(self.adapter)
         journal = RunJournal(store, arguments_of(self, facts, self._num_items))
         if not journal.read():
-            if not self._is_complete(facts):
-                return None
-            plan = self._plan(frozenset(), "skip")
-            return replace(plan, tasks=[], failures=known_failures(store, plan))
-        stored, _ = self._look(journal)
+            return self._completed(store, facts)
+        stored, _ = self._read_directory(journal)
         plan = self._plan(stored)
         journal.refuse_other_plan(plan.digest())
         refuse_other_tasks(self.adapter, plan, journal.finished)
@@ -318,7 +314,7 @@ class GulpIngestor:
     ) -> IngestReport:
         began = time.monotonic()
         store = self.output_store()
-        self._num_items = self._refuse_nothing() if num_items is None else num_items
+        self._num_items = self._count_items() if num_items is None else num_items
         facts = ask_for_facts(self.adapter)
         self.report = report = IngestReport()
         path = store.path(FAILURES_NAME)
@@ -329,9 +325,9 @@ class GulpIngestor:
             arguments = arguments_of(self, facts, self._num_items)
             journal = RunJournal(store, arguments, hold)
             resumed = self.resume and journal.take_up()
-            if self.resume and not resumed and self._is_complete(facts):
+            if self.resume and not resumed and (plan := self._completed(store, facts)):
                 _logger.info("nothing to resume: the run is complete")
-                report.failures = known_failures(store, self._plan(frozenset(), "skip"))
+                report.failures = plan.failures
                 return report
             try:
                 self._ingest(store, journal, report, facts, on_task, resumed=resumed)
@@ -353,7 +349,7 @@ class GulpIngestor:
         resumed: bool,
     ) -> None:
         dispatcher = self._dispatcher
-        stored, runs = self._look(journal if resumed else None)
+        stored, runs = self._read_directory(journal if resumed else None)
         try:
             plan = self._plan(stored)
         except DuplicateIdError as cause:
@@ -386,7 +382,7 @@ class GulpIngestor:
             names = store.names()
             removed = removed_numbers(store, names)
             number = free_number(list_chunks(names), runs, removed)
-            # Others' executors have no number of workers that is known.
+            # How many workers an executor has is not known.
             cut_for = self.num_workers if self.executor is None else 1
             journal.begin(number, plan.digest(), cut_for)
         write_labels(facts, self.output_folder)
@@ -415,7 +411,7 @@ class GulpIngestor:
                 on_task()
             else:
                 tasks.append(task)
-        dispatcher.settle(report)  # what was done before there were tasks
+        dispatcher.settle(report)  # with what the interrupted run has stored
         if resumed:
             self._refuse_what_cannot_fit(store, tasks)
         try:
@@ -425,10 +421,10 @@ class GulpIngestor:
             dispatcher.work(job, tasks, cuts, publisher, on_task)
         except (DuplicateIdError, AdapterContractError) as cause:
             if not (resumed or report.chunks or replaces):
-                # Refused, though only now: it leaves a finished directory finished.
+                # Nothing was stored, so the directory is finished as it was before.
                 self._abandon(store, journal)
             if replaces and isinstance(cause, DuplicateIdError):
-                # And one that an interrupted run had left unfinished is so still.
+                # The directory stays as unfinished as the interrupted run left it.
                 raise DuplicateIdError(
                     f"{cause}. A run into this folder was interrupted before: to go "
                     "on, skip what is there (on_duplicate='skip', on the command line "
@@ -467,18 +463,20 @@ class GulpIngestor:
         folder = Path(self.output_folder)
         return str(folder if self.executor is None else folder.absolute())
 
-    def _refuse_nothing(self) -> int:
+    def _count_items(self) -> int:
         """Count the items, or refuse where there are none."""
         num_items = require_items(self.adapter)
         calculate_chunk_slices(self.videos_per_chunk, num_items)  # or refuse
         return num_items
 
-    def _is_complete(self, facts: AdapterFacts) -> bool:
-        # Had nothing been stored. Nobody is to be told of repeated ids here.
+    def _completed(self, store: Store, facts: AdapterFacts) -> RunPlan | None:
+        """Give a plan without tasks where the run was completed before, else None."""
+        # As if nothing were stored, and without a word of ids that are repeated.
         plan = self._plan(frozenset(), "skip")
         self._refuse_other_count(plan)
-        run = self._described(facts, plan)
-        return is_complete(self.output_folder, run, plan)
+        if not is_complete(self.output_folder, self._described(facts, plan), plan):
+            return None
+        return replace(plan, tasks=[], failures=known_failures(store, plan))
 
     def _plan(
         self, stored: frozenset[str], on_duplicate: OnDuplicate | None = None
@@ -520,10 +518,13 @@ class GulpIngestor:
             freed=bytes_of_partials(store),
         )
 
-    def _look(
+    def _read_directory(
         self, resumed: RunJournal | None
     ) -> tuple[frozenset[str], tuple[Run, ...]]:
-        """Give the ids that are stored, or those before a run, and the runs."""
+        """Give the ids that are stored, and the runs that the manifest tells of.
+
+        Where a run is resumed, those that it has stored itself are left out.
+        """
         before = None if resumed is None else resumed.first_number
         with GulpDirectory(self.output_folder) as directory:
             # A broken manifest is refused here, before anything is written.
@@ -539,9 +540,9 @@ class GulpIngestor:
 
     @staticmethod
     def _abandon(store: Store, journal: RunJournal) -> None:
-        """Remove what an interrupted run has left, for another takes its place.
+        """Remove what an interrupted run has left: another one takes its place.
 
-        The journal goes first: it promises that the other files are there.
+        The journal is removed first: it says that the other files are there.
         """
         if JOURNAL_NAME in store.names():
             journal.remove()
@@ -550,7 +551,7 @@ class GulpIngestor:
 
     @staticmethod
     def _finish(store: Store, journal: RunJournal) -> None:
-        """Remove what this run needed: the journal last, so that nothing is left."""
+        """Remove what this run needed; the journal last, or other files may be left."""
         remove_partials(store)
         store.sync_names()  # or the disk may keep the others and lose the journal
         journal.remove()

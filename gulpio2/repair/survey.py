@@ -282,14 +282,11 @@ class _ChunkSurveyor:
         With `is_unprovable`, frames of deleted items that have no checksums may be in
         any data file.
         """
-        parts = []
+        whole, parts = self.survey.candidates, list[Candidate]()
         elsewhere: dict[int, int] = {}
         for item in self.items:
-            candidate = self._settle(item, moved, elsewhere)
-            if candidate is not None and candidate.reason:
-                parts.append(candidate)
-            elif candidate is not None:
-                self.survey.candidates.append(candidate)
+            if (candidate := self._settle(item, moved, elsewhere)) is not None:
+                (parts if candidate.reason else whole).append(candidate)
         for number, frames in sorted(elsewhere.items()):
             where = "elsewhere" if number == self.number else f"in {data_name(number)}"
             self.survey.notes.append(
@@ -300,8 +297,7 @@ class _ChunkSurveyor:
         if not self.file.fault:
             self._sort_out(moved, is_unprovable=is_unprovable)
             parts += self._unclaimed.items
-        parts.sort(key=lambda part: part.offset)
-        self.survey.candidates += parts
+        whole += sorted(parts, key=lambda part: part.offset)
         return self.survey
 
     def _settle(
