@@ -8,9 +8,9 @@ Torch itself is needed where tensors are made, and for nothing else here.
 - `gulpio2.torch.wrappers`, `mixture`: datasets made of datasets.
 - `gulpio2.torch.loader`: `GulpLoader`, batches decoded by threads or processes of its
   own; `views` for its frames, `batch` and `profile` for what it gives, `measure` and
-  `limit` for its speed, and `plain`, `plan`, `stored`, `ahead`, `pixels`, `filling`,
-  `ring`, `batch_memory`, `prefetch`, `worker_pool`, `worker_process`, `turns` for what
-  it is made of.
+  `limit` for its speed, and `plan`, `stored`, `ahead`, `pixels`, `filling`, `ring`,
+  `batch_memory`, `prefetch`, `worker_pool`, `worker_process`, `turns` for what it is
+  made of.
 - `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;
   `shared` for the memory of its batches, `damaged` for its damaged samples, `timed` and
   `working` for where their time goes, `closed` for what comes with batches, `workers`

@@ -1,4 +1,4 @@
-"""What a loader is given, checked there: order, view, and who makes its batches."""
+"""What loaders and samplers are given, checked: dataset, view, order, batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from gulpio2.errors import with_article
 from gulpio2.format.wording import counted
 from gulpio2.order import PlainOrder, derive_seed
 from gulpio2.torch.base import BaseDataset
-from gulpio2.torch.wrappers import DatasetWrapper
+from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
+from gulpio2.torch.damaged import TolerantDataset
+from gulpio2.torch.wrappers import DatasetWrapper, leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "default_order",
     "order_over",
+    "plain_datasets",
     "require_order",
     "require_own_seed",
     "require_taken",
@@ -26,6 +29,60 @@ __all__ = [
     "size_of_batches",
     "warn_of_lost_places",
 ]
+
+
+def plain_datasets(dataset: Any) -> list[Any]:
+    """Give the datasets inside of wrappers, each of which must make plain clips.
+
+    Parameters
+    ----------
+    dataset : dataset or wrapper
+        The outermost one.
+
+    Returns
+    -------
+    list of GulpClipDataset or GulpImageDataset
+        The innermost ones.
+
+    Raises
+    ------
+    TypeError
+        One is of another class, or makes its samples in a way of its own.
+    ValueError
+        One has a transform or a pipeline.
+    """
+    leaves = list(leaves_of(dataset))
+    for leaf in leaves:
+        _require_plain(leaf)
+    return leaves
+
+
+def _require_plain(dataset: Any) -> None:
+    if isinstance(dataset, TolerantDataset):
+        raise TypeError(
+            "the dataset is a TolerantDataset, which is for torch.utils.data."
+            "DataLoader: give the loader the dataset inside, and on_corrupt"
+        )
+    is_wrapper = isinstance(dataset, DatasetWrapper)
+    if not is_wrapper and not isinstance(dataset, (GulpClipDataset, GulpImageDataset)):
+        raise TypeError(
+            f"dataset is {with_article(type(dataset).__name__)}, expected a "
+            "GulpClipDataset, a GulpImageDataset or a wrapper of such. For other "
+            "datasets there is torch.utils.data.DataLoader with a ResumableSampler"
+        )
+    if is_wrapper or dataset._makes_its_own_samples:
+        raise TypeError(
+            f"{type(dataset).__name__} overrides __getitem__ or prepare_data, which a "
+            "loader of whole batches does not call. Override choose_frames or "
+            "target_of, give the loader a view, or use torch.utils.data.DataLoader "
+            "with a ResumableSampler"
+        )
+    if dataset.transform is not None or dataset.pipeline.transforms:
+        raise ValueError(
+            "the dataset has a transform or a pipeline, which a loader of whole "
+            "batches cannot apply. Give the loader a view, do the rest to the batch, "
+            "or use torch.utils.data.DataLoader with a ResumableSampler"
+        )
 
 
 def require_view(view: Any) -> None:
@@ -91,7 +148,7 @@ def _rule_of(dataset: Any) -> int:
     return derive_seed(own, *inside) if own or any(inside) else 0
 
 
-def order_over(dataset: Any, order: Any, seed: int, *, shuffle: bool) -> Order:
+def order_over(dataset: Any, order: Order | None, seed: int, *, shuffle: bool) -> Order:
     """Give the order of a loader: the one that it is given, or the default.
 
     Parameters
@@ -107,8 +164,7 @@ def order_over(dataset: Any, order: Any, seed: int, *, shuffle: bool) -> Order:
         return default_order(dataset, seed, shuffle=shuffle)
     require_order(order, len(dataset))
     require_own_seed(order, seed, shuffle=shuffle)
-    found: Order = order
-    return found
+    return order
 
 
 def require_own_seed(order: Any, seed: int, *, shuffle: bool) -> None:
@@ -119,15 +175,12 @@ def require_own_seed(order: Any, seed: int, *, shuffle: bool) -> None:
     ValueError
         One is given that differs, or not to shuffle what is shuffled.
     """
-    if seed not in (0, order.seed) or shuffle not in (True, _shuffles(order)):
+    shuffles = bool(getattr(order, "shuffle", True))
+    if seed not in (0, order.seed) or shuffle not in (True, shuffles):
         raise ValueError(
             f"seed={seed} and shuffle={shuffle} are of the order that goes through a "
             f"dataset, and {order!r} has its own: give them to that"
         )
-
-
-def _shuffles(order: Any) -> bool:
-    return bool(getattr(order, "shuffle", True))
 
 
 def size_of_batches(batch_sampler: Any) -> int:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.arguments import require_number, require_state
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.wording import counted
-from gulpio2.torch.wrappers import DatasetWrapper, only_finds
+from gulpio2.torch.wrappers import leaves_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Damage", "DamageCount", "DamageState", "merge_states", "number_of"]
 
@@ -244,15 +244,5 @@ def number_of(dataset: Any, leaf: Any) -> int:
     leaf : dataset
         What `gulpio2.torch.wrappers.find_sample` found in it.
     """
-    return next(
-        number for number, other in enumerate(_leaves(dataset)) if other is leaf
-    )
-
-
-def _leaves(dataset: Any) -> Iterator[Any]:
-    if not only_finds(dataset):
-        yield dataset
-        return
-    wrapper: DatasetWrapper = dataset
-    for member in wrapper._members:
-        yield from _leaves(member)
+    leaves = enumerate(leaves_of(dataset))
+    return next(number for number, other in leaves if other is leaf)

@@ -92,9 +92,6 @@ class TolerantDataset(DatasetWrapper):
             )
         super().__init__([self.dataset], lazy_init=lazy_init)
 
-    def _prepare(self) -> None:
-        pass
-
     def _count(self) -> int:
         return len(self.dataset)
 

@@ -19,10 +19,9 @@ from gulpio2.arguments import optional_number, require_choice, require_number
 from gulpio2.format.wording import counted
 from gulpio2.order import Order, OrderCursor
 from gulpio2.threads import default_threads
-from gulpio2.torch.arguments import order_over, require_view
+from gulpio2.torch.arguments import order_over, plain_datasets, require_view
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.batch_memory import BatchMemory
-from gulpio2.torch.plain import plain_datasets
 from gulpio2.torch.prefetch import Job, Prefetcher
 from gulpio2.torch.profile import Clock, ConsumerClock, LoaderProfile, make_profile
 from gulpio2.torch.ranks import share_of
@@ -178,7 +177,7 @@ class GulpLoader(Resumable):
         if pin_memory and output != "torch":
             raise ValueError("pin_memory goes with output='torch' only")
         rank, num_ranks = share_of(self, rank, num_ranks)
-        leaves = list(plain_datasets(dataset))
+        leaves = plain_datasets(dataset)
         dataset.full_init()
         self._has_targets = any(leaf.has_targets for leaf in leaves)
         order = order_over(dataset, order, seed, shuffle=shuffle)

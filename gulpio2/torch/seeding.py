@@ -7,7 +7,7 @@ import random
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random.bit_generator import ISpawnableSeedSequence
@@ -27,15 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SampleIndex",
-    "index_like",
     "places_of",
     "rng_of",
     "sample_rng",
     "seeded",
     "substitute_index",
 ]
-
-Index = TypeVar("Index", bound=int)
 
 # Used instead of the number of a word, and never one.
 _CHILDREN = -1
@@ -100,13 +97,6 @@ class SampleIndex(int):
         state = self.__dict__.copy()
         state.pop("_words", None)
         return state
-
-
-def index_like(index: int, original: Index) -> Index:
-    """Give `index` the place that `original` has, if it has one."""
-    like: Any = original.at(index) if isinstance(original, SampleIndex) else index
-    found: Index = like
-    return found
 
 
 def places_of(cursor: OrderCursor, *, used_here: bool = True) -> Iterator[SampleIndex]:

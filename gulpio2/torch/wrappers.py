@@ -20,7 +20,7 @@ from gulpio2.order import repeat_counts
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import require_equal_metainfo
 from gulpio2.torch.registry import build, register
-from gulpio2.torch.seeding import index_like
+from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.selection import sample_position
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "as_dataset",
     "as_datasets",
     "find_sample",
+    "leaves_of",
 ]
 
 
@@ -96,8 +97,7 @@ class DatasetWrapper(ABC):
     def _locate(self, idx: int) -> tuple[int, int]:
         """Give number and sample of the dataset inside; out of range: an error."""
 
-    @abstractmethod
-    def _prepare(self) -> None:
+    def _prepare(self) -> None:  # noqa: B027  most have something to find out
         """Find out what depends on the datasets inside, which are initialised."""
 
     @abstractmethod
@@ -151,7 +151,9 @@ class DatasetWrapper(ABC):
             warn_lazy(self, "locate")
             self.full_init()
         member, local = self._locate(idx)
-        return self._members[member], index_like(local, idx)
+        # Of the same type: one with a place in the run keeps that.
+        place: Any = idx.at(local) if isinstance(idx, SampleIndex) else local
+        return self._members[member], place
 
     @force_full_init
     def __getitem__(self, idx: int) -> Any:
@@ -213,6 +215,15 @@ def find_sample(dataset: Any, place: Index) -> tuple[Any, Index]:
     while only_finds(dataset):
         dataset, place = dataset.locate(place)
     return dataset, place
+
+
+def leaves_of(dataset: Any) -> Iterator[Any]:
+    """Give all datasets that `find_sample` may find, in their order."""
+    if not only_finds(dataset):
+        yield dataset
+        return
+    for member in dataset._members:
+        yield from leaves_of(member)
 
 
 @register
