@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,16 +88,17 @@ def load_annotations(path: StrPath) -> tuple[dict[str, Any], list[Any]]:
 def join_prefixes(
     entry: Any, prefixes: Mapping[str, str], ann_file: str
 ) -> dict[str, Any]:
-    """Give an entry of an annotation file with every prefix joined before its value.
+    """Give an entry of a dataset with every prefix joined before its value.
 
     Parameters
     ----------
     entry : dict
-        As it stands in the file, where anything may stand; it is not changed.
+        As the annotation file has it, where it may be anything, or what is known of an
+        item of a gulp directory; it is not changed.
     prefixes : mapping of str
         Key of the entry to what is joined before its value.
     ann_file : str
-        The file, for messages.
+        The file, for messages; empty for an item.
 
     Returns
     -------
@@ -113,26 +114,19 @@ def join_prefixes(
         shown = reprlib.repr(entry)
         raise AnnotationError(f"{ann_file!r} has {shown}, expected a dict")
     joined = dict(entry)
+    one = f"an entry of {ann_file!r}" if ann_file else "an item"
     for key, prefix in prefixes.items():
         if key not in entry:
             raise AnnotationError(
-                f"data_prefix has {key!r}, and "
-                + (f"an entry of {ann_file!r}" if ann_file else "an item")
-                + f" has not: {entry!r}"
+                f"data_prefix has {key!r}, and {one} has not: {entry!r}"
             )
         try:
             joined[key] = os.path.join(prefix, entry[key])  # noqa: PTH118  text
         except TypeError as cause:
             raise AnnotationError(
-                f"data_prefix has {key!r}, which is no path in an entry of "
-                f"{ann_file!r}: {entry!r}"
+                f"data_prefix has {key!r}, which is no path in {one}: {entry!r}"
             ) from cause
     return joined
-
-
-def _load_json(data: bytes, path: Path) -> Any:
-    del path
-    return json.loads(data)
 
 
 def _load_yaml(data: bytes, path: Path) -> Any:
@@ -145,15 +139,10 @@ def _load_yaml(data: bytes, path: Path) -> Any:
     return yaml.safe_load(data)
 
 
-def _load_pickle(data: bytes, path: Path) -> Any:
-    del path
-    return load_plain(data)
-
-
-_LOADERS = {
-    ".json": _load_json,
+_LOADERS: Mapping[str, Callable[[bytes, Path], Any]] = {
+    ".json": lambda data, _: json.loads(data),
     ".yaml": _load_yaml,
     ".yml": _load_yaml,
-    ".pickle": _load_pickle,
-    ".pkl": _load_pickle,
+    ".pickle": lambda data, _: load_plain(data),
+    ".pkl": lambda data, _: load_plain(data),
 }

@@ -192,6 +192,17 @@ def test_without_an_integer_idx_categories_are_for_subclasses(meta, make_directo
 
 
 # ---------------------------------------------------------------- annotations
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [("lidar", "and an item has not"), ("num_frames", "which is no path in an item")],
+)
+def test_a_prefix_that_goes_before_nothing_of_an_item_is_refused(
+    key, message, make_directory
+):
+    with pytest.raises(AnnotationError, match=f"{message}: .*'id': 'clip0'"):
+        GulpDataset(make_directory(), data_prefix={key: "root"})
+
+
 def test_annotations_choose_items_and_add_to_their_metadata(make_directory):
     folder = make_directory()
     path = annotate(
