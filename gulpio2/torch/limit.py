@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -81,7 +82,7 @@ def decode_for(
     errors: list[BaseException] = []
 
     def decode(number: int) -> None:
-        make = empty_frames if at_odd_addresses else _empty
+        make = empty_frames if at_odd_addresses else partial(np.empty, dtype=np.uint8)
         memory = {shape: make((_NUM_MEMORY_FRAMES, *shape)) for shape in shapes}
         for frames in memory.values():
             frames.fill(1)  # else they are mapped when they are written to
@@ -126,10 +127,6 @@ def decode_for(
     if errors:
         raise errors[0]
     return sum(rates)
-
-
-def _empty(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    return np.empty(shape, np.uint8)
 
 
 class _Frame(NamedTuple):

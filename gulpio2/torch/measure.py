@@ -22,7 +22,7 @@ from gulpio2.torch.limit import decode_for
 from gulpio2.torch.loader import GulpLoader
 from gulpio2.torch.seeding import places_of
 from gulpio2.torch.views import RandomResizedCrop
-from gulpio2.torch.workers import DecodedBatch, WorkersLoader
+from gulpio2.torch.workers import WorkersLoader
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
@@ -241,10 +241,10 @@ def _load_for(loader: GulpLoader | WorkersLoader, seconds: float) -> float:
     return frames / (stop - start)
 
 
-def _num_frames(batch: Batch | DecodedBatch) -> int:
-    """Count the frames that were decoded for a batch."""
-    if isinstance(batch, DecodedBatch):
-        return batch.num_frames
+def _num_frames(batch: Batch | int) -> int:
+    """Count the frames that were decoded for a batch; a `WorkersLoader` says it."""
+    if isinstance(batch, int):
+        return batch
     indices = np.asarray(batch.frame_indices)  # without rows if all are damaged
     return sum(len(set(sample.ravel().tolist())) for sample in indices)
 

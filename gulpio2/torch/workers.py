@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
 from gulpio2.errors import GulpError
@@ -16,20 +16,13 @@ if TYPE_CHECKING:
     from gulpio2.order import Order, OrderCursor
     from gulpio2.torch.profile import LoaderProfile
 
-__all__ = ["DecodedBatch", "WorkersLoader"]
+__all__ = ["WorkersLoader"]
 
 
 # How lines of a traceback begin.
 _PLACE, _CODE = '  File "', "    "
 # What torch says of an error that came there, and of one that is gone.
 _IN_WORKER, _ENDED = "in DataLoader worker process", "exited unexpectedly"
-
-
-class DecodedBatch(NamedTuple):
-    """A batch, of which only its size is of interest."""
-
-    num_frames: int
-    """Frames decoded for it."""
 
 
 class WorkersLoader:
@@ -97,8 +90,8 @@ class WorkersLoader:
         """Count the batches that are left of the epoch."""
         return -(-len(self._sampler) // self._batch_size)
 
-    def __iter__(self) -> Iterator[DecodedBatch]:
-        """Give the rest of the epoch.
+    def __iter__(self) -> Iterator[int]:
+        """Give, of each batch in the rest of the epoch, the frames decoded for it.
 
         Raises
         ------
@@ -110,7 +103,7 @@ class WorkersLoader:
         try:
             for number, _ in enumerate(self._batches, start=1):
                 after = self.profile().num_frames
-                yield DecodedBatch(after - before)
+                yield after - before
                 before = after
                 if number == self.num_free:
                     self.reset_profile()
