@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import pickle
 import queue
-import threading
 import weakref
 from contextlib import suppress
 from time import monotonic
@@ -21,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.children import starting
 from gulpio2.errors import WorkerEndedError
-from gulpio2.forks import renew_in_children
 from gulpio2.memory import Parcel
 from gulpio2.torch.substitutes import log_damage
+from gulpio2.torch.turns import Turn
 from gulpio2.torch.worker_process import NOTHING, Setup, Task, serve
 
 if TYPE_CHECKING:
@@ -47,21 +46,10 @@ _SLOW_SECONDS = 60.0
 _NAMED = 4
 
 
-class _Starting:
-    """One process at a time is started, whichever threads make loaders.
-
-    Another one that is forked meanwhile would have the worker's end of a connection,
-    too, and the worker's death would not be seen.
-    """
-
-    def __init__(self) -> None:
-        renew_in_children(self, _Starting._renew)
-
-    def _renew(self) -> None:
-        self.lock = threading.Lock()
-
-
-_STARTING = _Starting()
+# One process at a time is started, whichever threads make loaders. Another one that is
+# forked meanwhile would inherit the worker's end of its connection: then the worker's
+# death would not close that connection, and nobody would notice.
+_STARTING = Turn()
 
 
 class _Worker(NamedTuple):
