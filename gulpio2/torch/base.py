@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -389,10 +388,7 @@ class BaseDataset:
         return other
 
 
-def _is_absolute(path: str) -> bool:
-    return PurePath(path).is_absolute() or path.startswith(_URL_STARTS)
-
-
 def _join(root: str, path: str) -> str:
     """Join as text: nothing is normalised, and an empty path gives ``root/``."""
-    return path if _is_absolute(path) else os.path.join(root, path)  # noqa: PTH118
+    # An absolute path stays as it is; of a URL only this knows that it is absolute.
+    return path if path.startswith(_URL_STARTS) else os.path.join(root, path)  # noqa: PTH118

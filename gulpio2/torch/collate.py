@@ -81,7 +81,7 @@ def default_collate(data_batch: Sequence[Any]) -> Any:
     Tensors that are views of ``(..., H, W, C)`` memory, as the clips of this package,
     are stacked in that memory order, which is a plain copy, and stay views.
     """
-    return collate_leaves(list(data_batch), _stacked)
+    return collate_leaves(list(data_batch), lambda leaves: stack_leaves(leaves, _stack))
 
 
 def array_collate(data_batch: Sequence[Any]) -> Any:
@@ -227,10 +227,6 @@ def _nested_otherwise(first: Any, other: Any) -> RuntimeError:
         f"{reprlib.repr(other)} at one place of them. Give all the same keys, and a "
         "value of one kind"
     )
-
-
-def _stacked(leaves: list[Any]) -> Any:
-    return stack_leaves(leaves, _stack)
 
 
 def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.format.wording import counted
 from gulpio2.order import Purpose, derive_seed
 from gulpio2.sampling.clips import ClipIndices, require_chosen
 from gulpio2.torch.seeding import rng_of
@@ -77,26 +76,23 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
     info: dict[str, Any]
     chosen: ClipIndices
     info, chosen = leaf.choose(place)  # just as for a DataLoader
-    # Whose spans lie in a row, and of which none comes again.
     steps = chosen.steps if type(chosen) is ClipIndices else None
-    if steps is None and not chosen.indices.size:
-        raise ValueError(
-            f"the sampler found no clip in item {info['id']!r}, which has "
-            f"{counted(info['num_frames'], 'frame')}: leave it out (filter_data, "
-            "indices, a query), or take a sampler that goes past an item's end"
-        )
     shape: tuple[int, ...]
     indices: Sequence[int]
-    if steps is not None:
+    if steps is not None:  # frames of which none is missing, and none comes again
         shape, indices = (len(steps),), steps
     else:
         shape, indices = chosen.indices.shape, chosen.indices.ravel().tolist()
+        if not indices:
+            raise ValueError(
+                f"the sampler found no clip in item {info['id']!r}, which has "
+                f"{info['num_frames']} frames: leave it out (filter_data, indices, a "
+                "query), or take a sampler that goes past an item's end"
+            )
     rows: Sequence[int] = range(len(indices))
     again: list[tuple[int, int]] = []
     empty: list[int] = []
-    if steps is None and (
-        min(indices, default=0) < 0 or len(set(indices)) < len(indices)
-    ):
+    if steps is None and (min(indices) < 0 or len(set(indices)) < len(indices)):
         require_chosen(indices)
         first: dict[int, int] = {}
         for row, index in enumerate(indices):

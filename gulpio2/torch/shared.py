@@ -120,14 +120,14 @@ class SharedSlots:
         A slot that a worker left behind is free: its processes are gone, and whatever
         they sent is refused by `borrow`.
         """
+        own = os.getpid()
         with self._alone():
             for slot in range(self.num_slots):
                 owner, turn, borrowed = self._state(slot)
-                if borrowed or (owner and owner != os.getpid() and _lives(owner)):
+                # An owner that lives is filling it, or has sent what it put there.
+                if borrowed or owner == own or (owner and _lives(owner)):
                     continue
-                if owner == os.getpid():  # sent, and not yet arrived
-                    continue
-                self._set_state(slot, os.getpid(), turn + 1, 0)
+                self._set_state(slot, own, turn + 1, 0)
                 return Lease(self, slot, turn + 1)
         return None
 

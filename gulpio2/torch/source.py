@@ -257,11 +257,9 @@ class GulpSource:
         require_chosen(ordered)
         unique, places = np.unique(wanted[wanted >= 0], return_inverse=True)
         frames = read_frames(reader, id_, unique.tolist())
-        if len(unique) < len(wanted) or not np.array_equal(unique, wanted):
-            gathered = np.zeros((len(wanted), *frames.shape[1:]), np.uint8)
-            gathered[wanted >= 0] = frames[places]
-            frames = gathered
-        return frames.reshape(*clip.indices.shape, *frames.shape[1:])
+        gathered = np.zeros((len(wanted), *frames.shape[1:]), np.uint8)
+        gathered[wanted >= 0] = frames[places]
+        return gathered.reshape(*clip.indices.shape, *frames.shape[1:])
 
     def read_into(
         self, info: Mapping[str, Any], clip: ClipIndices, out: npt.NDArray[np.uint8]
@@ -287,8 +285,8 @@ class GulpSource:
         """
         reader, id_ = self.find(info)
         indices = clip.indices.ravel().tolist()
-        least = min(indices, default=-1)
-        if least < 0 or getattr(type(reader), "read_clip", None) not in _OWN:
+        is_own = getattr(type(reader), "read_clip", None) in _OWN
+        if not is_own or min(indices, default=-1) < 0:
             return False
         own: Any = reader
         own.read_clip(id_, indices, out=out.reshape(-1, *out.shape[-3:]))

@@ -156,7 +156,12 @@ def _draw_apart(torch: Any) -> None:
 def _make(maker: SampleMaker, slot: Slot, task: Task) -> Answer:
     """Make samples in the places that they are to have."""
     clock = Clock()
-    job = _job_of(task, slot)
+    # The whole batch, of which only these samples are made here.
+    draws: list[Any] = [None] * len(slot.array)
+    job = Job(draws, [None] * len(draws))
+    job.slot = slot
+    for row, draw in zip(task.rows, task.draws, strict=True):
+        draws[row] = draw
     try:
         plans = maker.plan(task.draws, clock)
         for row, plan in zip(task.rows, plans, strict=True):
@@ -176,17 +181,6 @@ def _make(maker: SampleMaker, slot: Slot, task: Task) -> Answer:
         ],
         clock,
     )
-
-
-def _job_of(task: Task, slot: Slot) -> Job:
-    """Make the batch, of which only these samples are made here."""
-    size = len(slot.array)
-    draws: list[Any] = [None] * size
-    for row, draw in zip(task.rows, task.draws, strict=True):
-        draws[row] = draw
-    job = Job(draws, [None] * size)
-    job.slot = slot
-    return job
 
 
 def _as_bytes(answer: Answer) -> bytes:
