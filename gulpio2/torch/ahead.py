@@ -19,7 +19,7 @@ __all__ = ["ReadAhead"]
 _MAX_BYTES = 16 << 20
 # Bytes. Memory is set aside in such steps.
 _STEP = 1 << 16
-# Times of what is asked for that memory which is there may have.
+# Spare memory serves a request if it is at most so many times as large.
 _MOST_SPARE = 4
 # Seconds for each megabyte, and for a read. Bytes that come more slowly come from a
 # disk, or over a network: that is waited for by all threads at once, each for its own.
@@ -27,12 +27,12 @@ _SLOW_MEGABYTE, _SLOW_READ = 0.002, 0.001
 
 
 class ReadAhead:
-    """Blocks of samples that were just planned, read by who plans.
+    """Reads the blocks of samples, in the thread that has just planned them.
 
-    A thread that plans holds the interpreter's lock, and all others wait that come out
-    of the codec meanwhile. Reading lets them in, after each sample. It is also done in
-    half the time where it is done for many in a row: after a decode nothing of its code
-    is in the processor's caches.
+    A thread that plans holds the interpreter's lock, and threads that come out of the
+    codec wait for it. Reading releases the lock after each sample. To read many samples
+    in a row also takes half the time: after a decode, none of the code that reads is in
+    the processor's caches.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class ReadAhead:
         self._spare: list[bytearray] = []
 
     def begin(self) -> None:
-        """Begin anew: what is read and was not used will not be given back."""
+        """Start over: memory of what was read and never used does not come back."""
         # Perhaps in a child that was forked while a thread of its parent held it.
         self._lock = threading.Lock()
         self._num_left = self._max_bytes
@@ -67,9 +67,8 @@ class ReadAhead:
             Whether to go on with the next clip: there is memory, and storage is fast.
         """
         clip.ahead = self
-        for places in clip.reads[len(clip.blocks) :]:
-            length = places.length
-            memory = self._take(length)
+        for read in clip.reads[len(clip.blocks) :]:
+            memory = self._take(read.length)
             if memory is None:
                 return False
             start = perf_counter()
@@ -83,7 +82,7 @@ class ReadAhead:
                 self.give_back(memory)
                 return False
             seconds = perf_counter() - start
-            if seconds > _SLOW_READ + _SLOW_MEGABYTE * length / 1e6:
+            if seconds > _SLOW_READ + _SLOW_MEGABYTE * read.length / 1e6:
                 return False
         return True
 
@@ -97,7 +96,8 @@ class ReadAhead:
             if size > self._num_left:
                 return None
             self._num_left -= size
-            # Another is dropped: one that is too short, or that would count for many.
+            # One of the wrong size is dropped: too short, or so long that it would
+            # count for many.
             memory = spare.pop() if spare else None
         return memory if fits else bytearray(size)
 

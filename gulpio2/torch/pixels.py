@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from gulpio2.blocks import verify_crc32
 from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from gulpio2.codecs.decode import FrameDecoder
     from gulpio2.torch.plan import Plan
-    from gulpio2.torch.stored import Places
+    from gulpio2.torch.stored import Read
     from gulpio2.torch.views import FrameView
 
 __all__ = ["PixelMaker", "Rows"]
@@ -53,7 +54,7 @@ class PixelMaker:
         self._options = DecodeOptions(colorspace=colorspace)
         self._channels = 3 if colorspace == "rgb" else 1
         self._scratch = threading.local()
-        # What decoded the sample before, as most of those are alike; without a view.
+        # Decoded the sample before, and mostly fits the next one; none with a view.
         self.last: FrameDecoder | None = None
 
     def frame_shape(self, plan: Plan) -> tuple[int, int, int]:
@@ -102,24 +103,23 @@ class PixelMaker:
             The chunk was written anew since its directory was opened.
         """
         reader, id_, indices, rows = plan.reader, plan.id_, plan.indices, plan.rows
-        located, jpegs = plan.located, None
-        if located is None:
-            jpegs = read_each(reader, id_, indices, rows, clock)
-            if jpegs is None:
+        located = plan.located
+        blocks: Iterator[tuple[Any, Read]] | None
+        if located is not None:
+            blocks = located.each(clock)
+        else:
+            blocks = read_each(reader, id_, indices, rows, clock)
+            if blocks is None:
                 start = perf_counter()
                 frames = read_frames(reader, id_, list(indices))
                 clock.decode += perf_counter() - start  # with storage: not told apart
-                places = [targets[row] for row in rows]
-                self._show(frames, places, plan.rng, clock, f"item {id_!r}")
+                chosen = [targets[row] for row in rows]
+                self._show(frames, chosen, plan.rng, clock, f"item {id_!r}")
                 return
         work = _Work(self, targets, plan, clock)
         try:
-            if located is not None:
-                for number, part in enumerate(located.reads):
-                    work.decode(located.block(number, clock), part)
-            else:
-                for jpeg, part in jpegs or ():
-                    work.decode(jpeg, part)
+            for block, read in blocks:
+                work.decode(block, read)
         except CorruptFrameError as cause:
             raise _at_frame(cause, plan, indices[rows.index(work.row)]) from cause
         except MetaFileError:  # of its map, and not of what it was to become
@@ -141,7 +141,8 @@ class PixelMaker:
     def decoder(
         self,
         block: bytes | bytearray,
-        places: Places,
+        start: int,
+        stop: int,
         shape: tuple[int, ...],
         rng: np.random.Generator | None,
     ) -> tuple[FrameDecoder, bool]:
@@ -151,14 +152,13 @@ class PixelMaker:
         ----------
         block : bytes
             What was read of its frames.
-        places : Places
-            Where they are in it.
+        start, stop : int
+            Where the JPEG of the first frame begins and ends in it.
         shape : tuple of int
             Of a frame in the batch.
         rng : numpy.random.Generator or None
             From which the view chooses its region.
         """
-        start, stop = _first_span(places)
         whole = decoder_for(block, start, stop, self._options)
         if self.view is None:
             _require_size(whole.shape, shape)
@@ -216,8 +216,9 @@ class PixelMaker:
         import cv2  # heavy, and not needed by every loader
 
         height, width = target.shape[:2]
-        # Linear up to a half, below which it would leave pixels out; area before that
-        # takes six times as long, and the codec has halved already what it could.
+        # Linear leaves pixels out where a frame shrinks to less than a half. It serves
+        # up to there, as area takes six times as long, and the codec has halved already
+        # what it could.
         reduction = max(frame.shape[0] / height, frame.shape[1] / width)
         method = cv2.INTER_AREA if reduction > 2 else cv2.INTER_LINEAR
         if target.shape[2] == 1:  # in OpenCV, grey has no axis for its channel
@@ -255,70 +256,59 @@ class _Work:
         self._mirrored = False
         self.row = 0
 
-    def decode(self, block: Any, places: Places) -> None:
+    def decode(self, block: Any, read: Read) -> None:
         """Decode the frames of a block."""
         start = perf_counter()
-        self._verify(block, places)
-        targets = self._targets
-        shape = targets[0].shape
+        self._verify(block, read)
+        shape = self._targets[0].shape
         if self._decoder is None:
-            self.row = places.rows[0]
-            last = self._maker.last
-            if (
-                last is not None
-                and last.shape == shape
-                and last.fits(block, places.spans[0][0] - places.offset)
-            ):
+            self.row = read.rows[0]
+            first, last = read.spans[0][0] - read.offset, self._maker.last
+            if last is not None and last.shape == shape and last.fits(block, first):
                 self._decoder = last
             else:
                 self._decoder, self._mirrored = self._maker.decoder(
-                    block, places, shape, self._plan.rng
+                    block, first, first + read.spans[0][1], shape, self._plan.rng
                 )
         clock = self._clock
         if self._decoder.shape == shape and not self._mirrored:
-            self._decoder.decode_each(block, self._frames(places))
+            self._decoder.decode_each(block, self._frames(read))
             clock.decode += perf_counter() - start
             return
-        decode, base = self._decoder.decode_here, places.offset
+        decode = self._decoder.decode_here
         memory = self._maker.memory("frame", self._decoder.shape)
-        for self.row, (offset, length) in zip(places.rows, places.spans, strict=True):
-            frame = decode(block, offset - base, offset - base + length, memory)
+        for begin, end, target in self._frames(read):
+            frame = decode(block, begin, end, memory)
             decoded = perf_counter()
-            self._maker.resize(frame, targets[self.row], mirrored=self._mirrored)
+            self._maker.resize(frame, target, mirrored=self._mirrored)
             resized = perf_counter()
             clock.decode += decoded - start
             clock.transform += resized - decoded
             start = resized
 
-    def _verify(self, block: Any, places: Places) -> None:
+    def _verify(self, block: Any, read: Read) -> None:
         """Compare the checksums of the frames of a block, which was just read."""
         located = self._plan.located
-        if located is None or places.crc32 is None:
+        if located is None or read.crc32 is None:
             return
-        view, base = memoryview(block), places.offset
-        for self.row, (offset, length), crc32 in zip(
-            places.rows, places.spans, places.crc32, strict=True
-        ):
-            start = offset - base
-            located.verify(view[start : start + length], crc32)
+        view = memoryview(block)
+        frames = zip(self._frames(read), read.crc32, strict=True)
+        for (start, stop, _), crc32 in frames:
+            verify_crc32(view[start:stop], crc32, located.item.is_edited_to)
 
-    def _frames(self, places: Places) -> Iterator[tuple[int, int, Rows]]:
-        """Give where the JPEG of each frame is in its block, and the frame's place."""
-        targets, base = self._targets, places.offset
-        for self.row, (offset, length) in zip(places.rows, places.spans, strict=True):
+    def _frames(self, read: Read) -> Iterator[tuple[int, int, Rows]]:
+        """Give where each JPEG begins and ends in its block, and the frame's place.
+
+        `row` is that of the frame which was given last, for an error to name it.
+        """
+        targets, base = self._targets, read.offset
+        for self.row, (offset, length) in zip(read.rows, read.spans, strict=True):
             start = offset - base
             yield start, start + length, targets[self.row]
 
 
 def _at_frame(cause: Exception, plan: Plan, frame: int) -> CorruptFrameError:
     return damaged_at(f"item {plan.id_!r} of {plan.reader!r}, frame {frame}", cause)
-
-
-def _first_span(places: Places) -> tuple[int, int]:
-    """Give where the JPEG of the first frame begins and ends in its block."""
-    offset, length = places.spans[0]
-    start = offset - places.offset
-    return start, start + length
 
 
 def _scale_for(height: int, width: int, shape: tuple[int, ...]) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.blocks import verify_crc32
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import CorruptFrameError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.profile import Clock
 
 __all__ = [
-    "Places",
+    "Read",
     "ReadyClip",
     "StoredClip",
     "damaged_at",
@@ -37,8 +37,8 @@ __all__ = [
 _OWN = (GulpDirectory.read_jpegs, GulpView.read_jpegs)
 
 
-class Places(NamedTuple):
-    """One read, and where the frames in it are."""
+class Read(NamedTuple):
+    """One read of a data file, and where the frames are in the block that it gives."""
 
     offset: int
     """First byte in the data file."""
@@ -67,7 +67,7 @@ class StoredClip:
 
     item: StoredItem
     """The item."""
-    reads: list[Places]
+    reads: list[Read]
     """What is to be read of the data file."""
     blocks: list[bytes | bytearray] = field(default_factory=list)
     """What was read of it already, from the first on."""
@@ -78,61 +78,49 @@ class StoredClip:
 
     def read_next(self, memory: bytearray, clock: Clock) -> None:
         """Read ahead the first block that is not there."""
-        number = len(self.blocks)
-        self.blocks.append(self._read(number, memory, clock))
+        read = self.reads[len(self.blocks)]
+        self.blocks.append(self._read(read, memory, clock))
 
-    def block(self, number: int, clock: Clock) -> bytes | bytearray:
-        """Give a block, which is to be used before the next one is asked for."""
-        if number < len(self.blocks):
-            return self.blocks[number]
-        # Frames are decoded out of the block that was read, and that one read into
-        # memory which is in the caches: a copy of each takes as long as reading it.
-        return self._read(number, _MEMORY.block, clock)
+    def each(self, clock: Clock) -> Iterator[tuple[bytes | bytearray, Read]]:
+        """Give each block, to be used before the next one, and where its frames are."""
+        for read, block in zip_longest(self.reads, self.blocks):
+            # Frames are decoded out of the block that was read, and that one is read
+            # into memory that is in the processor's caches: to copy each frame out of
+            # it takes as long as to read it.
+            yield block or self._read(read, _MEMORY.block, clock), read
 
-    def _read(self, number: int, memory: bytearray, clock: Clock) -> bytes | bytearray:
+    def _read(self, read: Read, memory: bytearray, clock: Clock) -> bytes | bytearray:
         start = perf_counter()
-        places = self.reads[number]
-        block = self.item.read_into(places.offset, places.length, memory)
+        block = self.item.read_into(read.offset, read.length, memory)
         clock.storage += perf_counter() - start
-        clock.num_bytes += places.length
+        clock.num_bytes += read.length
         return block
 
     def prepare(self, decoder: FrameDecoder) -> None:
         """Find the JPEGs in what was read ahead, where this decoder takes them all.
 
-        To be called when they were just read: they are in the processor's caches. Where
-        they lie is forgotten then, which is a tuple for each frame that Python's
-        collector of garbage would go through.
+        To be called right after they were read, while they are in the processor's
+        caches. Then `reads` is emptied: it has a tuple for each frame, and Python's
+        collector of garbage would go through all of them.
         """
         if len(self.blocks) < len(self.reads):
             return
         found: list[memoryview] = []
         rows: list[int] = []
-        for block, places in zip(self.blocks, self.reads, strict=True):
-            jpegs = decoder.plain_jpegs(block, places.spans, places.offset)
-            # One that differs is told of in its turn, when it is to be decoded.
-            if jpegs is None or not self._is_sound(jpegs, places.crc32):
+        for block, read in zip(self.blocks, self.reads, strict=True):
+            jpegs = decoder.plain_jpegs(block, read.spans, read.offset)
+            if jpegs is None:
+                return
+            # A frame that is not what was stored raises when its sample is made.
+            if read.crc32 is not None and list(map(crc32_of, jpegs)) != read.crc32:
                 return
             found += jpegs
-            rows += places.rows
+            rows += read.rows
         if len(self.reads) > 1:  # else they are in order
             placed = sorted(zip(rows, found, strict=True), key=itemgetter(0))
             found = [jpeg for _, jpeg in placed]
         self.ready = ReadyClip(decoder, found)
         self.reads = []
-
-    def verify(self, jpeg: memoryview, crc32: int) -> None:
-        """Compare the checksum of a frame.
-
-        Raises
-        ------
-        CorruptFrameError
-            It is not the one that was stored.
-        """
-        verify_crc32(jpeg, crc32, self.item.is_edited_to)
-
-    def _is_sound(self, jpegs: list[memoryview], crc32: Sequence[int] | None) -> bool:
-        return crc32 is None or list(map(crc32_of, jpegs)) == crc32
 
     def drop(self) -> None:
         """Forget what was read ahead, and give back its memory."""
@@ -196,13 +184,13 @@ def locate_clip(
         raise
     crc32 = item.checksums(indices)
     if (whole := cover_neighbours(spans)) is not None:
-        return StoredClip(item, [Places(*whole, rows, spans, crc32)])
+        return StoredClip(item, [Read(*whole, rows, spans, crc32)])
     reads, found = [], 0
     for offset, length, members in plan_apart(spans):
         own_rows = [rows[member] for member in members]
         own_spans = [spans[member] for member in members]
         own_crc32 = crc32 and [crc32[member] for member in members]
-        reads.append(Places(offset, length, own_rows, own_spans, own_crc32))
+        reads.append(Read(offset, length, own_rows, own_spans, own_crc32))
         found += len(members)
     if found < len(spans):
         empty = first_empty(spans)
@@ -214,7 +202,7 @@ def locate_clip(
 
 def read_each(
     reader: Any, id_: str, indices: Sequence[int], rows: Sequence[int], clock: Clock
-) -> Iterator[tuple[bytes, Places]] | None:
+) -> Iterator[tuple[bytes, Read]] | None:
     """Read the stored bytes of frames where `locate_clip` did not find them.
 
     Parameters
@@ -239,7 +227,7 @@ def read_each(
     clock.storage += perf_counter() - start
     clock.num_bytes += sum(map(len, jpegs))
     return (
-        (jpeg, Places(0, len(jpeg), (rows[position],), ((0, len(jpeg)),)))
+        (jpeg, Read(0, len(jpeg), (rows[position],), ((0, len(jpeg)),)))
         for position, jpeg in enumerate(jpegs)
     )
 

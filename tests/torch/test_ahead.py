@@ -36,10 +36,9 @@ def clip_of(directory: GulpDirectory, number: int, frames: range) -> StoredClip:
 def jpegs_of(clip: StoredClip) -> list[bytes]:
     """Read a clip as a loader does, and take its frames out of the blocks."""
     found = []
-    for number, places in enumerate(clip.reads):
-        block = clip.block(number, Clock())
-        for offset, length in places.spans:
-            found.append(bytes(block[offset - places.offset :][:length]))
+    for block, read in clip.each(Clock()):
+        for offset, length in read.spans:
+            found.append(bytes(block[offset - read.offset :][:length]))
     clip.drop()
     return found
 
