@@ -87,7 +87,7 @@ def takes_rng(function: Any) -> bool:
 def require_clip(chosen: Any) -> ClipIndices:
     """Refuse what a sampler of somebody's own must not give."""
     clip: ClipIndices = chosen
-    # Whose arrays are made when they are asked for.
+    # Of such a clip nothing is looked at: that would make its arrays.
     if type(chosen) is ClipIndices and chosen.steps is not None:
         return clip
     if not isinstance(getattr(chosen, "indices", None), np.ndarray):
@@ -95,17 +95,12 @@ def require_clip(chosen: Any) -> ClipIndices:
             f"the sampler gave {reprlib.repr(chosen)}, expected a ClipIndices of "
             "gulpio2.sampling: two arrays, the frames and which of them are valid"
         )
-    _require_frames(clip)
-    return clip
-
-
-def _require_frames(clip: ClipIndices) -> None:
-    """Refuse a place without a frame that is said to have the wanted one."""
     if ((clip.indices == NO_FRAME) & clip.valid).any():
         raise ValueError(
             f"the sampler chose frame {NO_FRAME} and calls it valid: frames are "
             f"counted from 0, and {NO_FRAME} stands for none"
         )
+    return clip
 
 
 def name_of_sampler(sampler: ClipSampler, *, timed: bool) -> str | None:

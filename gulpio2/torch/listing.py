@@ -56,10 +56,9 @@ class Listing:
     @staticmethod
     def is_of(readers: Sequence[Any]) -> bool:
         """Tell whether all of these were opened by an index."""
-        directories = [_directory_of(reader) for reader in readers]
         return all(
             directory is not None and directory._index is not None
-            for directory in directories
+            for directory in map(_directory_of, readers)
         )
 
     def __len__(self) -> int:

@@ -100,7 +100,7 @@ class RecyclingCollate:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Have memory of its own, unless that of the trainer was sent along."""
-        # Two that share a name would be one for what arrives, and end with the first.
+        # What arrives finds its memory by a name: two must not have the same one.
         vars(self).update(state)
         if "_slots" not in state:
             self._slots = _make_slots(*self._sizes)
@@ -128,8 +128,7 @@ class RecyclingCollate:
     ) -> npt.NDArray[np.uint8] | None:
         """Give memory for samples of a batch that is begun; None if there is none.
 
-        It is other memory each time: a dataset may take its samples from several of
-        ours, and all of them go into one batch.
+        Each call gives other memory: several datasets may ask for samples of one batch.
         """
         if self._slots is None:
             return None
@@ -279,8 +278,13 @@ def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
     list
         What ``dataset[index]`` gives for each.
     """
-    found = None if _in_worker is None else _found(dataset, indices)
-    if _in_worker is None or not found:
+    found = [find_sample(dataset, index) for index in indices] if _in_worker else []
+    # A wrapper that was found does more than to find samples.
+    if (
+        _in_worker is None
+        or not found
+        or any(isinstance(leaf, DatasetWrapper) for leaf, _ in found)
+    ):
         return [dataset[index] for index in indices]
     shape = getattr(found[0][0], "shape_of_clips", None)
     memory = None if shape is None else _in_worker.reserve(len(found), shape)
@@ -294,11 +298,3 @@ def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
                 sample = None
         samples.append(leaf[place] if sample is None else sample)
     return samples
-
-
-def _found(dataset: Any, indices: Sequence[int]) -> list[tuple[Any, int]] | None:
-    """Find where samples are; None where a wrapper does more than to find them."""
-    found = [find_sample(dataset, index) for index in indices]
-    if any(isinstance(inner, DatasetWrapper) for inner, _ in found):
-        return None
-    return found

@@ -79,8 +79,7 @@ class SampleIndex(int):
         other = SampleIndex(
             index, seed=self.seed, epoch=self.epoch, position=self.position
         )
-        if self._words is not None:
-            other._words = self._words
+        other._words = self._words
         return other
 
     @property
@@ -110,6 +109,8 @@ def places_of(cursor: OrderCursor, *, used_here: bool = True) -> Iterator[Sample
         Whether the samples are made in this process: then with `SampleIndex.words`,
         which do not travel.
     """
+    # Asked for here and not in the generator, which begins when the cursor may have
+    # moved: what is given does not follow it.
     return _places_of(cursor.portions(), used_here=used_here)
 
 
