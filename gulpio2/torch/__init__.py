@@ -7,14 +7,16 @@ Torch itself is needed where tensors are made, and for nothing else here.
 - `gulpio2.torch.clips`: `GulpClipDataset` and `GulpImageDataset`, their frames.
 - `gulpio2.torch.wrappers`, `mixture`: datasets made of datasets.
 - `gulpio2.torch.loader`: `GulpLoader`, batches decoded by threads or processes of its
-  own; `views` for its frames, `batch` and `profile` for what it gives, `measure` and
-  `limit` for its speed, and `plan`, `stored`, `ahead`, `pixels`, `filling`, `ring`,
-  `batch_memory`, `prefetch`, `worker_pool`, `worker_process`, `turns` for what it is
-  made of.
+  own, in an order.
+  `plan`, `views`: which frames, which part of them, at which size.
+  `stored`, `ahead`, `pixels`, `filling`: a sample's frames into its place in a batch.
+  `ring`, `batch_memory`: the memory. `batch`: what comes out.
+  `prefetch`: the threads. `turns`: threads of the program that share a loader.
+  `worker_pool`, `worker_process`: processes that do what else the threads do.
+  `profile`: where the time went. `measure`, `limit`, `workers`: how fast it is.
 - `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;
   `shared` for the memory of its batches, `damaged` for its damaged samples, `timed` and
-  `working` for where their time goes, `closed` for what comes with batches, `workers`
-  for one to measure.
+  `working` for where their time goes, `closed` for what comes with batches.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
 - `annotations`, `plain_pickle`, `listing`, `lazy`, `metainfo`, `selection`, `packing`,

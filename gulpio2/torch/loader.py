@@ -1,12 +1,4 @@
-"""Batches decoded straight into memory that is used again, in an order.
-
-- `gulpio2.torch.plan`, `views`: which frames, which part of them, at which size.
-- `stored`, `pixels`, `filling`: a sample's frames into its place in a batch.
-- `ring`, `batch_memory`: the memory. `prefetch`: the threads. `batch`: what comes out.
-- `worker_pool`, `worker_process`: processes that do what else the threads do.
-- `turns`: threads that share a loader.
-- `profile`: where the time went. `measure`: how fast it is.
-"""
+"""Batches decoded straight into memory that is used again, in an order."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def measure_loader(
     if not loader.cursor.order.epoch_length:
         raise FormatError("the dataset has no samples to load")
     if not len(loader):  # what is left of the epoch under way makes no batch
-        loader.set_epoch(loader.epoch + 1)
+        loader.set_epoch(loader.cursor.epoch + 1)
     if not len(loader):
         raise ValueError(
             f"an epoch of {loader!r} has no batch: it has "
@@ -223,10 +223,9 @@ def _require_memory(loader: GulpLoader | WorkersLoader) -> None:
 def _load_for(loader: GulpLoader | WorkersLoader, seconds: float) -> float:
     """Take batches for so long; the first ones, which are waited for, are free."""
     frames, start, stop = 0, None, perf_counter()
-    if isinstance(loader, WorkersLoader):
-        num_free = loader.num_free
-    else:  # workers are started for each round
-        num_free = loader.num_threads if loader.profile().are_processes else 1
+    profile = loader.profile()
+    are_started = profile.is_of_workers or profile.are_processes  # for each round
+    num_free = loader.num_threads if are_started else 1
     while start is None or stop - start < seconds:
         for batch in loader:
             stop = perf_counter()

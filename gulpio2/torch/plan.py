@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gulpio2.format.wording import counted
 from gulpio2.order import Purpose, derive_seed
 from gulpio2.sampling.clips import ClipIndices, require_chosen
 from gulpio2.torch.seeding import rng_of
@@ -86,8 +87,8 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
         if not indices:
             raise ValueError(
                 f"the sampler found no clip in item {info['id']!r}, which has "
-                f"{info['num_frames']} frames: leave it out (filter_data, indices, a "
-                "query), or take a sampler that goes past an item's end"
+                f"{counted(info['num_frames'], 'frame')}: leave it out (filter_data, "
+                "indices, a query), or take a sampler that goes past an item's end"
             )
     rows: Sequence[int] = range(len(indices))
     again: list[tuple[int, int]] = []

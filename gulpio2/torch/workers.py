@@ -58,8 +58,6 @@ class WorkersLoader:
         self.dataset = dataset
         self.num_threads = num_workers
         self.prefetch = prefetch
-        self.num_free = num_workers
-        """Batches of an iteration for which workers are started."""
         self._batches: Generator[Any, None, None] | None = None
         self._batch_size = batch_size
         self._sampler = ResumableSampler(order)
@@ -76,11 +74,6 @@ class WorkersLoader:
     def cursor(self) -> OrderCursor:
         """Where the run stands."""
         return self._sampler.cursor
-
-    @property
-    def epoch(self) -> int:
-        """The epoch that is under way."""
-        return self._sampler.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch."""
@@ -105,7 +98,7 @@ class WorkersLoader:
                 after = self.profile().num_frames
                 yield after - before
                 before = after
-                if number == self.num_free:
+                if number == self.num_threads:  # workers were started for these
                     self.reset_profile()
                     before = 0
         except Exception as error:
