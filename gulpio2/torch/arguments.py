@@ -139,7 +139,7 @@ def default_order(dataset: Any, seed: int, *, shuffle: bool) -> PlainOrder:
 
 
 def _rule_of(dataset: Any) -> int:
-    """Give a number of the rules by which wrappers choose samples; 0 without such."""
+    """Combine what wrappers say of how they choose samples; 0 where none says it."""
     if not isinstance(dataset, DatasetWrapper):
         return 0
     own, inside = dataset._rule(), [_rule_of(member) for member in dataset._members]
@@ -225,7 +225,7 @@ def require_taken(num_samples: int, num_open: int) -> None:
         )
 
 
-# Wrappers of others by which an index reaches the dataset inside as a plain number.
+# Wrappers of other packages that give the dataset inside a plain number for an index.
 _LOSES_PLACES = {
     "torch.utils.data": ("Subset", "ConcatDataset"),
     "mmengine.dataset": ("ConcatDataset", "RepeatDataset", "ClassBalancedDataset"),
@@ -233,7 +233,7 @@ _LOSES_PLACES = {
 
 
 def warn_of_lost_places(dataset: Any) -> None:
-    """Warn where a wrapper of others stands before a dataset of ours."""
+    """Warn where another package's wrapper gives a dataset of ours plain numbers."""
     kinds = (type(each) for each in _all_inside(dataset) if _loses_places(each))
     kind = next(kinds, None)
     if kind is not None:
@@ -261,7 +261,7 @@ def _loses_places(dataset: Any) -> bool:
 
 
 def _all_inside(dataset: Any) -> Iterator[Any]:
-    """Give a dataset and those in it, down to ours, of whomever the wrappers are."""
+    """Give a dataset and those inside of any package's wrappers, down to ours."""
     waiting, seen = [dataset], set()
     while waiting:
         each = waiting.pop()

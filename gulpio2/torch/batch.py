@@ -33,8 +33,9 @@ class Batch:
         clips an item. It is the loader's memory: valid for as long as `GulpLoader`
         says.
     targets
-        Stacked, also lists of ``n`` numbers as ``(B, n)``; or a list of each sample's
-        where they cannot be, as in a batch without samples; None without targets.
+        Those of the samples, stacked; lists of ``n`` numbers become ``(B, n)``. A list
+        where they cannot be stacked, as in a batch without samples. None where the
+        datasets have no targets.
     epoch : int
         From 0.
     num_skipped : int
@@ -43,8 +44,8 @@ class Batch:
         Samples in it that stand in for damaged ones.
     """
 
-    # What most trainers never ask for is made when it is asked for: the loader's
-    # threads want the processor for something else.
+    # Most trainers never look at the properties below, so each is made when it is asked
+    # for, and the loader's threads have the processor meanwhile.
 
     def __init__(
         self, clips: Any, targets: Any, made: list[tuple[SampleIndex, Sample]], job: Job

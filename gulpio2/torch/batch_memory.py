@@ -59,7 +59,7 @@ class BatchMemory:
         self._pool: WorkerPool | None = None
 
     def prepare(self, sample_shape: Callable[[], tuple[int, ...]]) -> None:
-        """Have memory, and the processes that fill it; also where one of them died.
+        """Make the memory and the processes that fill it, where they are not usable.
 
         Parameters
         ----------

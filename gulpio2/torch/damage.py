@@ -97,8 +97,8 @@ def _rows(state: Mapping[str, Any], name: str) -> frozenset[tuple[int, int, int]
 class DamageCount:
     """The damaged samples that a rank met.
 
-    Those of batches that were given out: what is made ahead, by however many threads or
-    workers, does not decide at which step a run ends.
+    Only batches that were given out count. What threads or workers have made ahead does
+    not, so that a run ends at the same step however many of them there are.
 
     Parameters
     ----------

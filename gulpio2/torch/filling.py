@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SampleMaker"]
 
-# Samples that are planned before they are read. Of a few in a row the second takes half
-# the time of the first; during more of them the other threads wait for the interpreter.
+# Samples that are planned in a row before they are read. The second one takes half the
+# time of the first; but the other threads wait for the interpreter until the row ends.
 _NUM_PLANNED = 2
 
 
@@ -95,10 +95,10 @@ class SampleMaker:
         self._ahead.begin()
 
     def plan(self, draws: Sequence[SampleIndex], clock: Clock) -> list[Plan | None]:
-        """Find out all that can be known of samples, and read them as far as may be.
+        """Plan samples, and read ahead as many of them as there is memory for.
 
-        Of many at once: what decoding has put out of the processor's caches comes back
-        with the first, and that one takes five times as long as the others.
+        Many are planned at once: decoding puts this code out of the processor's caches,
+        so the first one takes five times as long as those after it.
 
         Parameters
         ----------
@@ -155,13 +155,14 @@ class SampleMaker:
 
         Notes
         -----
-        After a decode nothing of this code is in the processor's caches. Where there is
-        only to decode, what comes before and after is done for all samples at once.
+        After a decode nothing of this code is in the processor's caches. So, for those
+        samples that need nothing but a decode, each step before and after it is done
+        for all of them at once.
         """
         alone = self._make_ready(job, rows, clock)
         for row in alone:
-            # A plan ends here, where it is in the processor's caches, and not with the
-            # batch.
+            # The plan is freed with its sample, while it is in the processor's caches,
+            # and not with the batch.
             plan, job.plans[row] = job.plans[row], None
             damages = job.damages[row]
             try:
@@ -172,7 +173,7 @@ class SampleMaker:
                 job.errors[row] = _told(error, job.draws[row])
 
     def _make_ready(self, job: Job, rows: Iterable[int], clock: Clock) -> list[int]:
-        """Make those for which there is only to decode, and give the others."""
+        """Make the samples that need nothing but a decode; give the rows of others."""
         start = perf_counter()
         plans, places = job.plans, job.slot.places
         alone: list[int] = []
@@ -265,7 +266,7 @@ class SampleMaker:
 
 
 def _told(error: BaseException, draw: SampleIndex) -> BaseException:
-    """Give what to raise; of a generator's StopIteration Python says nothing else."""
+    """Give what to raise; a generator would hide where a StopIteration is from."""
     if not isinstance(error, StopIteration):
         return error
     told = RuntimeError(

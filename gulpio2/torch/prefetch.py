@@ -125,8 +125,9 @@ class Prefetcher:
         # Reentrant: a generator that is collected while a thread holds it stops us.
         self._lock = threading.RLock()
         self._to_do = threading.Condition(self._lock)
-        # For the one who consumes, in place of a condition, which takes longer: held,
-        # and let go of where it is waited for and a batch may be ready.
+        # What the consumer waits for, in place of a condition, which takes longer. It
+        # is always locked; a thread unlocks it when the consumer waits and a batch may
+        # be ready.
         self._ready = threading.Lock()
         self._ready.acquire()
         self._is_awaited = False
@@ -172,8 +173,8 @@ class Prefetcher:
         if not self._threads:
             while not self._is_ready() and (taken := self._take(self.clocks[0])):
                 self._make(*taken, self.clocks[0])
-        # Without the lock, which would cost the threads a turn, only the first batch is
-        # looked at: nobody else takes it away.
+        # The first batch is looked at without the lock, for which the threads would
+        # have to wait: nobody else takes that batch away.
         while not self._first_is_made():
             with self._lock:
                 if self._is_ready():
@@ -243,7 +244,8 @@ class Prefetcher:
 
     def _tell_consumer(self) -> None:
         """Wake who waits for a batch, if there is one; the lock is held."""
-        # In vain it would take the processor, and then the interpreter, from a thread.
+        # A consumer that wakes for nothing takes the processor, and then the
+        # interpreter, from a thread.
         if self._is_awaited and self._is_ready():
             self._is_awaited = False
             self._ready.release()

@@ -22,8 +22,8 @@ __all__ = [
 
 # Share of the wall time that waiting for data may take before it counts as waiting.
 _KEEPS_UP = 0.05
-# Share of the workers' time that collating may take before it is the first to change:
-# one argument does it, in which nothing has to be given up.
+# Share of the workers' time above which collating is the first to change: it takes one
+# argument, and nothing has to be given up for it.
 _COLLATES = 0.2
 # Share of the threads' time in which they wait for memory, above which a trainer that
 # waits as well asks for batches in bursts.

@@ -144,11 +144,11 @@ class Resumable:
 
 
 class GivenPlaces:
-    """What a sampler gives; no state of it is one to go on from.
+    """The iterator of a sampler, which refuses to go on from a state.
 
-    A loader that has a state of its own, as the one of torchdata, takes a sampler that
-    has one too at its word: it has that go to where it stood, and skips nothing. But a
-    place moves where batches are handed over, and not where indices are given.
+    A loader that has a state of its own, as the one of torchdata, saves and loads that
+    of the sampler's iterator, if it has one, and then skips no samples. But the place
+    in a run moves when a batch is handed over, and not when its indices are given.
 
     Parameters
     ----------

@@ -105,9 +105,9 @@ class DatasetWrapper(ABC):
         """Count the samples, once prepared."""
 
     def _rule(self) -> int:
-        """Give a number that is another where the same samples lead elsewhere.
+        """Give a number that differs where sample numbers lead to other samples inside.
 
-        0 where the numbers of samples say it.
+        0 where the lengths of the datasets inside decide where they lead.
         """
         return 0
 
