@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gulpio2.format.entry import EntryExtras
 
-__all__ = ["TimeMode", "TimeRuns", "index_at", "runs_of"]
+__all__ = ["TimeMode", "TimeRuns", "exact_ticks", "index_at", "runs_of"]
 
 # Far below the time between two frames of any camera, far above a float's error.
 _SNAP_SECONDS = Fraction(1, 1_000_000)
@@ -83,6 +83,45 @@ def runs_of(extras: EntryExtras) -> TimeRuns | None:
     return TimeRuns((base.numerator, base.denominator), runs, extras.source)
 
 
+def exact_ticks(seconds: SupportsFloat, time_base: Fraction) -> Fraction:
+    """Give a time in ticks, which need not be a whole number.
+
+    Parameters
+    ----------
+    seconds : number
+        A `Fraction` is the exact number that it is; a float within a microsecond of a
+        tick is taken for that tick, since few ticks are numbers that a float can be.
+    time_base : Fraction
+        Seconds per tick.
+
+    Raises
+    ------
+    TypeError
+        What is no number, as a text.
+    ValueError
+        A time that no finite float is near.
+
+    Examples
+    --------
+    >>> exact_ticks(0.2, Fraction(1, 25)), exact_ticks(0.25, Fraction(1, 25))
+    (Fraction(5, 1), Fraction(25, 4))
+    """
+    try:
+        if isinstance(seconds, (str, bytes, bytearray)):  # float would read it
+            raise TypeError("it is a text")
+        # Numpy's floats of other sizes than double are no numbers to Fraction.
+        about = float(seconds)
+        exact = seconds if isinstance(seconds, Rational) else about
+        wanted = Fraction(exact) / time_base
+    except TypeError as cause:
+        raise TypeError(f"{seconds!r} is no time; give a number of seconds") from cause
+    except (OverflowError, ValueError) as cause:
+        raise ValueError(f"{seconds!r} seconds is no time") from cause
+    nearest = Fraction(floor(wanted + Fraction(1, 2)))
+    is_near = abs(wanted - nearest) * time_base < _SNAP_SECONDS
+    return nearest if isinstance(exact, float) and is_near else wanted
+
+
 def index_at(
     pts: Sequence[int],
     time_base: Fraction,
@@ -129,23 +168,9 @@ def index_at(
     [0, 0, 1, 2]
     """
     require_choice("mode", mode, TimeMode)
-    try:
-        if isinstance(seconds, (str, bytes, bytearray)):  # float would read it
-            raise TypeError("it is a text")
-        # Numpy's floats of other sizes than double are no numbers to Fraction.
-        about = float(seconds)
-        exact = seconds if isinstance(seconds, Rational) else about
-        wanted = Fraction(exact) / time_base
-    except TypeError as cause:
-        raise TypeError(f"{seconds!r} is no time; give a number of seconds") from cause
-    except (OverflowError, ValueError) as cause:
-        raise ValueError(f"{seconds!r} seconds is no time") from cause
+    wanted = exact_ticks(seconds, time_base)
+    about = float(seconds)
     nearest_tick = floor(wanted + Fraction(1, 2))
-    if (
-        isinstance(exact, float)
-        and abs(wanted - nearest_tick) * time_base < _SNAP_SECONDS
-    ):
-        wanted = Fraction(nearest_tick)
     last_before = bisect_right(pts, wanted) - 1
     if mode == "before":
         if last_before < 0:

@@ -4,13 +4,16 @@ Video
     * `video`: `VideoFrames`, the frames of a file; loads what follows when needed.
     * `indexing`: frames of a source by number. `deferred`: a source that is found late.
     * `wholeness`: compares a file with what its own structure says about its length.
+    * `opening`: what a file may be opened as.
     * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
       `streams` chooses one; `threaded`: several threads for it, where that is safe.
       `container_colour`: the matrix, where only the container declares it.
     * `counting`: how many packets are promised, and which give no frame.
     * `clock`: when a frame is shown.
     * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows
-      which before they are decoded.
+      which before they are decoded. `resampling` gives the frames by them.
+    * `excerpts`: the frames between two times. `seeking` decodes them from a key frame
+      on; `entry_points` and `edit_lists` tell where that is exact.
     * `convert`: from a decoded frame to the planes of a JPEG, by way of `planes` (pixel
       formats), `scaling` (their sizes), `colour` (matrix and range), `overshoot` (what
       is above white) and `orientation`.

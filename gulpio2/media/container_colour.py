@@ -18,22 +18,22 @@ __all__ = ["in_declared_colours"]
 _UNSPECIFIED = 2
 
 
-def in_declared_colours(frames: Iterable[Any], stream: Any) -> Iterator[Any]:
+def in_declared_colours(frames: Iterable[Any], matrix: int) -> Iterator[Any]:
     """Give frames such that they say which matrix their container says they have.
 
     Parameters
     ----------
     frames : iterable of av.VideoFrame
         Decoded when they are asked for, and not before.
-    stream : av.VideoStream
-        From which they are; nothing has been decoded from it.
+    matrix : int
+        Of AVColorSpace: what the container says of the stream, which its decoder may
+        forget with the first frame.
 
     Returns
     -------
     iterator of av.VideoFrame
-        Each with the matrix of the stream, where it has none itself.
+        Each with that matrix, where it has none itself.
     """
-    matrix = int(stream.codec_context.colorspace)
     # Of most files neither says anything: nothing is to be done for each frame then.
     return iter(frames) if matrix == _UNSPECIFIED else _with_matrix(frames, matrix)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import logging
 import os
@@ -20,8 +19,8 @@ from gulpio2.media.container_colour import in_declared_colours
 from gulpio2.media.counting import LostBeginning, promised_packets
 from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
+from gulpio2.media.opening import container_options, damage_of
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
-from gulpio2.media.wholeness import find_damage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -40,12 +39,6 @@ _JOINED_MIDWAY = frozenset({"mpegts", "mpeg"})
 _JOINT = (
     ", or transport streams were joined here as by cat, which leaves a jump in the "
     "count of their packets; join them with ffmpeg -f concat -c copy instead"
-)
-# Demuxers that open what their file names: other files, this one again without end, or
-# the network.
-_REFERRING = frozenset(
-    {"applehttp", "concat", "dash", "hls", "imf", "rtp", "rtsp", "sdp"}
-    | {"webm_dash_manifest"}
 )
 # Decoders that notice damage but tell of it only when asked to stop there. The others
 # mark the frame, which is enough and does not refuse what they only remark on.
@@ -87,10 +80,14 @@ class OpenVideo:
         self.time_base: Fraction = stream.time_base
         # Whether the file has no other stream, of whatever kind.
         self.is_alone = len(container.streams) == 1
-        self._path = path
+        # Whether the container may have lost something, which its end would tell.
+        self.is_doubtful = damage is not None
+        self.path = path
         self._container = container
         self._damage = damage
         self._max_pixels = max_pixels
+        # Before anything is decoded: decoders forget it.
+        self._matrix = int(stream.codec_context.colorspace)
         self._num_frames = self._num_packets = 0
         self._lost = LostBeginning()
         self._due = threaded.DueFrames()
@@ -99,7 +96,8 @@ class OpenVideo:
         )
 
     @property
-    def _format(self) -> str:
+    def format(self) -> str:
+        """What FFmpeg calls the container."""
         return str(self._container.format.name)
 
     @property
@@ -115,6 +113,25 @@ class OpenVideo:
     def frame_rate(self) -> Fraction | None:
         """Frames per second as FFmpeg finds them; the average of variable ones."""
         return self.stream.average_rate or self.stream.guessed_rate or None
+
+    def clock(self) -> Clock:
+        """Give what tells when frames are shown, of all or from a key frame on."""
+        told = has_times(self._container)
+        return Clock(self.time_base, rate=self._rate, has_times=told)
+
+    def coloured(self, frames: Iterator[Any]) -> Iterator[Any]:
+        """Give decoded frames with the matrix that only the container declares."""
+        return in_declared_colours(frames, self._matrix)
+
+    def seek(self, tick: int) -> None:
+        """Go to a key frame, by the index at or before a time; packets go on there.
+
+        Raises
+        ------
+        av.FFmpegError
+            The container knows of none.
+        """
+        self._container.seek(tick, stream=self.stream)
 
     def packet_times(self) -> list[Shown] | None:
         """Read when all frames are shown without decoding them, to the end of the file.
@@ -172,10 +189,8 @@ class OpenVideo:
         VP8, VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored
         as it shows them.
         """
-        told = has_times(self._container)
-        clock = Clock(self.time_base, rate=self._rate, has_times=told)
-        tell = clock.tell
-        frames = in_declared_colours(self._sound_frames(dropped), self.stream)
+        tell = self.clock().tell
+        frames = self.coloured(self._sound_frames(dropped))
         if self.threads > 1:
             frames = threaded.held_back(frames)
         for frame in frames:
@@ -183,11 +198,11 @@ class OpenVideo:
 
     def _sound_frames(self, dropped: Collection[int]) -> Iterator[Any]:
         """Decode all frames, and raise where one of them is damaged or missing."""
-        most, is_counted = self._max_pixels, self.threads > 1
+        is_counted = self.threads > 1
         for frame in self._decoded(dropped):
             if frame.is_corrupt:
                 raise self._error("the decoder marks it as damaged")
-            if frame.width * frame.height > most:
+            if not self.is_allowed(frame):
                 raise self._error(self._too_large(frame.width, frame.height))
             if not self._num_frames:
                 self._lost.see_first_frame(frame.pts)
@@ -199,7 +214,7 @@ class OpenVideo:
 
     def _decoded(self, dropped: Collection[int]) -> Iterator[Any]:
         codec = self.stream.codec_context
-        joined = self._format not in _JOINED_MIDWAY
+        joined = self.format not in _JOINED_MIDWAY
         is_counted = self.threads > 1
         never = itertools.repeat(False)  # noqa: FBT003  # without a keyword
         packets: Iterator[tuple[Any, bool]] = zip(self.packets(), never, strict=False)
@@ -239,7 +254,7 @@ class OpenVideo:
                     self._num_packets += packet.dts is not None
                     continue
                 if packet.is_corrupt:
-                    joint = _JOINT if self._format == "mpegts" else ""
+                    joint = _JOINT if self.format == "mpegts" else ""
                     raise self._error(f"a packet is damaged or cut off{joint}")
                 self._num_packets += 1
                 yield packet
@@ -251,7 +266,7 @@ class OpenVideo:
         complete = self._num_packets >= self._promised
         if self._damage is not None and not (complete and self._promised):
             raise self._error(f"the file {self._damage.message}")
-        if not complete and self._format != "avi":  # AVI counts dropped frames too
+        if not complete and self.format != "avi":  # AVI counts dropped frames too
             raise self._error(
                 f"the container promises {counted(self._promised, 'frame')} and "
                 f"has {self._num_packets}"
@@ -260,17 +275,21 @@ class OpenVideo:
             raise self._error(f"{self._due.missing} of its packets gave no frame")
         if self._num_frames == 0:
             raise SourceReadError(
-                f"Video {self._path!r} has no frame in stream {self.stream.index}. "
+                f"Video {self.path!r} has no frame in stream {self.stream.index}. "
                 "Leave it out."
             )
-        if self._lost.count and self._format not in _JOINED_MIDWAY:
+        if self._lost.count and self.format not in _JOINED_MIDWAY:
             _log.warning(
                 "video %r begins between two key frames: %d of its %d packets come "
                 "before the first frame that can be decoded, and are left out",
-                self._path,
+                self.path,
                 self._lost.count,
                 self._num_packets,
             )
+
+    def is_allowed(self, frame: Any) -> bool:
+        """Tell whether a frame is not above the limit."""
+        return bool(frame.width * frame.height <= self._max_pixels)
 
     def _too_large(self, width: int, height: int) -> str:
         return (
@@ -287,13 +306,13 @@ class OpenVideo:
         SourceReadError
             The message gives size and limit.
         """
-        width, height = declared_size(self._path, self._container, self.stream)
+        width, height = declared_size(self.path, self._container, self.stream)
         if width * height > self._max_pixels:
             raise self._error(self._too_large(width, height))
 
     def _error(self, cause: str | None) -> SourceReadError:
         return SourceReadError(
-            f"Video {self._path!r} cannot be read at frame {self._num_frames}: "
+            f"Video {self.path!r} cannot be read at frame {self._num_frames}: "
             f"{cause or 'FFmpeg does not say why'}. Get a whole copy of it, or leave "
             "it out."
         )
@@ -331,13 +350,13 @@ def open_video(
         There is no such file, it is no video, it is cut off, or it has no such stream.
     """
     name = os.fspath(path)
-    damage = _damage_of(name)
+    damage = damage_of(name)
     options = {"max_pixels": str(max_pixels)}
     try:
         container = av.open(
             f"file:{name}",  # an explicit protocol: a file may be called "a:b.mp4"
             options=options,
-            container_options=_container_options(),
+            container_options=container_options(),
         )
     except (av.FFmpegError, ValueError) as cause:
         reason = f"it {damage.message}" if damage else str(cause.args[-1])
@@ -376,24 +395,3 @@ def open_video(
         video.check_size()
         with threaded.awaited(codec, threads):
             yield video
-
-
-@functools.cache
-def _container_options() -> dict[str, str]:
-    """List the formats that a video may have; an image "a%d.png" is no series."""
-    formats = sorted(av.formats_available - _REFERRING)
-    return {"format_whitelist": ",".join(formats), "pattern_type": "none"}
-
-
-def _damage_of(name: str) -> Damage | None:
-    try:
-        return find_damage(name)
-    except FileNotFoundError as cause:
-        raise SourceReadError(
-            f"Video {name!r} does not exist. Check the folder and the name."
-        ) from cause
-    except OSError as cause:
-        raise SourceReadError(
-            f"Video {name!r} cannot be read: {cause.strerror or cause}. "
-            "Mend that, or leave it out."
-        ) from cause

@@ -9,11 +9,10 @@ import contextlib
 import itertools
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from gulpio2.errors import SourceReadError
 from gulpio2.format.rates import parse_frame_rate
-from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.indexing import FramesByIndex
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.types import StoredFrame, YuvFrame
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from gulpio2.format.rates import FrameRate
     from gulpio2.media.convert import FrameConverter
     from gulpio2.media.decode import OpenVideo
+    from gulpio2.media.excerpts import ExcerptFrames
     from gulpio2.types import JsonValue, StrPath
 
 __all__ = ["VideoFrames"]
@@ -55,15 +55,21 @@ class VideoFrames(FramesByIndex):
     threads : int
         Threads of the decoder; 0 for as many as there are cores. Frames and errors are
         the same for any number. One decodes where several could tell other than one,
-        as of HEVC, VP8, H.264 with B-frames or a video with gaps, and where two would
-        be no faster.
+        as of HEVC, VP8, H.264 with B-frames or a video with gaps, where two would be no
+        faster, and of an excerpt.
     max_pixels : int
         Larger frames are refused before memory is set aside for them.
+    start, end : number, optional
+        Of an excerpt, in seconds from the first frame of the video: its frames are
+        those from `start` on and before `end`. Default: all. Where there are none,
+        iterating tells.
 
     Raises
     ------
     ValueError
         A frame rate that is none.
+    TypeError
+        A time that is no number.
 
     Notes
     -----
@@ -72,6 +78,10 @@ class VideoFrames(FramesByIndex):
     declares is taken for BT.601, also for HD, and for limited range, as FFmpeg does.
     Interlaced frames stay so, and pixels that are not square stay so. What only the
     container says is to be cut off, as ``clap`` of MP4, is kept.
+
+    An excerpt is decoded from a key frame before it, where the container has an index
+    and that gives exactly what decoding from the beginning gives. Otherwise it is
+    decoded from there.
 
     One decoded frame is held at a time, and those that the decoder itself keeps. Frames
     that a lower rate drops are not converted, and not decoded either where the times in
@@ -93,6 +103,8 @@ class VideoFrames(FramesByIndex):
         stream: int | None = None,
         threads: int = 1,
         max_pixels: int = MAX_VIDEO_PIXELS,
+        start: SupportsFloat | None = None,
+        end: SupportsFloat | None = None,
     ) -> None:
         self.path = Path(path)
         self.frame_rate = parse_frame_rate(frame_rate)
@@ -100,6 +112,8 @@ class VideoFrames(FramesByIndex):
         self.stream = stream
         self.threads = threads
         self.max_pixels = max_pixels
+        self.start = _seconds("start", start)
+        self.end = _seconds("end", end)
         # Facts of the file, once known: they cost an opening or a decoding.
         self._num_frames: int | None = None
         self._time_base: Fraction | None = None
@@ -111,6 +125,8 @@ class VideoFrames(FramesByIndex):
             "frame_rate": self.frame_rate and str(self.frame_rate),
             "frame_size": self.frame_size if self.frame_size > 0 else None,
             "stream": self.stream,
+            "start": self.start,
+            "end": self.end,
         }
         given = "".join(f", {k}={v}" for k, v in options.items() if v is not None)
         return f"VideoFrames({str(self.path)!r}{given})"
@@ -160,7 +176,8 @@ class VideoFrames(FramesByIndex):
         Returns
         -------
         list of int or None
-            In ticks and in order; None where the packets do not say them.
+            In ticks and in order; None where the packets do not say them. Of an excerpt
+            they are those of its frames, which are decoded for it.
 
         Raises
         ------
@@ -168,6 +185,8 @@ class VideoFrames(FramesByIndex):
             As `stored`, where the file cannot be opened.
         """
         with self._open() as video:
+            if self._is_excerpt:
+                return [shown.pts for _, shown in self._excerpt_of(video)]
             times = video.packet_times()
         return None if times is None else [shown.pts for shown in times]
 
@@ -214,6 +233,7 @@ class VideoFrames(FramesByIndex):
         SourceReadError
             The file is missing, no video, damaged or cut off, or its frames are above
             `max_pixels`; the message gives the file, the frame reached and the cause.
+            There is no excerpt between these times.
         """
         return self._stored()
 
@@ -268,7 +288,7 @@ class VideoFrames(FramesByIndex):
     def _decoded(self) -> Iterator[tuple[OpenVideo, Any, int]]:
         """Give frames and times: those of one thread, whoever decodes them."""
         given = 0
-        if self.threads != 1 and self._suits_threads():
+        if self.threads != 1 and not self._is_excerpt and self._suits_threads():
             with self._open(self.threads) as video:
                 try:
                     for timed in self._timed(video):
@@ -308,58 +328,35 @@ class VideoFrames(FramesByIndex):
         A time is that of the picture: the grid of a rate may be off by a tick, and
         whoever asks for a moment of the video is to get what was shown then.
         """
-        if self.frame_rate is None:
+        from gulpio2.media.resampling import grid_of, placed_one_by_one, resampled
+
+        name = str(self.path)
+        if not self._is_excerpt:
+            if self.frame_rate is not None:
+                return resampled(video, self.frame_rate, self._open, name=name)
             return ((frame, shown.pts) for frame, shown in video.frames())
-        return self._resampled(video, self.frame_rate)
+        excerpt = self._excerpt_of(video)
+        if self.frame_rate is not None:
+            grid = grid_of(video, self.frame_rate, start=excerpt.start)
+            return placed_one_by_one(excerpt, grid, name=name)
+        return ((frame, shown.pts) for frame, shown in excerpt)
 
-    def _resampled(self, video: OpenVideo, rate: Fraction) -> Iterator[tuple[Any, int]]:
-        """Give frames as often as they are shown; decode no more than it takes."""
-        from gulpio2.media.skipping import NotAsPlacedError, PlacedFrames
+    @property
+    def _is_excerpt(self) -> bool:
+        return self.start is not None or self.end is not None
 
-        with self._open() as looked_at:
-            placed = PlacedFrames.of(looked_at, rate)
-        if placed is None:
-            yield from self._placed_one_by_one(video, rate)
-            return
-        given = 0
-        try:
-            for timed in placed.shown(video):
-                yield timed
-                given += 1
-        except (NotAsPlacedError, SourceReadError) as cause:
-            if video.threads > 1 and isinstance(cause, SourceReadError):
-                raise
-            _log.debug("%s: %s; once more, with every frame", self.path, cause)
-        else:
-            return
-        with self._open(video.threads) as again:
-            frames = self._placed_one_by_one(again, rate)
-            yield from itertools.islice(frames, given, None)
+    def _excerpt_of(self, video: OpenVideo) -> ExcerptFrames:
+        from gulpio2.media.excerpts import Excerpt, ExcerptFrames
 
-    def _placed_one_by_one(
-        self, video: OpenVideo, rate: Fraction
-    ) -> Iterator[tuple[Any, int]]:
-        grid = ConstantRate(
-            rate,
-            time_base=video.time_base,
-            start=video.start,
-            is_alone=video.is_alone,
-        )
-        previous: tuple[Any, int] | None = None
-        for frame, shown in video.frames():
-            try:
-                placement = grid.place(shown.pts, shown.duration)
-            except ValueError as cause:
-                raise SourceReadError(
-                    f"Video {str(self.path)!r} has a gap in its times: {cause}. Take "
-                    "its frames as they are, without frame_rate."
-                ) from cause
-            timed = frame, shown.pts
-            yield from itertools.repeat(previous or timed, placement.previous)
-            yield from itertools.repeat(timed, placement.current)
-            previous = timed
-        if previous is not None:
-            yield from itertools.repeat(previous, grid.finish())
+        excerpt = Excerpt(str(self.path), self.start, self.end)
+        return ExcerptFrames(excerpt, video, self._open)
+
+
+def _seconds(name: str, value: SupportsFloat | None) -> SupportsFloat | None:
+    """Give a time; of numbers that cannot be times, iterating tells."""
+    if not isinstance(value, SupportsFloat | None):  # no text is one
+        raise TypeError(f"{name} is {value!r}; give a number of seconds")
+    return value
 
 
 def _of_its_own(

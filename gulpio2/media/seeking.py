@@ -1,0 +1,137 @@
+"""Frames from a time on, decoded from a key frame before it where that is exact.
+
+An index leads to a key frame near a time, but nothing in a file says that what is
+decoded from there is what decoding from the beginning gives: the container's times may
+go back, an edit list may leave out what is decoded, a decoder may need more than the
+key frame. So each step is looked at, and where one is not as it has to be, or anything
+fails, whoever asked decodes from the beginning and gets what that gives, errors too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import av
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media.edit_lists import has_several_parts
+from gulpio2.media.entry_points import is_entry_point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gulpio2.media.clock import Shown
+    from gulpio2.media.decode import OpenVideo
+
+__all__ = ["NotExactError", "frames_by_index"]
+
+# Containers with an index of key frames, whose packets have the times that they have
+# when everything is read. MP4 is one of those of QuickTime.
+_MOV, _MATROSKA, _AVI = "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi"
+_INDEXED = frozenset({_MOV, _MATROSKA, _AVI})
+# Key frames that are tried, from the last one before a time on.
+_ATTEMPTS = 8
+
+
+class NotExactError(Exception):
+    """It is not known that decoding from a key frame gives what it should."""
+
+
+def frames_by_index(video: OpenVideo, tick: int) -> Iterator[tuple[Any, Shown]]:
+    """Decode the frames from a time on, and no more of those before than it takes.
+
+    Parameters
+    ----------
+    video : OpenVideo
+        Whose first frame has been decoded, and nothing since then.
+    tick : int
+        The time.
+
+    Yields
+    ------
+    frame, shown
+        As of `OpenVideo.frames`. Also those between the key frame and the time.
+
+    Raises
+    ------
+    NotExactError
+        Other frames could come, from here on, where everything is decoded. Those that
+        were given so far are right.
+    """
+    if video.format not in _INDEXED or video.is_doubtful:
+        raise NotExactError("there is no index, or not all of the file")
+    try:
+        if video.format == _MOV and has_several_parts(video.path):
+            raise NotExactError("an edit list has several parts")
+        entry, packets = _entry_before(video, tick)
+        yield from _frames_from(video, entry, packets)
+    except (av.FFmpegError, OSError, ValueError, SourceReadError) as cause:
+        raise NotExactError(str(cause)) from cause
+
+
+def _entry_before(video: OpenVideo, tick: int) -> tuple[Any, Iterator[Any]]:
+    """Find a key frame to decode from; give its packet, and those behind it."""
+    target = tick
+    for _ in range(_ATTEMPTS):
+        video.seek(target)
+        packets = video.packets()
+        entry = next(packets, None)
+        if entry is None or entry.pts is None:
+            raise NotExactError("there is no packet with a time")
+        if entry.pts <= tick and is_entry_point(entry, video.stream.codec_context):
+            return entry, packets
+        # An index has the times of presentation, or those of decoding.
+        times = [target, entry.pts, entry.dts]
+        target = min(time for time in times if time is not None) - 1
+    raise NotExactError("no key frame is one to begin at")
+
+
+def _frames_from(
+    video: OpenVideo, entry: Any, packets: Iterator[Any]
+) -> Iterator[tuple[Any, Shown]]:
+    """Decode from a key frame on; at least its own frame comes, or an error."""
+    tell = video.clock().tell
+    last: int | None = None
+    decoded = _decoded(video, itertools.chain([entry], packets))
+    for frame in video.coloured(decoded):
+        if frame.pts is None:
+            raise NotExactError("a frame has no time")
+        if last is None:
+            if frame.pts < entry.pts:
+                continue  # of an open group, whose beginning is not there
+            if frame.pts != entry.pts or not frame.key_frame:
+                raise NotExactError("the key frame does not come")
+        elif frame.pts <= last:
+            raise NotExactError(f"a frame at {frame.pts} comes after {last}")
+        if frame.is_corrupt or not video.is_allowed(frame):
+            raise NotExactError("a frame is damaged, or too large")
+        shown = tell(frame.pts, frame.dts, frame.duration or 0)
+        if shown.pts != frame.pts:
+            raise NotExactError(f"a frame at {frame.pts} is shown at {shown.pts}")
+        last = frame.pts
+        yield frame, shown
+    if last is None:
+        raise NotExactError("no frame comes")
+
+
+def _decoded(video: OpenVideo, packets: Iterable[Any]) -> Iterator[Any]:
+    """Decode packets to the end of the file, if they are as they have to be."""
+    codec = video.stream.codec_context
+    last: int | None = None
+    for packet in packets:
+        # AVI has none where frames are reordered: those depend on what a decoder holds.
+        if packet.pts is None:
+            raise NotExactError("a packet has no time")
+        if packet.is_discard:
+            raise NotExactError("an edit list leaves something out")
+        if packet.dts is not None and video.format != _MATROSKA:  # which has none
+            if last is not None and packet.dts <= last:
+                raise NotExactError("times of decoding go back")
+            last = packet.dts
+        yield from codec.decode(packet)
+    if video.format == _MOV:
+        entries = video.stream.index_entries
+        if not len(entries) or entries[len(entries) - 1].timestamp != last:
+            raise NotExactError("the file ends before its index does")
+    yield from codec.decode(None)
