@@ -175,6 +175,16 @@ NEW = {
     "gulpio2.adapters:AbstractDatasetAdapter.item_source": "position",
     "gulpio2.adapters:AbstractDatasetAdapter.label_mapping": "",
     "gulpio2.adapters:AbstractDatasetAdapter.describe": "",
+    "gulpio2.adapters:VideoFrames": (
+        "path, *, frame_rate=None, frame_size=-1, stream=None, threads=1, "
+        "max_pixels=67108864, start=None, end=None"
+    ),
+    "gulpio2.adapters:TableAdapter": (
+        'table, output_folder=None, *, path_column="path", id_column="id", '
+        'label_column=None, root_folder=None, media="auto", frame_size=-1, '
+        "frame_rate=None, shuffle=False, delimiter=None, parse_values=True, "
+        "start_column=None, end_column=None, id_rule=None"
+    ),
 }
 
 # What this package adds to a callable of 0.0.4, by keyword: parameter and default.

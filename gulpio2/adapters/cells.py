@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-__all__ = ["as_float", "parse_column"]
+__all__ = ["as_float", "as_seconds", "parse_column"]
 
 # No leading zeros: 007 is a name. No plus sign: +49 is a telephone number. No more
 # digits than Python makes a number of.
@@ -14,6 +14,16 @@ _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,3999})")
 _FLOAT = re.compile(
     r"-?((0|[1-9][0-9]{0,299})(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|nan|-?inf",
     re.IGNORECASE,
+)
+# A time of a recording: seconds, also with leading zeros as in AVA; or hours, minutes
+# and seconds as in EPIC-KITCHENS, of which the hours may be missing.
+_SECONDS = re.compile(
+    r"[-+]?([0-9]{1,300}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|nan|[-+]?inf",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(
+    r"(?:(?P<hours>[0-9]{1,6}):(?=[0-9]{1,2}:))?"
+    r"(?P<minutes>[0-9]{1,6}):(?P<seconds>[0-9]{1,2}(?:\.[0-9]*)?)"
 )
 _BOOLEANS = {"true": True, "false": False}
 
@@ -68,3 +78,46 @@ def parse_column(values: list[str]) -> list[Any]:
         if len(known) == len(filled) and any(map(math.isfinite, known)):
             return numbers
     return values
+
+
+def as_seconds(cell: object) -> float:
+    """Give the time of a recording that a cell holds.
+
+    Parameters
+    ----------
+    cell : int, float or str
+        Seconds, or ``HH:MM:SS``, ``MM:SS``, with or without a fraction.
+
+    Returns
+    -------
+    float
+        Seconds; also those that no recording has, as negative ones.
+
+    Raises
+    ------
+    ValueError
+        It is no time.
+
+    Examples
+    --------
+    >>> as_seconds("00:01:05.64"), as_seconds("0902"), as_seconds(1.5)
+    (65.64, 902.0, 1.5)
+    """
+    if isinstance(cell, (int, float)) and not isinstance(cell, bool):
+        try:
+            return float(cell)
+        except OverflowError:
+            return math.inf
+    text = cell.strip() if isinstance(cell, str) else ""
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    clock = _CLOCK.fullmatch(text)
+    if clock is None:
+        raise ValueError("it is no number of seconds, and no HH:MM:SS")
+    hours, minutes = clock["hours"], int(clock["minutes"])
+    if (hours is not None and minutes >= 60) or float(clock["seconds"]) >= 60:
+        raise ValueError("minutes and seconds are below 60")
+    # As one decimal number, so that 00:00:01.1 is what 1.1 is.
+    whole, point, rest = clock["seconds"].partition(".")
+    total = 3600 * int(hours or 0) + 60 * minutes + int(whole)
+    return float(f"{total}{point}{rest}")

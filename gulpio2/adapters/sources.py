@@ -74,7 +74,12 @@ _num_warned: Counter[str] = Counter()
 
 
 def video_frames(
-    path: StrPath, *, frame_rate: FrameRate | None = None, frame_size: int = -1
+    path: StrPath,
+    *,
+    frame_rate: FrameRate | None = None,
+    frame_size: int = -1,
+    start: float | None = None,
+    end: float | None = None,
 ) -> FrameSource:
     """Give the frames of a video file, which is opened when they are iterated.
 
@@ -86,10 +91,18 @@ def video_frames(
         Frames a second to resample to. Default, and for 0: as they are.
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
+    start, end : float, optional
+        Seconds: the frames from the one time on and before the other. Default: all.
     """
     from gulpio2.media.video import VideoFrames
 
-    return VideoFrames(path, frame_rate=frame_rate or None, frame_size=int(frame_size))
+    return VideoFrames(
+        path,
+        frame_rate=frame_rate or None,
+        frame_size=int(frame_size),
+        start=start,
+        end=end,
+    )
 
 
 def image_frames(paths: Iterable[StrPath], *, frame_size: int = -1) -> FrameSource:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.cells import parse_column
+from gulpio2.adapters.cells import as_seconds, parse_column
 from gulpio2.adapters.labels import label_key, number_labels, read_label_file
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import (
@@ -21,7 +21,13 @@ from gulpio2.adapters.sources import (
     video_frames,
 )
 from gulpio2.adapters.tables import Table, read_table
-from gulpio2.errors import SourceNotFoundError, SourceReadError, with_article
+from gulpio2.errors import (
+    IngestSettingError,
+    SourceFormatError,
+    SourceNotFoundError,
+    SourceReadError,
+    with_article,
+)
 from gulpio2.media.folders import find_files
 from gulpio2.storage.refusals import local_path
 
@@ -34,6 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["TableAdapter"]
 
 MediaKind = Literal["auto", "video", "image", "folder"]
+# As of `KineticsAdapter`.
+IdRule = Literal["video", "clip"]
+# Of an excerpt; None for a whole video.
+Times = tuple[float, float] | None
 
 
 class TableAdapter(AbstractDatasetAdapter):
@@ -52,7 +62,7 @@ class TableAdapter(AbstractDatasetAdapter):
         count in any case of letters.
     id_column : str, optional
         Column with the id, a text or an integer. None takes the path as it is in the
-        table.
+        table, of an excerpt with its times.
     label_column : str, optional
         Column with a label. It gets into the metadata as ``label``, with its number as
         ``idx``.
@@ -73,6 +83,15 @@ class TableAdapter(AbstractDatasetAdapter):
         Whether metadata texts of a CSV or TSV table become bool, int or float where
         the whole column can; see `gulpio2.adapters.parse_column`. Ids, paths and labels
         always stay as they are written.
+    start_column : str, optional
+        Column with the time from which an item has the frames of its video: seconds
+        from the first frame of the video, or ``HH:MM:SS.sss``. Default: whole videos.
+    end_column : str, optional
+        Column with the time before which they end.
+    id_rule : 'video' or 'clip', optional
+        Id of an excerpt: ``abc``, as `id_column` has it, or ``abc_3.5_13.5`` with the
+        times as they are in the table. Default: 'clip' if `id_column` is None, else
+        'video'.
 
     Notes
     -----
@@ -107,8 +126,14 @@ class TableAdapter(AbstractDatasetAdapter):
         shuffle: bool = False,
         delimiter: str | None = None,
         parse_values: bool = True,
+        start_column: str | None = None,
+        end_column: str | None = None,
+        id_rule: IdRule | None = None,
     ) -> None:
         check_choice("media", media, MediaKind)
+        if id_rule is not None:
+            check_choice("id_rule", id_rule, IdRule)
+        _check_times(start_column, end_column, id_rule, media)
         self.table = table
         self.output_folder = output_folder
         self.root_folder = Path(table).parent if root_folder is None else root_folder
@@ -123,6 +148,22 @@ class TableAdapter(AbstractDatasetAdapter):
             if id_column is None
             else _checked(content, "id_column", id_column, str, int)
         )
+        self._times: list[tuple[float, float]] | None = None
+        if start_column is not None and end_column is not None:
+            starts = _checked(content, "start_column", start_column, str, int, float)
+            ends = _checked(content, "end_column", end_column, str, int, float)
+            self._times = list(
+                zip(
+                    _seconds(content, start_column, starts),
+                    _seconds(content, end_column, ends),
+                    strict=True,
+                )
+            )
+            if id_rule == "clip" or (id_rule is None and id_column is None):
+                rows = zip(self._ids, starts, ends, strict=True)
+                self._ids = [
+                    "_".join(str(cell).strip() for cell in row) for row in rows
+                ]
         self._labels = (
             None
             if label_column is None
@@ -149,7 +190,7 @@ class TableAdapter(AbstractDatasetAdapter):
         for row in self._rows[slice_element or slice(None)]:
             yield {
                 "meta": self._meta(row),
-                "frames": self._frames(self._source(row)),
+                "frames": self._frames(row),
                 "id": self._ids[row],
             }
 
@@ -162,9 +203,13 @@ class TableAdapter(AbstractDatasetAdapter):
         return [self._ids[row] for row in self._rows]
 
     def item_source(self, position: int) -> str:
-        """Give the path of the item and the row that names it."""
+        """Give the path of the item and the row that names it, with its times."""
         row = self._rows[position]
-        return f"{self._source(row)} (row {row + 1} of {os.fspath(self.table)})"
+        where = f"row {row + 1} of {os.fspath(self.table)}"
+        if self._times is not None:
+            start, end = self._times[row]
+            where = f"{where}, {start} s to {end} s"
+        return f"{self._source(row)} ({where})"
 
     def label_mapping(self) -> dict[str, int] | None:
         """Give label to index, or None without a label column."""
@@ -201,14 +246,18 @@ class TableAdapter(AbstractDatasetAdapter):
     def _source(self, row: int) -> str:
         return str(Path(self.root_folder, self._paths[row]))
 
-    def _frames(self, path: str) -> FrameSource:
-        return DeferredFrames(
-            partial(_open, path, self.media, self.frame_size, self.frame_rate)
-        )
+    def _frames(self, row: int) -> FrameSource:
+        times = None if self._times is None else self._times[row]
+        path, options = self._source(row), (self.frame_size, self.frame_rate)
+        return DeferredFrames(partial(_open, path, self.media, *options, times))
 
 
 def _open(
-    path: str, media: MediaKind, frame_size: int, frame_rate: FrameRate | None
+    path: str,
+    media: MediaKind,
+    frame_size: int,
+    frame_rate: FrameRate | None,
+    times: Times,
 ) -> FrameSource:
     """Find out what a path leads to, once its frames are wanted."""
     ending = Path(path).suffix[1:].lower()
@@ -219,7 +268,15 @@ def _open(
             "if it holds the frames of the item."
         )
     if media == "video" or (media == "auto" and ending in VIDEO_FORMATS):
-        return video_frames(path, frame_rate=frame_rate, frame_size=frame_size)
+        start, end = (None, None) if times is None else times
+        return video_frames(
+            path, frame_rate=frame_rate, frame_size=frame_size, start=start, end=end
+        )
+    if times is not None and Path(path).exists():
+        raise SourceReadError(
+            f"{path!r} is not known to be a video, and only of videos there are "
+            "excerpts. Give media='video' if it is one, or take the row out."
+        )
     if media == "image" or (media == "auto" and ending in IMAGE_FORMATS):
         return image_frames([path], frame_size=frame_size)
     if media == "folder" or Path(path).is_dir():
@@ -243,6 +300,45 @@ def _folder(path: str, frame_size: int) -> FrameSource:
     return folder_frames(
         path, formats=sorted(taken or IMAGE_FORMATS), frame_size=frame_size
     )
+
+
+def _check_times(
+    start_column: str | None,
+    end_column: str | None,
+    id_rule: IdRule | None,
+    media: MediaKind,
+) -> None:
+    """Refuse settings of excerpts that do not go together."""
+    if (start_column is None) != (end_column is None):
+        raise IngestSettingError(
+            f"start_column is {start_column!r} and end_column is {end_column!r}: an "
+            "excerpt has both. Name the other column too (on the command line "
+            "--start-column, --end-column)."
+        )
+    if start_column is not None and media not in ("auto", "video"):
+        raise IngestSettingError(
+            f"start_column is {start_column!r}, but media is {media!r}: only of videos "
+            "there are excerpts"
+        )
+    if start_column is None and id_rule == "clip":
+        raise IngestSettingError(
+            "id_rule is 'clip', which adds the times of an excerpt: name their columns "
+            "in start_column and end_column, or leave it out"
+        )
+
+
+def _seconds(content: Table, name: str, cells: list[Any]) -> list[float]:
+    """Read a column of times."""
+    times = []
+    for position, cell in enumerate(cells):
+        try:
+            times.append(as_seconds(cell))
+        except ValueError as cause:
+            raise SourceFormatError(
+                f"{content.name}: row {position + 1} has {cell!r:.80} as {name!r}, "
+                f"which is no time: {cause}. Correct it, or name the right column."
+            ) from cause
+    return times
 
 
 def _checked(content: Table, setting: str, name: str, *kinds: type) -> list[Any]:

@@ -26,13 +26,15 @@ __all__ = [
     "is_filled_anew",
     "place_items",
     "portable_error",
+    "sized_path",
     "source_of",
     "source_path",
     "unlisted",
 ]
 
-# What `TableAdapter` puts behind the path of a source.
+# What `TableAdapter` puts behind the path of a source, and of an excerpt.
 _ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
+_EXCERPT = re.compile(r" \(row \d+ of .*, \S+ s to \S+ s\)\Z", re.DOTALL)
 
 
 _logger = logging.getLogger(__name__)
@@ -318,6 +320,12 @@ def source_of(adapter: Adapter, position: int) -> str | None:
 def source_path(adapter: Adapter, position: int) -> str:
     """Give what may be the path of an item's source: without the row of its table."""
     return _ROW.sub("", source_of(adapter, position) or "")
+
+
+def sized_path(adapter: Adapter, position: int) -> str:
+    """Give `source_path` where the size of the file tells that of the item, else ""."""
+    source = source_of(adapter, position) or ""
+    return "" if _EXCERPT.search(source) else _ROW.sub("", source)
 
 
 def _text_of(error: Exception) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.ingest.items import source_path
+from gulpio2.ingest.items import sized_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,11 +112,11 @@ def plan_sample(
     Notes
     -----
     The size of a folder is estimated from some of its files. A folder that several
-    items share says nothing of the size of any.
+    items share says nothing of the size of any, nor does a file of excerpts.
     """
     most = max(most_files, least, math.ceil(share * len(positions)))
     places = sample_positions(len(positions), most)
-    paths = [source_path(adapter, positions[place]) for place in places]
+    paths = [sized_path(adapter, positions[place]) for place in places]
     times = Counter(paths)
     found = [_look_at_source(path, is_shared=times[path] > 1) for path in paths]
     counts = Counter(ending for ending, size in found if size)

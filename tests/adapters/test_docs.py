@@ -42,20 +42,6 @@ def test_the_program_of_the_page_gulps_the_clips(script, python, repository):
     assert len(directory["b1"][0]) == 10
 
 
-def test_a_part_has_the_frames_from_its_start_on_and_before_its_end(
-    repository, make_video, tmp_path
-):
-    """Also where a float is a little more than the time of the frame."""
-    page = (repository / "docs" / "adapters.md").read_text("utf-8")
-    (block,) = (block for block in BLOCK.findall(page) if "class Part" in block)
-    names: dict[str, Any] = {}
-    exec(block.rpartition("assert")[0], names)  # noqa: S102
-    path, rate = make_video(tmp_path / "a.mp4", 30, frame_rate=25), 25
-    for start in range(25):
-        part = names["Part"](path, start / rate, (start + 5) / rate)
-        assert len(part) == len([*part]) == 5
-
-
 def test_pictures_of_a_log_are_found_by_their_times(repository, tmp_path):
     page = (repository / "docs" / "adapters.md").read_text("utf-8")
     (block,) = (block for block in BLOCK.findall(page) if "class Logged" in block)
