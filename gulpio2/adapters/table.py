@@ -345,6 +345,8 @@ def _checked(content: Table, setting: str, name: str, *kinds: type) -> list[Any]
     """Give a column of which every value is there and has one of these types."""
     option = f"--{setting.replace('_', '-')}"
     advice = f"Name the right one in {setting} (on the command line {option})"
+    if setting == "id_column":
+        advice = f"{advice}, or none ('' there) to take the path"
     values = content._column(name, f"{advice}, or add it.")
     for position, value in enumerate(values):
         if value == "":

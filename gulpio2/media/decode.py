@@ -325,6 +325,7 @@ def open_video(
     stream: int | None = None,
     threads: int = 1,
     max_pixels: int = MAX_VIDEO_PIXELS,
+    again: bool = False,
 ) -> Iterator[OpenVideo]:
     """Open one stream of a video file.
 
@@ -338,6 +339,8 @@ def open_video(
         Threads of the decoder; 0 for as many as there are cores.
     max_pixels : int
         Larger frames are refused.
+    again : bool
+        Whether the same file may be opened many times.
 
     Yields
     ------
@@ -350,7 +353,7 @@ def open_video(
         There is no such file, it is no video, it is cut off, or it has no such stream.
     """
     name = os.fspath(path)
-    damage = damage_of(name)
+    damage = damage_of(name, again=again)
     options = {"max_pixels": str(max_pixels)}
     try:
         container = av.open(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import av
@@ -30,8 +31,17 @@ def container_options() -> dict[str, str]:
     return {"format_whitelist": ",".join(formats), "pattern_type": "none"}
 
 
-def damage_of(name: str) -> Damage | None:
+def damage_of(name: str, *, again: bool = False) -> Damage | None:
     """Tell what is missing from a file; as `find_damage`.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    again : bool
+        Whether it may be opened many times: then it is only looked at where it is not
+        one of the last that were, or has changed. Of a long Matroska that takes a read
+        for each of its blocks.
 
     Raises
     ------
@@ -39,6 +49,10 @@ def damage_of(name: str) -> Damage | None:
         It cannot be read.
     """
     try:
+        if again:
+            state = Path(name).stat()
+            times = state.st_mtime_ns, state.st_ctime_ns
+            return _found_before(name, state.st_dev, state.st_ino, state.st_size, times)
         return find_damage(name)
     except FileNotFoundError as cause:
         raise SourceReadError(
@@ -49,3 +63,8 @@ def damage_of(name: str) -> Damage | None:
             f"Video {name!r} cannot be read: {cause.strerror or cause}. "
             "Mend that, or leave it out."
         ) from cause
+
+
+@functools.lru_cache(maxsize=64)
+def _found_before(name: str, *_: object) -> Damage | None:
+    return find_damage(name)

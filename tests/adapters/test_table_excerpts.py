@@ -202,6 +202,11 @@ def test_a_column_that_is_not_there_is_told_with_its_option(table):
         TableAdapter(table, id_column=None, start_column="begin", end_column="end")
 
 
+def test_without_a_column_of_ids_it_is_told_how_to_do_without(table):
+    with pytest.raises(SourceFormatError, match=r"no column 'id'.* or none \(''"):
+        TableAdapter(table, **COLUMNS)
+
+
 def test_an_image_has_no_excerpts(tmp_path, make_jpeg):
     make_jpeg(tmp_path / "a.jpg")
     table = write_table(tmp_path, "a.jpg,0,1,x")

@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media import opening
 from gulpio2.media.decode import OpenVideo
 from gulpio2.media.video import VideoFrames
+from gulpio2.media.wholeness import find_damage
 from tests.written_once import written_once
 
 if TYPE_CHECKING:
@@ -261,6 +263,27 @@ def test_ten_excerpts_near_the_end_of_a_long_recording_cost_ten_times_one(
     # key frame, which is not half a second before.
     assert max(costs) <= 1 + 10 + 1 + 13
     assert sum(costs) <= 10 * 25 < 1250
+
+
+def test_the_structure_of_a_recording_is_looked_at_once_while_it_is_the_same(
+    tmp_path, monkeypatch
+):
+    """In Matroska that is a read for each block, and as much for each excerpt."""
+    path = write(tmp_path / "a", "h264", ".mkv")
+    looked_at = []
+
+    def counted(name: str) -> Any:
+        looked_at.append(name)
+        return find_damage(name)
+
+    monkeypatch.setattr(opening, "find_damage", counted)
+    frames = [stored(path, start=second, end=second + 1) for second in (0, 1, 0)]
+    assert frames[0] == frames[2]
+    assert looked_at == [str(path)]
+    path.write_bytes(path.read_bytes()[:-300])
+    with pytest.raises(SourceReadError, match="is cut off"):
+        stored(path, start=0, end=1)
+    assert looked_at == 2 * [str(path)]
 
 
 @pytest.mark.parametrize("number", [1, 7, 29, 53])
