@@ -36,20 +36,21 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
         It was this one, and a chunk or a part of one is lost.
     """
     with GulpDirectory(folder) as directory:
-        runs = directory.manifest.runs
-        if not runs or not _is_alike(runs[-1], run):
+        last = next(reversed(directory.manifest.runs), None)
+        now = run.adapter, run.options, run.encoder
+        if last is None or (last.adapter, last.options, last.encoder) != now:
             return False
         refuse_lost_chunks(directory)
-        was_planned = runs[-1].plan == run.plan and _has_share(runs[-1], run)
+        same_plan = last.plan == run.plan
+        was_planned = same_plan and _has_share(last, run)
         if plan.ids is None:  # nobody can say which items are missing
             return was_planned
-        if run.shares is not None and runs[-1].plan is not None and not was_planned:
+        if run.shares is not None and last.plan is not None and not was_planned:
             return False  # it would not fit the other shares
         if REMOVALS_NAME in open_store(folder).names():
             # What was deleted is not missing; once erased, nothing names it any more.
-            return runs[-1].plan in (None, run.plan)
-        same_ids = runs[-1].plan == run.plan
-        return not _lacks_any(directory, plan, same_ids=same_ids)
+            return last.plan is None or same_plan
+        return not _lacks_any(directory, plan, same_ids=same_plan)
 
 
 def settle_not_given(
@@ -86,14 +87,6 @@ def settle_not_given(
             counted(len(missing), "item"),
             name_places(adapter, plan.ids, missing),
         )
-
-
-def _is_alike(old: Run, new: Run) -> bool:
-    return (old.adapter, old.options, old.encoder) == (
-        new.adapter,
-        new.options,
-        new.encoder,
-    )
 
 
 def _has_share(old: Run, new: Run) -> bool:

@@ -115,35 +115,31 @@ def write_records(
         store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
     else:
         store.remove(FAILURES_NAME)
-    where = store.path(MANIFEST_NAME)
-    checksums = checks_of_files(store)
     has_news = bool(report.chunks or report.failures or run.shares is not None)
     before = read_unless_missing(store, MANIFEST_NAME)
     if before is None and not has_news:
         return
-    manifest = Manifest() if before is None else load_manifest(before, where=where)
-    runs = manifest.runs
+    manifest = Manifest()
+    if before is not None:
+        manifest = load_manifest(before, where=store.path(MANIFEST_NAME))
+    runs, metainfo = manifest.runs, manifest.metainfo
     if not report.not_given:
         runs = without_lost_chunks(runs, run, list_chunks(store.names()).numbers)
-    if not has_news:
-        # Everything was there already. But failures listed before may be gone, and
-        # labels be new.
-        finished = replace(manifest, runs=runs, files=checksums)
-        if finished != manifest:
-            store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
-        return
-    run = replace(run, chunks=tuple(sorted(report.chunks)))
-    runs = without_chunks(runs, run.chunks)
-    if run.shares is not None:
-        # Shares that go into one directory are one run there, once all have.
-        joined = list(runs)
-        add_run(joined, run)
-        runs = without_complete_shares(joined)
-    elif run.chunks:
-        runs = (*runs, run)
-    metainfo = {**manifest.metainfo, **facts.metainfo}
-    finished = Manifest(runs, metainfo, checksums)
-    store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
+    if has_news:
+        run = replace(run, chunks=tuple(sorted(report.chunks)))
+        runs = without_chunks(runs, run.chunks)
+        if run.shares is not None:
+            # Shares that go into one directory are one run there, once all have.
+            joined = list(runs)
+            add_run(joined, run)
+            runs = without_complete_shares(joined)
+        elif run.chunks:
+            runs = (*runs, run)
+        metainfo = {**metainfo, **facts.metainfo}
+    finished = Manifest(runs, metainfo, checks_of_files(store))
+    # Without news, failures listed before may be gone, and labels be new.
+    if has_news or finished != manifest:
+        store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
 
 
 def warn_of_other_metainfo(store: Store, facts: AdapterFacts) -> None:
