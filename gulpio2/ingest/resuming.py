@@ -19,7 +19,7 @@ from gulpio2.ingest.fitness import this_worker
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.report import TO_RESUME, ItemFailure
 from gulpio2.storage.local import open_store
-from gulpio2.unfinished import unfinished_copying
+from gulpio2.unfinished import lost_chunks, unfinished_copying
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -164,9 +164,9 @@ def refuse_lost_chunks(
         A chunk is missing that the manifest tells of, a data file is shorter than its
         map says, or a map has lost items that were not deleted.
     """
-    names = {*open_store(directory.output_dir).names()}
-    written = {number for run in directory.manifest.runs for number in run.chunks}
-    for number in sorted(written.difference(directory.chunk_objs_lookup)):
+    store = open_store(directory.output_dir)
+    names = {*store.names()}
+    for number in lost_chunks(store, directory.manifest.runs):
         path = os.path.join(directory.output_dir, data_name(number))  # noqa: PTH118  # as others
         lacks = f"is there and {meta_name(number)} is missing"
         if data_name(number) not in names:
