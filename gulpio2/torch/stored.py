@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import CorruptFrameError
+from gulpio2.errors import CorruptFrameError, FormatError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import cover_neighbours, first_empty, plan_apart
+from gulpio2.format.wording import counted
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
@@ -216,6 +217,11 @@ def read_each(
     -------
     iterator or None
         A block for each frame, with its place. None where the reader gives frames only.
+
+    Raises
+    ------
+    FormatError
+        It gave more JPEGs than frames were asked for, or fewer.
     """
     decoder = getattr(reader, "jpeg_decoder", jpeg_bytes_to_img)
     if isinstance(reader, GulpView):
@@ -225,10 +231,15 @@ def read_each(
     start = perf_counter()
     jpegs = reader.read_jpegs(id_, list(indices))
     clock.storage += perf_counter() - start
+    if len(jpegs) != len(indices):
+        raise FormatError(
+            f"item {id_!r} of {reader!r}: read_jpegs gave {len(jpegs)} JPEGs for "
+            f"{counted(len(indices), 'frame')}, expected one for each"
+        )
     clock.num_bytes += sum(map(len, jpegs))
     return (
-        (jpeg, Read(0, len(jpeg), (rows[position],), ((0, len(jpeg)),)))
-        for position, jpeg in enumerate(jpegs)
+        (jpeg, Read(0, len(jpeg), (row,), ((0, len(jpeg)),)))
+        for row, jpeg in zip(rows, jpegs, strict=True)
     )
 
 

@@ -377,6 +377,29 @@ def test_what_a_reader_gives_in_place_of_frames_is_refused(given):
         dataset[0]
 
 
+class MiscountedJpegs(OwnReader):
+    """Gives another number of JPEGs than it is asked for."""
+
+    num_more = 0
+
+    def read_jpegs(self, id_, slice_=None):
+        jpegs = super().read_jpegs(id_, slice_)
+        return (2 * jpegs)[: len(jpegs) + self.num_more]
+
+
+@pytest.mark.parametrize("view", [None, CenterCrop(4)], ids=["whole", "view"])
+@pytest.mark.parametrize("num_more", [-1, 1])
+def test_another_number_of_jpegs_than_of_frames_is_refused(
+    make_directory, num_more, view
+):
+    reader = MiscountedJpegs(make_directory(counts=(8,)))
+    reader.num_more = num_more
+    loader = numpy_loader(GulpClipDataset(reader, window), batch_size=1, view=view)
+    match = r"item 'clip0' of .*read_jpegs gave \d JPEGs for \d frames?, expected one"
+    with pytest.raises(FormatError, match=match):
+        next(iter(loader))
+
+
 @pytest.mark.parametrize(("channels", "colorspace"), [(3, "gray"), (2, "rgb")])
 def test_other_channels_than_were_asked_for_are_refused(channels, colorspace):
     dataset = GulpClipDataset(ReaderOf(np.zeros((4, 8, 8, channels), np.uint8)), window)
