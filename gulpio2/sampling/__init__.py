@@ -16,7 +16,6 @@ from gulpio2.sampling.by_index import (
     window_around,
 )
 from gulpio2.sampling.by_time import (
-    TimeMode,
     dense_windows_by_time,
     frames_at,
     sample_segments_by_time,
@@ -25,6 +24,7 @@ from gulpio2.sampling.by_time import (
     window_around_time,
 )
 from gulpio2.sampling.clips import BORDERS, NO_FRAME, Border, ClipIndices, apply_border
+from gulpio2.sampling.timeline import TimeMode
 
 __all__ = [
     "BORDERS",

@@ -21,7 +21,6 @@ from gulpio2.sampling.timeline import (
 )
 
 __all__ = [
-    "TimeMode",
     "dense_windows_by_time",
     "frames_at",
     "sample_segments_by_time",
@@ -328,11 +327,12 @@ def _window_seconds(clip_length: int, period_seconds: float) -> Times:
 def _slack(line: Timeline, window: Times, mode: TimeMode = "nearest") -> float:
     """Seconds by which a window can be moved with all its frames in the item.
 
-    From the first frame's time to the last one's, and where what counts is the frame
-    that is shown, to where the last one is over: else it would never be drawn.
+    Frames may be wanted from the first frame's time to the last one's. In the mode
+    "before" they may be wanted until the last one is over, which would never be drawn
+    otherwise.
     """
     past_first = line.last - line.first - float(window[-1])
     if mode == "before":
-        # Short of the end by what a sum of seconds is rounded by.
+        # A little less than to the end: sums of seconds are rounded.
         past_first += max(0.0, line.after(mode) - SAME_TIME_SECONDS)
     return max(0.0, past_first)

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from gulpio2.arguments import require_number
 from gulpio2.errors import EmptySampleError
-from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.annotations import join_prefixes, load_annotations
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import given_metainfo
@@ -26,7 +25,7 @@ from gulpio2.torch.pipeline import Compose
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex, seeded, substitute_index
 from gulpio2.torch.selection import sample_position, select_samples
-from gulpio2.torch.working import WORK, timed_transform
+from gulpio2.torch.working import timed_sample, timed_transform
 
 __all__ = ["BaseDataset"]
 
@@ -305,10 +304,7 @@ class BaseDataset:
         if not self._fully_initialized:
             warn_lazy(self, "__getitem__")
             self.full_init()
-        if not STOPWATCH.is_on:
-            return self._make(idx)
-        with WORK.sample():
-            return self._make(idx)
+        return timed_sample(self._make, idx)
 
     def _make(self, idx: int) -> Any:
         asked, attempts = idx, 1 if self.test_mode else self.max_refetch + 1

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gulpio2 import sampling
-from gulpio2.sampling import NO_FRAME, ClipIndices
+from gulpio2.sampling import NO_FRAME, ClipIndices, by_index, by_time
 
 __all__ = [
     "ClipSampler",
@@ -24,21 +24,8 @@ __all__ = [
 # Number of frames, or their times, and the keyword rng, None in test mode.
 ClipSampler: TypeAlias = Callable[..., ClipIndices]
 
-_BY_INDEX = (
-    "dense_windows",
-    "sample_segments",
-    "sample_window",
-    "spaced_windows",
-    "window_around",
-)
-_BY_TIME = (
-    "dense_windows_by_time",
-    "frames_at",
-    "sample_segments_by_time",
-    "sample_window_by_time",
-    "spaced_windows_by_time",
-    "window_around_time",
-)
+# The functions that a config may name.
+_BY_INDEX, _BY_TIME = by_index.__all__, by_time.__all__
 
 
 def sampler_of(sampler: Any) -> ClipSampler:

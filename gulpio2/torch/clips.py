@@ -12,7 +12,6 @@ from gulpio2._optional import require
 from gulpio2.format.wording import counted
 from gulpio2.sampling import NO_FRAME, ClipIndices
 from gulpio2.sampling.clips import all_valid
-from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.choosing import (
     ClipSampler,
@@ -24,7 +23,7 @@ from gulpio2.torch.choosing import (
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import sample_rng, seeded
-from gulpio2.torch.working import WORK, timed_transform
+from gulpio2.torch.working import timed_sample, timed_transform
 
 __all__ = ["GulpClipDataset", "GulpImageDataset"]
 
@@ -146,10 +145,7 @@ class _FrameDataset(GulpDataset):
             or self._makes_its_own_samples
         ):
             return None
-        if not STOPWATCH.is_on:
-            return self._make_into(idx, out)
-        with WORK.sample():
-            return self._make_into(idx, out)
+        return timed_sample(self._make_into, idx, out)
 
     def _make_into(self, idx: int, out: npt.NDArray[np.uint8]) -> Any:
         with seeded(idx):

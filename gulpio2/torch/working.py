@@ -14,7 +14,7 @@ from gulpio2.torch.profile import Clock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["WORK", "Work", "timed_transform"]
+__all__ = ["WORK", "Work", "timed_sample", "timed_transform"]
 
 
 class _State(threading.local):
@@ -99,6 +99,14 @@ class Work:
 
 
 WORK = Work()
+
+
+def timed_sample(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that makes a sample."""
+    if not STOPWATCH.is_on:
+        return function(*arguments)
+    with WORK.sample():
+        return function(*arguments)
 
 
 def timed_transform(function: Callable[[Any], Any], data: Any) -> Any:
