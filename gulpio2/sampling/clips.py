@@ -121,7 +121,7 @@ class ClipIndices:
 
 def all_valid(indices: IndexArray) -> ClipIndices:
     """Give a clip of which every frame is the wanted one."""
-    # Done for every sample: np.ones takes longer, and so does looking at what is known.
+    # Done for every sample: np.ones takes longer, and so do the checks of `__init__`.
     clip = ClipIndices.__new__(ClipIndices)
     clip._indices, clip._steps = indices, None
     clip._valid = np.empty(indices.shape, np.bool_)

@@ -72,7 +72,7 @@ class Timeline:
         """Seconds behind the last frame's time that are still its own."""
         if mode == "nearest":
             return self.gap / 2 + SAME_TIME_SECONDS
-        # At the moment when it is over there would be the next one, if there were one.
+        # The moment at which it is over is not its own: a next frame would begin there.
         return max(self.gap - SAME_TIME_SECONDS, SAME_TIME_SECONDS)
 
 

@@ -53,8 +53,8 @@ class GulpDataset(BaseDataset):
     Of directories that were opened by an index, there is nothing to serialise: where
     no annotation file and no method of a subclass says otherwise, a sample is a number,
     and what `get_data_info` gives is read from the index, which all processes share. A
-    number stays that of the item that it was when the dataset was made; where another
-    process opens a directory that has changed so that it would not, reading raises.
+    number means the same item as when the dataset was made. Where a directory has
+    changed, so that it would mean another one in another process, reading raises there.
 
     Examples
     --------

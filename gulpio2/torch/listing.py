@@ -73,8 +73,8 @@ class Listing:
         MetaFileError
             In another process the directory has other items by now.
         """
-        # Said here and not when it is made: what goes wrong while a worker is started
-        # does not come to the process that started it.
+        # Raised here and not by `__init__`: what goes wrong while a worker is started
+        # does not come to the process that starts it.
         if self._changed is not None:
             raise MetaFileError(
                 f"{self._changed.output_dir} has changed since the dataset was made, "

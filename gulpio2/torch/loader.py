@@ -258,7 +258,7 @@ class GulpLoader(Resumable):
             self._leave_what_is_over()
 
     def _end(self, prefetcher: Prefetcher) -> None:
-        """End the threads of an iteration, and count what they did; also twice."""
+        """End the threads of an iteration, and count what they did; may come again."""
         prefetcher.stop()
         for clock in prefetcher.clocks:
             self._past.add(clock)
@@ -279,9 +279,9 @@ class GulpLoader(Resumable):
         self._memory.prepare(self._sample_shape)
         for slot in list(self._given):
             slot.released()
-        # The last of them stay valid, from one iteration into the next. In a new deque:
-        # an iteration that was left in its middle may still be there, with the old one.
-        # Those in the memory of workers that have ended are none to be used again.
+        # The batches that were given out last stay valid into this iteration, but for
+        # those in the memory of workers that have ended. The deque is a new one, as an
+        # iteration that was left in its middle may still use the old one.
         kept = [slot for slot in self._given if slot in self._memory.slots]
         self._given = deque(deque(kept, self._keep - 1))
         free = [slot for slot in self._memory.slots if slot not in self._given]

@@ -39,7 +39,7 @@ _NUM_PLANNED = 32
 # Bytes of decoded frames that a thread takes at once, at most: those of two clips of 16
 # frames of 340x256, some eight milliseconds.
 _SHARE_BYTES = 1 << 23
-# Shares for each thread that there are at least in all the memory.
+# The memory of all batches has at least so many shares for each thread.
 _MIN_SHARES = 4
 
 

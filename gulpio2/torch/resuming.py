@@ -114,8 +114,8 @@ class Resumable:
         Parameters
         ----------
         num_open : int
-            Samples that it took, and that were in no batch; or another loader, which
-            somebody looked into meanwhile.
+            Samples that were given, and that were in no batch. Some of them may be for
+            another iterator, where somebody has looked into the loader meanwhile.
         least_left : int
             Samples that there have to be for another batch.
 

@@ -302,6 +302,7 @@ class ResumableSampler(Resumable):
             self._leave_what_is_over()
             place = cursor.epoch, cursor.position
         self._is_tracked = True
+        # What is given from here on and not consumed is open, see `num_open`.
         at_first = len(cursor) + self._num_given
         num_workers = getattr(inner, "num_workers", 0)
         are_ended = not getattr(inner, "persistent_workers", False)
@@ -329,8 +330,7 @@ class ResumableSampler(Resumable):
                 require_taken(num_samples, num_open)
                 self._advance(num_samples, least_left)
             if is_first:
-                making = self._workers.first_busy
-                self._consumer.starting += max(0.0, seconds - making)
+                self._consumer.starting += max(0.0, seconds - self._workers.first_busy)
             place = cursor.epoch, cursor.position
             self._consumer.batches += 1
             try:
