@@ -244,7 +244,11 @@ def test_an_adapter_may_be_spelled_with_underscores(gulp2, sources):
         (["video-folder", "nowhere", "out"], 1, "nowhere"),
         (["video-folder", "empty", "out"], 1, "items"),
         (["table", "clips.csv", "out"], 1, "'id'"),
-        (["table", "clips.csv", "out"], 1, "Name the right one in --id-column, or none"),
+        (
+            ["table", "clips.csv", "out"],
+            1,
+            "Name the right one in --id-column, or none",
+        ),
         (["table", "clips.csv", "out", "--id-column", "nam"], 1, "name"),
         (["table", "nowhere.csv", "out"], 1, "nowhere.csv"),
         (["20bn-json-videos", "clips.csv", "v", "out"], 1, "Wrong data file format"),
