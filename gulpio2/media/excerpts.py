@@ -63,6 +63,14 @@ class Excerpt:
         """Give the error of an excerpt without frames; `seen` tells why."""
         return self._error(f"no frame has a time in it; {seen}")
 
+    def other_frames(self) -> SourceReadError:
+        """Give the error of a video that gave others when it was decoded anew."""
+        return SourceReadError(
+            f"Video {self.name!r} has other frames from a key frame on than from its "
+            "beginning: its times contradict each other. Encode it anew, or leave the "
+            "excerpt out."
+        )
+
     def _error(self, cause: str) -> SourceReadError:
         start = 0 if self.start is None else self.start
         end = "the end" if self.end is None else f"{self.end} s"
@@ -125,19 +133,23 @@ class ExcerptFrames:
         SourceReadError
             As `OpenVideo.frames`, of what is decoded for them; there are none.
         """
-        given = 0
+        given: list[int] = []
         if self.start > self._origin:
             try:
                 for timed in self._within(frames_by_index(self._video, self.start)):
                     yield timed
-                    given += 1
+                    given.append(timed[1].pts)
             except NotExactError as cause:
                 name = self._excerpt.name
                 _log.debug("%s: %s; once more, from the beginning", name, cause)
             else:
                 return
             with self._reopen() as again:
-                yield from itertools.islice(self._within(again.frames()), given, None)
+                frames = self._within(again.frames())
+                skipped = itertools.islice(frames, len(given))
+                if [shown.pts for _, shown in skipped] != given:
+                    raise self._excerpt.other_frames()
+                yield from frames
             return
         yield from self._within(itertools.chain([self._first], self._frames))
 

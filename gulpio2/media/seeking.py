@@ -10,6 +10,7 @@ fails, whoever asked decodes from the beginning and gets what that gives, errors
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -20,6 +21,8 @@ from gulpio2.media.entry_points import is_entry_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from av.index import IndexEntries
 
     from gulpio2.media.clock import Shown
     from gulpio2.media.decode import OpenVideo
@@ -32,6 +35,11 @@ _MOV, _MATROSKA, _AVI = "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi"
 _INDEXED = frozenset({_MOV, _MATROSKA, _AVI})
 # Key frames that are tried, from the last one before a time on.
 _ATTEMPTS = 8
+# So many frames at most are decoded before one that is shown before them (ITU-T H.264,
+# A.3.1), and kept for it.
+_REORDERED = 16
+# Bytes of a chunk's header in AVI, which is what its index leads to.
+_AVI_HEADER = 8
 
 
 class NotExactError(Exception):
@@ -79,12 +87,24 @@ def _entry_before(video: OpenVideo, tick: int) -> tuple[Any, Iterator[Any]]:
         entry = next(packets, None)
         if entry is None or entry.pts is None:
             raise NotExactError("there is no packet with a time")
+        if video.format == _AVI:
+            _check_avi(video, entry)
         if entry.pts <= tick and is_entry_point(entry, video.stream.codec_context):
             return entry, packets
         # An index has the times of presentation, or those of decoding.
         times = [target, entry.pts, entry.dts]
         target = min(time for time in times if time is not None) - 1
     raise NotExactError("no key frame is one to begin at")
+
+
+def _check_avi(video: OpenVideo, entry: Any) -> None:
+    """Compare an index with the file: in AVI, times are numbers of its entries."""
+    entries: IndexEntries = video.stream.index_entries
+    if len(entries) != video.stream.frames:
+        raise NotExactError("the index has not as many frames as the file")
+    found = entries[entries.search_timestamp(entry.pts, any_frame=True)]
+    if found.timestamp != entry.pts or found.pos + _AVI_HEADER != entry.pos:
+        raise NotExactError("the index leads elsewhere")
 
 
 def _frames_from(
@@ -119,7 +139,7 @@ def _decoded(video: OpenVideo, packets: Iterable[Any]) -> Iterator[Any]:
     """Decode packets to the end of the file, if they are as they have to be."""
     codec = video.stream.codec_context
     last: int | None = None
-    for packet in packets:
+    for packet in _seen_ahead(packets, codec.reorder_depth):
         # AVI has none where frames are reordered: those depend on what a decoder holds.
         if packet.pts is None:
             raise NotExactError("a packet has no time")
@@ -135,3 +155,38 @@ def _decoded(video: OpenVideo, packets: Iterable[Any]) -> Iterator[Any]:
         if not len(entries) or entries[len(entries) - 1].timestamp != last:
             raise NotExactError("the file ends before its index does")
     yield from codec.decode(None)
+
+
+def _seen_ahead(packets: Iterable[Any], reorder_depth: int) -> Iterator[Any]:
+    """Give packets, if frames come out of the decoder in the order of their times.
+
+    Raises
+    ------
+    NotExactError
+        Before a packet is given from which on that may not be so.
+    """
+    ahead = _not_late(packets, reorder_depth)
+    waiting = deque(itertools.islice(ahead, _REORDERED))
+    # As of MP4 without a table of the differences.
+    if reorder_depth and all(packet.pts == packet.dts for packet in waiting):
+        raise NotExactError("there are only times of decoding")
+    for packet in ahead:
+        waiting.append(packet)
+        yield waiting.popleft()
+    yield from waiting
+
+
+def _not_late(packets: Iterable[Any], reorder_depth: int) -> Iterator[Any]:
+    """Give packets, if the decoder holds back as many frames as their times need.
+
+    Of H.264 a file need not say how many those are. A decoder that finds one more drops
+    a frame, and holds back more from then on; here it has seen less of the file than
+    where everything is decoded.
+    """
+    recent: deque[int] = deque(maxlen=_REORDERED)
+    for packet in packets:
+        if packet.pts is not None:
+            if sum(pts > packet.pts for pts in recent) > reorder_depth:
+                raise NotExactError("a frame comes later than the decoder waits for it")
+            recent.append(packet.pts)
+        yield packet

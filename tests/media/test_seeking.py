@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import struct
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import av
+import numpy as np
 import pytest
 
+from gulpio2.errors import SourceReadError
 from gulpio2.media.decode import open_video
 from gulpio2.media.entry_points import is_entry_point
 from gulpio2.media.seeking import NotExactError, frames_by_index
-from tests.media.test_excerpts import Whole, encode, write
+from tests.media.test_excerpts import Whole, encode, stored, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,3 +108,123 @@ def test_what_has_no_index_is_told(tmp_path, ending):
         next(video.frames())
         with pytest.raises(NotExactError, match="there is no index"):
             next(frames_by_index(video, 20))
+
+
+class _Bits:
+    """Reads numbers as H.264 writes them."""
+
+    def __init__(self, data: bytes) -> None:
+        plain = data.replace(b"\0\0\3", b"\0\0")
+        self.all = "".join(f"{byte:08b}" for byte in plain)
+        self.place = 0
+
+    def fixed(self, length: int) -> int:
+        self.place += length
+        return int(self.all[self.place - length : self.place], 2)
+
+    def golomb(self) -> int:
+        zeros = self.all.index("1", self.place) - self.place
+        self.place += zeros
+        return self.fixed(zeros + 1) - 1
+
+
+def without_usability(sps: bytes) -> bytes:
+    """Leave out what a sequence may say of itself: how far frames are reordered."""
+    bits = _Bits(sps)
+    bits.fixed(4 * 8)  # kind, profile (high), level
+    for _ in range(4):  # id, sampling, two depths
+        bits.golomb()
+    bits.fixed(2)
+    bits.golomb()
+    if bits.golomb() == 0:
+        bits.golomb()
+    bits.golomb()
+    bits.fixed(1)
+    bits.golomb(), bits.golomb()
+    assert bits.fixed(1) == 1, "interlaced"
+    bits.fixed(1)
+    if bits.fixed(1):
+        for _ in range(4):
+            bits.golomb()
+    kept = bits.all[: bits.place] + "01"  # nothing more, and the end
+    kept = kept.ljust(-(-len(kept) // 8) * 8, "0")
+    data = int(kept, 2).to_bytes(len(kept) // 8, "big")
+    for low in range(4):
+        assert bytes([0, 0, low]) not in data
+    return data.ljust(len(sps), b"\0")
+
+
+def test_frames_are_there_whose_order_a_decoder_has_to_learn(tmp_path):
+    """H.264 that does not say how far it is reordered, and is so only later on."""
+    path = tmp_path / "a.mkv"
+    rng = np.random.default_rng(0)
+    picture = rng.integers(0, 256, (6, 8, 3), np.uint8).repeat(8, 0).repeat(8, 1)
+    settings = "keyint=25:min-keyint=25:scenecut=0:bframes=3:b-adapt=0"
+    options = {"x264-params": f"{settings}:b-pyramid=normal"}
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=25, options=options)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(150):
+            moved = np.roll(picture, (number, 2 * number), axis=(0, 1))
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(moved))
+            frame = frame.reformat(format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            if number < 50:
+                frame.pict_type = av.video.frame.PictureType.P
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    with av.open(str(path)) as container:
+        header = container.streams.video[0].codec_context.extradata
+    assert header is not None
+    length = int.from_bytes(header[6:8], "big")
+    sps = header[8 : 8 + length]
+    path.write_bytes(path.read_bytes().replace(sps, without_usability(sps)))
+    whole = Whole(path)
+    assert len(whole.frames) >= 149  # FFmpeg drops one when it learns
+    for number in (75, 76, 90, 100, 101, 125):
+        whole.check(Fraction(number, 25), Fraction(number + 12, 25))
+
+
+@pytest.mark.parametrize("name", ["h264", "h264 open", "hevc", "mpeg4 b", "mpeg2"])
+def test_times_of_decoding_alone_lead_to_no_key_frame(tmp_path, name):
+    path = write(tmp_path / "a", name, ".mp4")
+    path.write_bytes(path.read_bytes().replace(b"ctts", b"free"))
+    whole = Whole(path)
+    for number in range(1, len(whole.times) - 5, 3):
+        whole.check(whole.times[number], whole.times[number + 5])
+
+
+def test_frames_that_are_others_from_the_beginning_are_not_stored(tmp_path):
+    """Times of presentation that are those of other frames, two further on."""
+    path = write(tmp_path / "a", "mpeg2", ".mp4")
+    data = bytearray(path.read_bytes())
+    second = data.index(b"ctts") + 12 + 8
+    (count,) = struct.unpack_from(">I", data, second)
+    struct.pack_into(">I", data, second, count + 2)
+    path.write_bytes(data)
+    start, end = Fraction(22, 25), Fraction(37, 25)
+    with pytest.raises(SourceReadError, match="other frames from a key frame on"):
+        stored(path, start=start, end=end)
+    assert len(Whole(path).between(start, end)) == 15  # by times of decoding
+
+
+@pytest.mark.parametrize("name", ["mpeg4", "vp8", "mjpeg"])
+@pytest.mark.parametrize("damage", ["lost", "moved"])
+def test_an_index_of_avi_that_is_damaged_leads_to_no_other_frames(
+    tmp_path, name, damage
+):
+    path = write(tmp_path / "a", name, ".avi")
+    data = bytearray(path.read_bytes())
+    entries = data.rindex(b"idx1") + 8
+    for number in range(60):
+        entry = entries + 16 * number
+        if damage == "lost" and number == 5:
+            data[entry : entry + 4] = b"JUNK"
+        if damage == "moved":
+            (place,) = struct.unpack_from("<I", data, entry + 8)
+            struct.pack_into("<I", data, entry + 8, place + 2 * (number > 0))
+    path.write_bytes(data)
+    whole = Whole(path)
+    assert len(whole.frames) == 60
+    for number in (1, 20, 40, 56):
+        whole.check(whole.times[number], whole.times[number + 3])
