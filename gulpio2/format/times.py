@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from itertools import pairwise
-from math import floor
+from math import ceil, floor
 from numbers import Rational
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsFloat
 
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from gulpio2.format.entry import EntryExtras
 
-__all__ = ["TimeMode", "TimeRuns", "exact_ticks", "index_at", "runs_of"]
+__all__ = [
+    "TimeMode",
+    "TimeRuns",
+    "exact_ticks",
+    "first_tick",
+    "index_at",
+    "runs_of",
+]
 
 # Far below the time between two frames of any camera, far above a float's error.
 _SNAP_SECONDS = Fraction(1, 1_000_000)
@@ -120,6 +127,25 @@ def exact_ticks(seconds: SupportsFloat, time_base: Fraction) -> Fraction:
     nearest = Fraction(floor(wanted + Fraction(1, 2)))
     is_near = abs(wanted - nearest) * time_base < _SNAP_SECONDS
     return nearest if isinstance(exact, float) and is_near else wanted
+
+
+def first_tick(seconds: SupportsFloat, time_base: Fraction) -> int:
+    """Give the first tick that is not before a time, as `exact_ticks` takes it.
+
+    Ticks may be far finer than a float is meant: what is less than a microsecond before
+    one is not before it.
+
+    Examples
+    --------
+    >>> first_tick(0.2, Fraction(1, 25)), first_tick(0.25, Fraction(1, 25))
+    (5, 7)
+    >>> first_tick(0.066667, Fraction(1, 10_000_000))  # a frame may be at 666,667
+    666661
+    """
+    wanted = exact_ticks(seconds, time_base)
+    if isinstance(seconds, Rational):
+        return ceil(wanted)
+    return floor(wanted - _SNAP_SECONDS / time_base) + 1
 
 
 def index_at(

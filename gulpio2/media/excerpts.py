@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from gulpio2.errors import SourceReadError
-from gulpio2.format.times import exact_ticks
+from gulpio2.format.times import first_tick
 from gulpio2.media.seeking import NotExactError, frames_by_index
 
 if TYPE_CHECKING:
@@ -114,14 +114,13 @@ class ExcerptFrames:
         self._frames = video.frames()
         self._first = next(self._frames)
         self._origin = self._first[1].pts
-        self.start = self._origin + self._ticks(excerpt.start or 0)
+        base = video.time_base
+        self.start = self._origin + first_tick(excerpt.start or 0, base)
         self._stop = (
-            None if excerpt.end is None else self._origin + self._ticks(excerpt.end)
+            None
+            if excerpt.end is None
+            else self._origin + first_tick(excerpt.end, base)
         )
-
-    def _ticks(self, seconds: SupportsFloat) -> int:
-        """Give the first tick that is not before a time."""
-        return math.ceil(exact_ticks(seconds, self._video.time_base))
 
     def __iter__(self) -> Iterator[tuple[Any, Shown]]:
         """Decode them, once: as `OpenVideo.frames`.

@@ -287,10 +287,19 @@ def test_the_structure_of_a_recording_is_looked_at_once_while_it_is_the_same(
 
 
 @pytest.mark.parametrize("number", [1, 7, 29, 53])
+@pytest.mark.parametrize("ticks", [15_360, 10_000_000])
 def test_a_float_that_is_meant_as_the_time_of_a_frame_is_that_time(
-    tmp_path, write_video, pictures, number
+    tmp_path, pictures, number, ticks
 ):
-    path = write_video(tmp_path / "a.mp4", pictures(60, 16, 16), rate=30)
+    path = tmp_path / "a.mp4"
+    scale = {"video_track_timescale": str(ticks)}
+    with av.open(str(path), "w", options=scale) as container:
+        stream: Any = container.add_stream("libx264", rate=30)
+        stream.width = stream.height = 16
+        for picture in pictures(60, 16, 16):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture)))
+        container.mux(stream.encode())
+    assert VideoFrames(path).time_base == Fraction(1, ticks)
     for shift in (0.0, 4e-7, -4e-7):
         start, end = number / 30 + shift, (number + 5) / 30 - shift
         assert len(VideoFrames(path, start=start, end=end)) == 5
