@@ -70,9 +70,10 @@ def encode(
     *,
     num_frames: int = NUM_FRAMES,
     pts: list[int] | None = None,
+    ticks: int = 1000,
     mux_options: dict[str, str] | None = None,
 ) -> Path:
-    """Encode a noise that moves; `pts` are milliseconds."""
+    """Encode a noise that moves; `pts` are in ticks, so many a second."""
     if codec not in av.codecs_available:
         pytest.skip(f"this build of FFmpeg has no {codec}")
     rng = np.random.default_rng(0)
@@ -82,13 +83,13 @@ def encode(
         stream: Any = container.add_stream(codec, rate=25, options=options)
         stream.width, stream.height, stream.pix_fmt = 64, 48, kind
         if pts is not None:
-            stream.codec_context.time_base = Fraction(1, 1000)
+            stream.codec_context.time_base = Fraction(1, ticks)
         for number in range(num_frames):
             moved = np.roll(picture, (number, 2 * number), axis=(0, 1))
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(moved))
             frame = frame.reformat(format=kind)
             frame.pts = number if pts is None else pts[number]
-            frame.time_base = Fraction(1, 25 if pts is None else 1000)
+            frame.time_base = Fraction(1, 25 if pts is None else ticks)
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     return path
@@ -183,6 +184,20 @@ def test_so_it_has_where_the_frame_rate_varies(tmp_path, ending, first):
     pts = [first + int(time) for time in np.cumsum(steps)]
     whole = Whole(write(tmp_path / "a", "h264", ending, pts=pts))
     assert len({after - time for time, after in pairwise(whole.times)}) > 40
+    whole.check_many()
+
+
+@pytest.mark.parametrize("name", ["mpeg4", "mjpeg"])
+def test_frames_that_were_dropped_in_avi_are_no_reason_to_decode_all(
+    tmp_path, decoded, name
+):
+    pts = [number + number // 20 for number in range(NUM_FRAMES)]
+    whole = Whole(write(tmp_path / "a", name, ".avi", pts=pts, ticks=25))
+    assert [round(time * 25) for time in whole.times[18:22]] == [18, 19, 21, 22]
+    decoded.clear()
+    last, behind = whole.times[-2], whole.times[-1] + 1
+    assert stored(whole.path, start=last, end=behind) == whole.frames[-2:]
+    assert len(decoded) < NUM_FRAMES / 2
     whole.check_many()
 
 

@@ -209,7 +209,7 @@ def test_frames_that_are_others_from_the_beginning_are_not_stored(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mpeg4", "vp8", "mjpeg"])
-@pytest.mark.parametrize("damage", ["lost", "moved"])
+@pytest.mark.parametrize("damage", ["lost", "moved", "all lost"])
 def test_an_index_of_avi_that_is_damaged_leads_to_no_other_frames(
     tmp_path, name, damage
 ):
@@ -223,6 +223,8 @@ def test_an_index_of_avi_that_is_damaged_leads_to_no_other_frames(
         if damage == "moved":
             (place,) = struct.unpack_from("<I", data, entry + 8)
             struct.pack_into("<I", data, entry + 8, place + 2 * (number > 0))
+    if damage == "all lost":
+        data[entries - 8 : entries - 4] = b"JUNK"
     path.write_bytes(data)
     whole = Whole(path)
     assert len(whole.frames) == 60
