@@ -13,7 +13,7 @@ Video
     * `frame_rate`: repeats and drops frames as ``ffmpeg -r`` does; `skipping` knows
       which before they are decoded. `resampling` gives the frames by them.
     * `excerpts`: the frames between two times. `seeking` decodes them from a key frame
-      on; `entry_points` and `edit_lists` tell where that is exact.
+      on; `random_access` and `edit_lists` tell where that is exact.
     * `convert`: from a decoded frame to the planes of a JPEG, by way of `planes` (pixel
       formats), `scaling` (their sizes), `colour` (matrix and range), `overshoot` (what
       is above white) and `orientation`.

@@ -50,7 +50,7 @@ class Excerpt:
             A time is negative or none, or the end is not after the start.
         """
         for what, value in (("start", self.start), ("end", self.end)):
-            if value is not None and not 0 <= float(value) < math.inf:
+            if value is not None and not 0 <= _as_float(value) < math.inf:
                 raise self._error(
                     f"the {what} is {value}, where seconds from its first frame are "
                     "needed"
@@ -78,6 +78,13 @@ class Excerpt:
             f"Video {self.name!r} has no excerpt from {start} s to {end}: {cause}. "
             "Correct the times, or leave it out."
         )
+
+
+def _as_float(seconds: SupportsFloat) -> float:
+    try:
+        return float(seconds)
+    except OverflowError:
+        return math.inf
 
 
 class ExcerptFrames:

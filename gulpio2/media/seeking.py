@@ -17,7 +17,7 @@ import av
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.edit_lists import has_several_parts
-from gulpio2.media.entry_points import is_entry_point
+from gulpio2.media.random_access import is_random_access_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -72,57 +72,57 @@ def frames_by_index(video: OpenVideo, tick: int) -> Iterator[tuple[Any, Shown]]:
     try:
         if video.format == _MOV and has_several_parts(video.path):
             raise NotExactError("an edit list has several parts")
-        entry, packets = _entry_before(video, tick)
-        yield from _frames_from(video, entry, packets)
+        point, packets = _point_before(video, tick)
+        yield from _frames_from(video, point, packets)
     except (av.FFmpegError, OSError, ValueError, SourceReadError) as cause:
         raise NotExactError(str(cause)) from cause
 
 
-def _entry_before(video: OpenVideo, tick: int) -> tuple[Any, Iterator[Any]]:
+def _point_before(video: OpenVideo, tick: int) -> tuple[Any, Iterator[Any]]:
     """Find a key frame to decode from; give its packet, and those behind it."""
-    target = tick
+    target, codec = tick, video.stream.codec_context
     for _ in range(_ATTEMPTS):
         video.seek(target)
         packets = video.packets()
-        entry = next(packets, None)
-        if entry is None or entry.pts is None:
+        point = next(packets, None)
+        if point is None or point.pts is None:
             raise NotExactError("there is no packet with a time")
         if video.format == _AVI:
-            _check_avi(video, entry)
-        if entry.pts <= tick and is_entry_point(entry, video.stream.codec_context):
-            return entry, packets
+            _check_avi(video, point)
+        if point.pts <= tick and is_random_access_point(point, codec):
+            return point, packets
         # An index has the times of presentation, or those of decoding.
-        times = [target, entry.pts, entry.dts]
+        times = [target, point.pts, point.dts]
         target = min(time for time in times if time is not None) - 1
     raise NotExactError("no key frame is one to begin at")
 
 
-def _check_avi(video: OpenVideo, entry: Any) -> None:
+def _check_avi(video: OpenVideo, packet: Any) -> None:
     """Compare an index with the file: in AVI, times are numbers of its entries."""
     entries: IndexEntries = video.stream.index_entries
     # Frames that were dropped have a number and no entry.
     count = entries[len(entries) - 1].timestamp + 1 if len(entries) else 0
     if count != video.stream.frames:
         raise NotExactError("the index does not count the frames of the file")
-    found = entries[entries.search_timestamp(entry.pts, any_frame=True)]
-    if found.timestamp != entry.pts or found.pos + _AVI_HEADER != entry.pos:
+    found = entries[entries.search_timestamp(packet.pts, any_frame=True)]
+    if found.timestamp != packet.pts or found.pos + _AVI_HEADER != packet.pos:
         raise NotExactError("the index leads elsewhere")
 
 
 def _frames_from(
-    video: OpenVideo, entry: Any, packets: Iterator[Any]
+    video: OpenVideo, point: Any, packets: Iterator[Any]
 ) -> Iterator[tuple[Any, Shown]]:
     """Decode from a key frame on; at least its own frame comes, or an error."""
     tell = video.clock().tell
     last: int | None = None
-    decoded = _decoded(video, itertools.chain([entry], packets))
+    decoded = _decoded(video, itertools.chain([point], packets))
     for frame in video.coloured(decoded):
         if frame.pts is None:
             raise NotExactError("a frame has no time")
         if last is None:
-            if frame.pts < entry.pts:
+            if frame.pts < point.pts:
                 continue  # of an open group, whose beginning is not there
-            if frame.pts != entry.pts or not frame.key_frame:
+            if frame.pts != point.pts or not frame.key_frame:
                 raise NotExactError("the key frame does not come")
         elif frame.pts <= last:
             raise NotExactError(f"a frame at {frame.pts} comes after {last}")

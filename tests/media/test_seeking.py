@@ -12,7 +12,7 @@ import pytest
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.decode import open_video
-from gulpio2.media.entry_points import is_entry_point
+from gulpio2.media.random_access import is_random_access_point
 from gulpio2.media.seeking import NotExactError, frames_by_index
 from tests.media.test_excerpts import Whole, encode, stored, write
 
@@ -26,7 +26,7 @@ def entries_of(path: Path) -> tuple[int, int]:
         stream = container.streams.video[0]
         keys = [p for p in container.demux(stream) if p.size and p.is_keyframe]
         codec: Any = stream.codec_context
-        return len(keys), sum(is_entry_point(packet, codec) for packet in keys)
+        return len(keys), sum(is_random_access_point(packet, codec) for packet in keys)
 
 
 @pytest.mark.parametrize("ending", [".mp4", ".mkv"])

@@ -1,7 +1,7 @@
 """Key frames from which decoding gives exactly what decoding from the beginning gives.
 
 A container marks key frames, and means frames that can be decoded without others. For
-frames that follow one to be exact as well, nothing before it may be needed for them. Of
+random access nothing before one may be needed for the frames that follow it either. Of
 most codecs that is what a key frame is. H.264 and HEVC have others, too: an I-frame in
 an open group of pictures, where those that are shown before it are predicted from what
 came earlier, or a recovery point, from which the picture is whole only after a while.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["is_entry_point"]
+__all__ = ["is_random_access_point"]
 
 # Codecs whose decoders forget everything at a key frame, or where each frame is one.
 _FORGETFUL = frozenset(
@@ -32,7 +32,7 @@ _LENGTH_AT = {"h264": 4, "hevc": 21}
 _VERSION = 1
 
 
-def is_entry_point(packet: Any, codec: Any) -> bool:
+def is_random_access_point(packet: Any, codec: Any) -> bool:
     """Tell whether all frames from that of a packet on are exact without earlier ones.
 
     Parameters
