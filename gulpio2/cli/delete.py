@@ -81,10 +81,12 @@ def delete(
     the exit status is 1.
     """
     from gulpio2.cli.progress import ProgressBar, indexed_bytes
-    from gulpio2.format.layout import data_name
+    from gulpio2.format.layout import REMOVALS_NAME, data_name
     from gulpio2.removal import delete_items
 
     require_ids_or_condition(ids, where)
+    if may_be_all and where is None:
+        raise click.UsageError("--all is for --where, and there is none.")
     if where is None:
         require_gulp_directory(directory)
     elif not (met := _ids_that_meet(directory, ids, where, may_be_all=may_be_all)):
@@ -112,7 +114,9 @@ def delete(
         f"{size(item.num_bytes)} in {data_name(item.chunk)}"
         for item in deletions
     )
-    write_some(lines, limit)
+    # Of what is deleted already the same command can give no more.
+    ways = {} if dry_run else {"ways": f"{escape(directory / REMOVALS_NAME)}"}
+    write_some(lines, limit, **ways)
     if not dry_run:
         click.echo(f"The frames are erased by: gulp2 compact {quoted(directory)}")
 

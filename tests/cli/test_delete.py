@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -116,6 +117,12 @@ def test_everything_is_deleted_only_where_that_is_said(gulp2, gulped, condition)
     assert "no item meets the condition, and nothing was deleted" in said
 
 
+def test_leave_for_everything_without_a_condition_is_wrong_usage(gulp2, gulped):
+    result = gulp2("delete", gulped, "item0", "--all", status=2)
+    assert "--all is for --where" in result.stderr
+    assert "item0" in gulp2("ls", gulped).stdout
+
+
 def test_all_items_by_their_ids_need_no_leave(gulp2, gulped):
     ids = ids_of(gulped)
     gulp2("delete", gulped, *ids, "--where", "num_frames == 6")
@@ -183,7 +190,10 @@ def test_of_many_items_or_chunks_the_first_are_told_and_the_rest_counted(gulp2, 
     assert lines[1].startswith("would delete item1: ")
     assert lines[2:] == [rest]
     assert len(gulp2(*words, "0", "--dry-run").stdout.splitlines()) == 3
-    assert len(json.loads(gulp2(*words, "1", "--json").stdout)) == 3
+    lines = gulp2(*words, "2").stdout.splitlines()
+    assert lines[1].startswith("deleted item1: ")
+    assert lines[2] == f"and 1 more: {gulped}/deleted.json gives all of them"
+    assert '"item3"' in Path(gulped, "deleted.json").read_text("ascii")
     lines = gulp2("compact", gulped, "--dry-run", "--limit", "1").stdout.splitlines()
     assert lines[0].endswith("of 2 deleted items in data_0.gulp")
     assert lines[1:] == [rest]
