@@ -18,7 +18,7 @@ from gulpio2.errors import CorruptFrameError, FormatError, StorageError
 from gulpio2.jobs import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gulpio2.format.plan import Read
     from gulpio2.jobs import Decode
@@ -148,13 +148,24 @@ def test_the_caller_reads_a_block_for_who_wakes_where_both_have_as_many_frames(
     decoded: list[int] = []
     inner, caller = request.read_into, threading.get_ident()
     assert inner is not None
+    # The other thread wakes when the first block was read, and its frames take it
+    # longer than the caller needs to begin: a busy machine may wake it earlier.
+    is_read, is_begun = threading.Event(), threading.Event()
 
     def read_into(made: Sequence[Read], memory: bytearray) -> None:
         reads.append((made[0].offset // step, threading.get_ident() == caller))
         inner(made, memory)
 
+    def wake_late(help_: Callable[[], None], helpers: int, **others: Any) -> None:
+        def help_late() -> None:
+            assert is_read.wait(30)
+            help_()
+
+        threads.work_together(help_late, helpers, **others)
+
     def prepare(block: Block) -> tuple[Decode, range]:
         block.load()
+        is_read.set()
 
         def decode(
             data: bytes | bytearray, frames: Iterable[tuple[int, int, int]]
@@ -162,9 +173,13 @@ def test_the_caller_reads_a_block_for_who_wakes_where_both_have_as_many_frames(
             for _, _, target in frames:
                 if threading.get_ident() == caller:
                     decoded.append(target)
+                    is_begun.set()
+                else:
+                    assert is_begun.wait(30)
 
         return decode, range(num_frames)
 
+    monkeypatch.setattr(jobs, "work_together", wake_late)
     request = dataclasses.replace(request, read_into=read_into)
     Job(plan_blocks(request, 0, {}, 2)).run(2, prepare)
     assert (0, True) in reads
