@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import as_seconds, parse_column
 from gulpio2.adapters.labels import label_key, number_labels, read_label_file
+from gulpio2.adapters.patterns import columns_of_pattern, fill_pattern
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import (
     IMAGE_FORMATS,
@@ -92,6 +93,10 @@ class TableAdapter(AbstractDatasetAdapter):
         Id of an excerpt: ``abc``, as `id_column` has it, or ``abc_3.5_13.5`` with the
         times as they are in the table. Default: 'clip' if `id_column` is None, else
         'video'.
+    path_pattern : str, optional
+        The paths, where no column has them: ``videos/{video_id}.mp4``, with names of
+        columns in braces, and ``{start:06d}`` for zeros before a number. The columns
+        stay in the metadata.
 
     Notes
     -----
@@ -129,10 +134,16 @@ class TableAdapter(AbstractDatasetAdapter):
         start_column: str | None = None,
         end_column: str | None = None,
         id_rule: IdRule | None = None,
+        path_pattern: str | None = None,
     ) -> None:
         check_choice("media", media, MediaKind)
         if id_rule is not None:
             check_choice("id_rule", id_rule, IdRule)
+        if path_pattern is not None and path_column != "path":
+            raise IngestSettingError(
+                f"path_column is {path_column!r} and path_pattern is {path_pattern!r}: "
+                "the paths come from one of them. Leave the other out."
+            )
         _check_times(start_column, end_column, id_rule, media)
         self.table = table
         self.output_folder = output_folder
@@ -142,7 +153,11 @@ class TableAdapter(AbstractDatasetAdapter):
         self.frame_size = int(frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         content = read_table(table, delimiter=delimiter, parse_values=False)
-        self._paths = _checked(content, "path_column", path_column, str)
+        self._paths = (
+            _checked(content, "path_column", path_column, str)
+            if path_pattern is None
+            else _filled(content, path_pattern)
+        )
         self._ids = (
             self._paths
             if id_column is None
@@ -169,9 +184,10 @@ class TableAdapter(AbstractDatasetAdapter):
             if label_column is None
             else _checked(content, "label_column", label_column, str, int, float, bool)
         )
-        self._extra = self._metadata_columns(
-            content, {path_column, id_column, label_column}, parse_values
-        )
+        taken = {id_column, label_column}
+        if path_pattern is None:
+            taken.add(path_column)
+        self._extra = self._metadata_columns(content, taken, parse_values)
         self.label2idx = (
             None
             if self._labels is None
@@ -283,8 +299,8 @@ def _open(
         return _folder(path, frame_size)
     if not Path(path).exists():
         raise SourceNotFoundError(
-            f"There is no {path!r}. Check the path column, or say what paths begin at "
-            "in root_folder (on the command line --root-folder)."
+            f"There is no {path!r}. Check the path column or the path pattern, or say "
+            "what paths begin at in root_folder (on the command line --root-folder)."
         )
     raise SourceReadError(
         f"{path!r} has no ending of a video or an image, and is no folder. "
@@ -341,12 +357,23 @@ def _seconds(content: Table, name: str, cells: list[Any]) -> list[float]:
     return times
 
 
+def _filled(content: Table, pattern: str) -> list[str]:
+    """Make the paths of all rows."""
+    names = columns_of_pattern(pattern)
+    return fill_pattern(
+        pattern,
+        {name: _checked(content, "path_pattern", name, str, int) for name in names},
+    )
+
+
 def _checked(content: Table, setting: str, name: str, *kinds: type) -> list[Any]:
     """Give a column of which every value is there and has one of these types."""
     option = f"--{setting.replace('_', '-')}"
     advice = f"Name the right one in {setting} (on the command line {option})"
     if setting == "id_column":
         advice = f"{advice}, or none ('' there) to take the path"
+    if setting == "path_column":
+        advice = f"{advice}, make paths of other columns (--path-pattern)"
     values = content._column(name, f"{advice}, or add it.")
     for position, value in enumerate(values):
         if value == "":

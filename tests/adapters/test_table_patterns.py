@@ -1,0 +1,135 @@
+"""Tables that have no paths, but what paths can be made of."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from gulpio2 import GulpDirectory
+from gulpio2.adapters import TableAdapter
+from gulpio2.cli.main import gulp2
+from gulpio2.errors import IngestSettingError, SourceFieldError, SourceReadError
+from gulpio2.testing.adapters import AdapterTests
+
+
+@pytest.fixture
+def table(tmp_path, make_video):
+    make_video(tmp_path / "P01" / "v7.mp4", 6)
+    make_video(tmp_path / "P02" / "v7.mp4", 4)
+    path = tmp_path / "clips.csv"
+    path.write_text("who,video_id,clip,verb\nP01,v7,a,take\nP02,v7,b,put\n")
+    return path
+
+
+class TestPattern(AdapterTests):
+    @pytest.fixture
+    def adapter(self, table):
+        return TableAdapter(
+            table, id_column="clip", path_pattern="{who}/{video_id}.mp4"
+        )
+
+
+def test_a_path_is_made_of_columns_which_stay_in_the_metadata(table):
+    adapter = TableAdapter(table, id_column="clip", path_pattern="{who}/{video_id}.mp4")
+    first, second = adapter.iter_data()
+    assert first["meta"] == {
+        "id": "a",
+        "who": "P01",
+        "video_id": "v7",
+        "verb": "take",
+    }
+    assert [len(list(item["frames"])) for item in (first, second)] == [6, 4]
+    assert adapter.item_source(1).startswith(str(table.parent / "P02" / "v7.mp4"))
+
+
+def test_the_made_path_may_be_the_id(table):
+    adapter = TableAdapter(table, id_column=None, path_pattern="{who}/{video_id}.mp4")
+    assert adapter.item_ids() == ["P01/v7.mp4", "P02/v7.mp4"]
+
+
+def test_a_column_called_path_is_metadata_beside_a_pattern(tmp_path):
+    (tmp_path / "t.json").write_text(
+        json.dumps([{"id": 5, "path": "elsewhere", "n": 12}])
+    )
+    adapter = TableAdapter(
+        tmp_path / "t.json", root_folder="x", path_pattern="{{}}{n}-{id}-{n}.mp4"
+    )
+    (item,) = adapter.iter_data()
+    assert item["meta"] == {"id": 5, "path": "elsewhere", "n": 12}
+    assert adapter.item_source(0).startswith("x/{}12-5-12.mp4 ")
+
+
+def test_numbers_may_have_zeros_before_them_as_in_names_of_kinetics(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "key,class,start,end\nyt,a b,3,-13\nxt,c,7777777,4\n"
+    )
+    adapter = TableAdapter(
+        tmp_path / "t.csv",
+        id_column=None,
+        label_column="class",
+        path_pattern="{class}/{{{key}_{start:06d}_{end:06}}}.mp4}}",
+    )
+    assert adapter.item_ids() == [
+        "a b/{yt_000003_-00013}.mp4}",
+        "c/{xt_7777777_000004}.mp4}",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.b", "a[0]", "a b"])
+def test_a_column_is_meant_as_it_is_called(tmp_path, name):
+    (tmp_path / "t.json").write_text(json.dumps([{"id": "x", name: "v", "a": "w"}]))
+    adapter = TableAdapter(tmp_path / "t.json", path_pattern=f"{{{name}}}.mp4")
+    assert adapter.item_source(0).startswith(str(tmp_path / "v.mp4"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("videos/all.mp4", "names no column"),
+        ("", "names no column"),
+        ("{}.mp4", "braces hold a column"),
+        ("{who:>5}.mp4", "braces hold a column"),
+        ("{who:00}.mp4", "braces hold a column"),
+        ("{who!r}.mp4", "braces hold a column"),
+        ("{who.mp4", "expected '}'"),
+        ("who}.mp4", "Single '}'"),
+    ],
+)
+def test_a_text_that_is_no_pattern_is_answered_with_one(table, pattern, message):
+    with pytest.raises(IngestSettingError, match=message) as raised:
+        TableAdapter(table, id_column="clip", path_pattern=pattern)
+    assert "'videos/{video_id}.mp4'" in str(raised.value)
+
+
+def test_a_column_that_is_not_there_is_named_with_those_there_are(table):
+    with pytest.raises(SourceFieldError, match=r"no column 'nr'.*--path-pattern"):
+        TableAdapter(table, id_column="clip", path_pattern="{who}/{nr}.mp4")
+
+
+@pytest.mark.parametrize("cell", ["", None, 1.5, ["a"]])
+def test_a_cell_that_no_path_is_made_of_is_named_with_its_row(tmp_path, cell):
+    rows = [{"id": "a", "n": "x"}, {"id": "b", "n": cell}]
+    (tmp_path / "t.json").write_text(json.dumps(rows))
+    with pytest.raises(SourceReadError, match=r"row 2 has .* as 'n'"):
+        TableAdapter(tmp_path / "t.json", path_pattern="{n}.mp4")
+
+
+def test_paths_come_from_a_column_or_from_a_pattern(table):
+    with pytest.raises(IngestSettingError, match="Leave the other out"):
+        TableAdapter(table, path_column="who", path_pattern="{who}.mp4")
+
+
+def test_a_table_without_paths_is_told_of_patterns(table):
+    with pytest.raises(SourceFieldError, match="--path-pattern"):
+        TableAdapter(table, id_column="clip")
+
+
+def test_the_command_takes_a_pattern(table, tmp_path):
+    arguments = ["ingest", "table", str(table), str(tmp_path / "out")]
+    options = ["--id-column", "clip", "--path-pattern", "{who}/{video_id}.mp4"]
+    result = CliRunner().invoke(gulp2, [*arguments, *options, "--num-workers", "1"])
+    assert result.exit_code == 0, result.output
+    with GulpDirectory(tmp_path / "out") as directory:
+        assert len(directory["b"][0]) == 4
