@@ -12,7 +12,7 @@ from gulpio2.cli.ingest_options import make_ingestor
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.survey import survey_lines
 from gulpio2.cli.terminal import count, escape, size, write_lines
-from gulpio2.ingest.surveyed import ID_TAKEN, Survey
+from gulpio2.ingest.survey_result import ID_TAKEN, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,8 +127,8 @@ def _find_plan(
     """Plan the run; say why it would be refused, where it would be."""
     from gulpio2.cli.main import one_line
     from gulpio2.errors import IngestError, MetaFileError, StorageError
-    from gulpio2.ingest.foretold import tell_of_dry_run
     from gulpio2.ingest.planning import plan_run
+    from gulpio2.ingest.preflight import tell_of_dry_run
 
     make_plan = partial(
         plan_run,

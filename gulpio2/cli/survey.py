@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gulpio2.cli.terminal import count, escape, size
-from gulpio2.ingest.surveyed import ID_TAKEN, Survey
+from gulpio2.ingest.survey_result import ID_TAKEN, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,10 @@ Before a run
     * `duplicates`: ids that are taken, found before anything is written.
     * `shard`: a share of a run, for one of several machines.
     * `planning`: what to store, in which chunks. `completeness`: whether all is there.
-      `foretold`: what is told of that before anything is stored.
-    * `estimate`: a quick look at the space. `survey`, `surveyed`: that of a dry run;
-      `sampled`: which items it looks at; `looks`: what it has seen of them;
+      `preflight`: what is told of that before anything is stored.
+    * `estimate`: a quick look at the space. `survey`, `survey_result`: that of a dry
+      run; `sample_plan`: which items it looks at; `extrapolation`: what it has seen of
+      them, and what that says of all;
       `oddities`: what is unusual about them.
 
 The run

@@ -20,7 +20,7 @@ from gulpio2.format.records import padded_length
 from gulpio2.format.wording import counted
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import place_items
-from gulpio2.ingest.sampled import plan_sample
+from gulpio2.ingest.sample_plan import plan_sample
 from gulpio2.memory import Parcel
 from gulpio2.storage.local import free_bytes
 

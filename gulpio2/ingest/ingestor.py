@@ -34,11 +34,11 @@ from gulpio2.ingest.facts import (
     require_items,
     warn_of_ids_beyond_utf8,
 )
-from gulpio2.ingest.foretold import arguments_of, tell_of_run
 from gulpio2.ingest.jobs import MAX_WORKERS, Job, OnDuplicate, Task
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.pieces import CutTasks
 from gulpio2.ingest.planning import RunPlan, plan_run
+from gulpio2.ingest.preflight import arguments_of, tell_of_run
 from gulpio2.ingest.publishing import Publisher
 from gulpio2.ingest.records import (
     describe_run,

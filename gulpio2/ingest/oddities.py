@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from gulpio2.ingest.extrapolation import Look
     from gulpio2.ingest.items import PlacedItem
-    from gulpio2.ingest.looks import Look
 
 __all__ = ["exif_orientation", "note_odd_lengths", "note_oddities"]
 

@@ -22,12 +22,12 @@ from gulpio2.errors import AdapterContractError, CorruptFrameError, SourceReadEr
 from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import padded_length
 from gulpio2.ingest.estimate import MAP_BYTES
+from gulpio2.ingest.extrapolation import Look, Varied, take_sample
 from gulpio2.ingest.facts import ask, is_utf8, item_ids
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
-from gulpio2.ingest.looks import Look, Varied, take_sample
 from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
-from gulpio2.ingest.sampled import plan_sample
-from gulpio2.ingest.surveyed import ID_TAKEN, Oddity, Survey, Variant
+from gulpio2.ingest.sample_plan import plan_sample
+from gulpio2.ingest.survey_result import ID_TAKEN, Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.media.scaling import resize_chroma
 from gulpio2.types import Progress, YuvFrame, no_progress
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from gulpio2.codecs.jpeg import EncoderSettings
+    from gulpio2.ingest.extrapolation import Seen
     from gulpio2.ingest.items import PlacedItem
-    from gulpio2.ingest.looks import Seen
     from gulpio2.types import Adapter, StoredFrame
 
 __all__ = ["survey"]
@@ -169,7 +169,7 @@ def survey(
     hundredth of the run. Where that tells too little, up to five times as many items
     are looked at. Where the adapter tells the files of the items, each item is taken to
     be like the one of the sample whose file is nearest in size, in proportion; and more
-    large items are looked at than small ones, see `gulpio2.ingest.sampled`.
+    large items are looked at than small ones, see `gulpio2.ingest.sample_plan`.
     """
     wanted = range(len(adapter)) if positions is None else positions
     others = [other for other in _QUALITIES if other != encoder.quality][:2]

@@ -21,7 +21,7 @@ from gulpio2.errors import GulpError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.journal import dump_line
 from gulpio2.ingest.facts import ask_for_facts
-from gulpio2.ingest.foretold import arguments_of
+from gulpio2.ingest.preflight import arguments_of
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory

@@ -7,9 +7,9 @@ import pytest
 
 from gulpio2.adapters import TableAdapter
 from gulpio2.codecs.jpeg import EncoderSettings
-from gulpio2.ingest.looks import Look, Seen, Varied, take_sample
+from gulpio2.ingest.extrapolation import Look, Seen, Varied, take_sample
 from gulpio2.ingest.oddities import note_odd_lengths
-from gulpio2.ingest.sampled import plan_of_sizes, plan_sample, sample_positions
+from gulpio2.ingest.sample_plan import plan_of_sizes, plan_sample, sample_positions
 from gulpio2.ingest.survey import survey
 from gulpio2.testing import FrameAdapter
 

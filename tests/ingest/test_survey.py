@@ -13,9 +13,9 @@ from gulpio2 import GulpIngestor
 from gulpio2.adapters import AbstractDatasetAdapter, ImageFolderAdapter
 from gulpio2.cli.survey import survey_lines
 from gulpio2.codecs.jpeg import EncoderSettings, decode_frame, encode_frame
-from gulpio2.ingest.sampled import plan_of_sizes, sample_positions
+from gulpio2.ingest.sample_plan import plan_of_sizes, sample_positions
 from gulpio2.ingest.survey import survey
-from gulpio2.ingest.surveyed import Survey
+from gulpio2.ingest.survey_result import Survey
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.testing import FrameAdapter

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from gulpio2.ingest.sampled import SamplePlan
+    from gulpio2.ingest.sample_plan import SamplePlan
 
 __all__ = ["Look", "Seen", "Total", "Varied", "take_sample"]
 
