@@ -296,14 +296,11 @@ def _compact(
     name = meta_name(number)
     content = store.read(name)
     meta_dict = load_gmeta(content, where=store.path(name))
-    hidden = [
-        entry
-        for id_, entry in removals.deleted[number]
-        if not _is_there(meta_dict, id_, entry)
-    ]
+    there = {id_: [entry["frame_info"]] for id_, entry in meta_dict.items()}
+    hidden = removals.hidden_items(number, there)
     if not hidden:
         return None
-    spans = [span for entry in hidden for span in entry_spans(entry)]
+    spans = [span for _, entry in hidden for span in entry_spans(entry)]
     size = sum(stop - start for start, stop in spans)
     others = Path(store.path(data_name(number))).stat().st_nlink - 1
     if not dry_run:
@@ -313,13 +310,6 @@ def _compact(
             holes = _rewrite(store, number, meta_dict, writer, progress)
         removals.erased[number] = holes
     return Compaction(number, len(hidden), size, others)
-
-
-def _is_there(meta_dict: Mapping[str, Any], id_: str, entry: Mapping[str, Any]) -> bool:
-    """Tell whether the deletion of an item was interrupted before it was hidden."""
-    spans = entry["frame_info"]
-    there = meta_dict.get(id_)
-    return there is not None and there["frame_info"][: len(spans)] == spans
 
 
 def _rewrite(

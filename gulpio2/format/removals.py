@@ -15,7 +15,7 @@ from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.gmeta import validate_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Removals", "dump_removals", "entry_spans", "load_removals", "merge_spans"]
 
@@ -33,6 +33,32 @@ class Removals:
     """Id and entry of items whose frames are still in the data file."""
     erased: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """Start and stop, in bytes, of spans that hold zeros; ascending, apart."""
+
+    def hidden_items(
+        self, number: int, there: Mapping[str, Iterable[list[list[int]]]]
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Give the deleted items of a chunk that its map does not have.
+
+        An item that is in the map with the frames that it had was not deleted after
+        all: the deletion was interrupted. One of the same id with other frames came
+        later, and what it had before stays deleted.
+
+        Parameters
+        ----------
+        number : int
+            The chunk.
+        there : mapping of str to iterable of list
+            What the map has under each id, ``[offset, pad, length]`` of each frame;
+            damaged maps have ids twice.
+        """
+        return [
+            (id_, entry)
+            for id_, entry in self.deleted.get(number, [])
+            if not any(
+                frames[: len(entry["frame_info"])] == entry["frame_info"]
+                for frames in there.get(id_, ())
+            )
+        ]
 
 
 def entry_spans(entry: dict[str, Any]) -> list[tuple[int, int]]:

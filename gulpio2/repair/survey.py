@@ -210,22 +210,13 @@ class _ChunkSurveyor:
     def _deleted(
         self, pairs: list[tuple[str, Any]]
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Give the entries of deleted items, whose frames are to be left alone.
-
-        An item that is in the map with the same frames was not deleted after all. If it
-        has other frames there, it was stored after the deletion.
-        """
+        """Give the entries of deleted items, whose frames are to be left alone."""
         if self.removals is None:
             return []
         present: dict[str, list[Any]] = {}
         for id_, entry in pairs:
             present.setdefault(id_, []).append(entry["frame_info"])
-        found = []
-        for id_, entry in self.removals.deleted.get(self.number, []):
-            spans = entry["frame_info"]
-            if all(there[: len(spans)] != spans for there in present.get(id_, ())):
-                found.append((id_, entry))
-        return found
+        return self.removals.hidden_items(self.number, present)
 
     def _deleted_records(
         self, deleted: list[tuple[str, dict[str, Any]]]

@@ -340,21 +340,15 @@ class _DirectoryCheck:
     def _hidden(
         self, number: int, found: MapFindings
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Give deleted items, without those whose deletion was interrupted.
-
-        Those are in the map with the frames that they had. An item of the same id
-        with other frames came later, and what it had before stays deleted.
-        """
+        """Give deleted items, without those whose deletion was interrupted."""
         deleted = self.removals.deleted.get(number, [])
         there: dict[str, list[list[int]]] = {id_: [] for id_, _ in deleted}
         for record in found.records:
             if record.item in there:
                 there[record.item].append([record.loc, record.pad, record.length])
-        return [
-            (id_, entry)
-            for id_, entry in deleted
-            if there[id_][: len(entry["frame_info"])] != entry["frame_info"]
-        ]
+        return self.removals.hidden_items(
+            number, {id_: [frames] for id_, frames in there.items()}
+        )
 
     def _is_zeroed(self, name: str, size: int, deleted: Record) -> bool:
         """Tell whether a frame is erased, by its first bytes."""
