@@ -325,7 +325,7 @@ def open_video(
     stream: int | None = None,
     threads: int = 1,
     max_pixels: int = MAX_VIDEO_PIXELS,
-    again: bool = False,
+    cached_damage: bool = False,
 ) -> Iterator[OpenVideo]:
     """Open one stream of a video file.
 
@@ -339,8 +339,8 @@ def open_video(
         Threads of the decoder; 0 for as many as there are cores.
     max_pixels : int
         Larger frames are refused.
-    again : bool
-        Whether the same file may be opened many times.
+    cached_damage : bool
+        Whether an earlier look for what is missing will do; see `damage_of`.
 
     Yields
     ------
@@ -353,7 +353,7 @@ def open_video(
         There is no such file, it is no video, it is cut off, or it has no such stream.
     """
     name = os.fspath(path)
-    damage = damage_of(name, again=again)
+    damage = damage_of(name, cached=cached_damage)
     options = {"max_pixels": str(max_pixels)}
     try:
         container = av.open(

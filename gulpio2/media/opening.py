@@ -31,17 +31,16 @@ def container_options() -> dict[str, str]:
     return {"format_whitelist": ",".join(formats), "pattern_type": "none"}
 
 
-def damage_of(name: str, *, again: bool = False) -> Damage | None:
+def damage_of(name: str, *, cached: bool = False) -> Damage | None:
     """Tell what is missing from a file; as `find_damage`.
 
     Parameters
     ----------
     name : str
         The file.
-    again : bool
-        Whether it may be opened many times: then it is only looked at where it is not
-        one of the last that were, or has changed. Of a long Matroska that takes a read
-        for each of its blocks.
+    cached : bool
+        Whether an earlier look at the unchanged file will do, for files that are opened
+        many times: of a long Matroska a look takes a read for each of its blocks.
 
     Raises
     ------
@@ -49,7 +48,7 @@ def damage_of(name: str, *, again: bool = False) -> Damage | None:
         It cannot be read.
     """
     try:
-        if again:
+        if cached:
             state = Path(name).stat()
             times = state.st_mtime_ns, state.st_ctime_ns
             return _found_before(name, state.st_dev, state.st_ino, state.st_size, times)

@@ -318,7 +318,7 @@ class VideoFrames(FramesByIndex):
             stream=self.stream,
             threads=threads,
             max_pixels=self.max_pixels,
-            again=self._is_excerpt,
+            cached_damage=self._is_excerpt,
         ) as video:
             self._time_base = video.time_base
             yield video
