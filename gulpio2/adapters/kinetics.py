@@ -14,6 +14,7 @@ from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import OTHER_VIDEO_FORMATS, VIDEO_FORMATS, video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import SourceReadError
+from gulpio2.format.wording import counted
 from gulpio2.media.folders import find_files
 from gulpio2.storage.refusals import local_path
 
@@ -125,10 +126,10 @@ class KineticsAdapter(AbstractDatasetAdapter):
                 left_out.append(path)
         if left_out:
             logger.warning(
-                "%s: %d videos are left out, since they are no <class>/<clip>.mp4: "
-                "%s%s. Put them into the folder of their class, as MP4",
+                "%s: %s left out, for not being <class>/<clip>.mp4: %s%s. To have "
+                "them, put them into the folder of their class, as MP4",
                 self.folder,
-                len(left_out),
+                counted(len(left_out), "video is", "videos are"),
                 ", ".join(left_out[:3]),
                 ", ..." if len(left_out) > 3 else "",
             )
@@ -136,8 +137,9 @@ class KineticsAdapter(AbstractDatasetAdapter):
         if unlisted and not self.skip_unlisted:
             raise SourceReadError(
                 f"{os.fspath(self.json_file)!r} has no record of {len(unlisted)} of "
-                f"{len(paths)} videos, among them {unlisted[0]!r}. Give the JSON file "
-                "that belongs to the folder, or leave them out with skip_unlisted=True."
+                f"{counted(len(paths), 'video')}, among them {unlisted[0]!r}. Give "
+                "the JSON file that belongs to the folder, or leave them out with "
+                "skip_unlisted=True."
             )
         skipped = set(unlisted)
         self.vid_storage = [path for path in paths if path not in skipped]

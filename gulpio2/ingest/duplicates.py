@@ -74,7 +74,7 @@ def sift_ids(
         )
         more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
         raise DuplicateIdError(
-            f"{len(found)} of {len(ids)} items have an id that is taken: "
+            f"{_of_items(len(found), len(ids), 'has', 'have')} an id that is taken: "
             f"{named}{more}. Nothing was written. {_advice(adapter)}, or choose to "
             "skip such items (on_duplicate='skip', on the command line --on-duplicate "
             "skip), and store the first of each id alone"
@@ -129,10 +129,15 @@ def _all_stored(ids: Sequence[str], positions: Sequence[int]) -> str:
     named = ", ".join(repr(ids[position]) for position in positions[:_NAMED])
     more = f" and {len(positions) - _NAMED} more" if len(positions) > _NAMED else ""
     return (
-        f"{len(positions)} of {len(ids)} items are in the directory already: {named}"
-        f"{more}. Nothing was written. To store the others alone, choose to skip these "
-        "(on_duplicate='skip', on the command line --on-duplicate skip)"
+        f"{_of_items(len(positions), len(ids), 'is', 'are')} in the directory already: "
+        f"{named}{more}. Nothing was written. To store the others alone, choose to "
+        "skip these (on_duplicate='skip', on the command line --on-duplicate skip)"
     )
+
+
+def _of_items(number: int, total: int, verb: str, plural: str) -> str:
+    """Say how many of the items, with the verb that goes with that."""
+    return f"{number} of {counted(total, 'item')} {verb if number == 1 else plural}"
 
 
 def name_places(adapter: Adapter, ids: Sequence[str], positions: Sequence[int]) -> str:

@@ -99,8 +99,8 @@ def test_videos_that_are_left_out_for_their_place_or_ending_are_told(
     assert KineticsAdapter("k.json", "vids").item_ids() == ["abc"]
     (record,) = caplog.records
     assert record.getMessage().startswith(
-        "vids: 3 videos are left out, since they are no <class>/<clip>.mp4: "
-        "vids/c/d.mkv, vids/c/e.MP4, vids/top_000001_000011.mp4. Put them"
+        "vids: 3 videos are left out, for not being <class>/<clip>.mp4: "
+        "vids/c/d.mkv, vids/c/e.MP4, vids/top_000001_000011.mp4. To have"
     )
 
 

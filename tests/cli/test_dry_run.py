@@ -34,7 +34,7 @@ def test_a_dry_run_counts_repeated_and_stored_ids(gulp2, tmp_path, make_video):
     words = ["ingest", "video-folder", "videos", "out"]
     plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
     assert (plan["items"], plan["repeated_ids"], plan["already_stored"]) == (3, 1, 0)
-    assert "1 of 4 items have an id that is taken" in plan["refused"]
+    assert "1 of 4 items has an id that is taken" in plan["refused"]
     gulp2(*words, "--on-duplicate", "skip")
     before = sorted(Path("out").iterdir())
     plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
