@@ -120,10 +120,17 @@ def decode_for(
     threads = [
         threading.Thread(target=run, args=(number,)) for number in range(num_threads)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    started: list[threading.Thread] = []
+    try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+    except BaseException:  # no more threads: those that run wait for all of them
+        begin.abort()
+        raise
+    finally:
+        for thread in started:
+            thread.join()
     if errors:
         raise errors[0]
     return sum(rates)

@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import threading
 from functools import partial
 
 import pytest
@@ -15,6 +16,7 @@ from gulpio2.errors import CorruptFrameError, GulpError
 from gulpio2.order import RepeatedOrder
 from gulpio2.sampling import sample_window
 from gulpio2.torch import GulpClipDataset, GulpLoader
+from gulpio2.torch.limit import decode_for
 from gulpio2.torch.measure import jpegs_of_loader, measure_loader
 
 
@@ -146,3 +148,21 @@ def test_a_worker_that_is_killed_is_told_in_a_line(make_directory):
     with pytest.raises(GulpError, match="It was killed, perhaps") as caught:
         next(iter(loader))
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_threads_that_the_system_refuses_leave_none_waiting(dataset, monkeypatch):
+    jpegs = [jpeg for _, jpeg in jpegs_of_loader(load(dataset, batch_size=2))]
+    start, before = threading.Thread.start, threading.active_count()
+
+    def start_one(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    started: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        decode_for(jpegs, 0.01, 3)
+    assert not started[0].is_alive()
+    assert threading.active_count() == before
