@@ -242,6 +242,9 @@ class _Translator:
             )
 
     def _pair(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Any:
+        if not (isinstance(left, ast.Name) or isinstance(right, ast.Name)):
+            self._refuse_quoted_column(left)
+            self._refuse_quoted_column(right)
         if isinstance(sign, (ast.In, ast.NotIn)):
             values = self._constant(right)
             if not isinstance(values, list):
@@ -267,6 +270,19 @@ class _Translator:
                 if type(number) in (int, float):
                     return compare_exactly(self._value(column), turned, number, kind)
         return compare(self._value(left), self._value(right))
+
+    def _refuse_quoted_column(self, node: ast.expr) -> None:
+        """Refuse a text that is called as a column, where no column is asked.
+
+        SQL and the shell make one write it so, and all items or none would meet it.
+        """
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and text in self._names:
+            name = text if text.isidentifier() else f"`{text}`"
+            raise ValueError(
+                f"{text!r} is a text, as it is in quotes, and no column is compared; "
+                f"the column is written {name}"
+            )
 
     def _type(self, node: ast.expr) -> Any:
         """Give the type of a column; None of anything else, or if it is not known."""
@@ -302,6 +318,7 @@ class _Translator:
             raise self._refused(node.args[0], "a string")
         if self._is_null(method.value):
             return self._unknown()
+        self._refuse_quoted_column(method.value)
         test = getattr(self._compute, _STRING_TESTS[method.attr])
         return test(self._value(method.value), pattern)
 

@@ -80,6 +80,12 @@ def test_a_text_selects_what_it_says(text, expected):
         ("n ==", "cannot be parsed"),
         ("n = 3", "cannot be parsed: .*; equal is =="),
         ("label == walk", "no column 'walk'; there are .* stands in quotes: 'walk'"),
+        ("'label' != 'x'", "'label' is a text, .* the column is written label$"),
+        ("'q' == 'label' or n == 3", "'label' is a text"),
+        ("'n' >= 3", "'n' is a text, .* the column is written n$"),
+        ("'label' in ['x']", "'label' is a text"),
+        ("'label' is not None", "'label' is a text"),
+        ("'label'.startswith('w')", "'label' is a text"),
         ("import os", "cannot be parsed"),
         ("(" * 300 + "n" + ")" * 300, "cannot be parsed"),
         ("ok == 9223372036854775808", "too large"),
@@ -447,9 +453,10 @@ def test_a_scalar_of_arrow_is_no_mask():
 def test_a_name_is_the_column_that_is_spelt_so(key):
     # Python takes the micro sign for a Greek letter, and a ligature for two letters.
     other = {"µm": "μm", "e\u0301": "é"}.get(key, "fi")
-    table = pa.table({other: [1, 2], key: [2, 1]})
+    table = pa.table({other: [1, 2], key: [2, 1], "text": [key, other]})
     assert list(select_rows(table, f"{key} == 1")) == [1]
-    assert list(select_rows(table, f"{other} == 1 and '{key}' != {other!r}")) == [0]
+    assert list(select_rows(table, f"text == '{key}'")) == [0]
+    assert list(select_rows(table, f"{other} == 1 and text != {other!r}")) == [0]
     with pytest.raises(ValueError, match=r"cannot be parsed: invalid .*U\+2265"):
         select_rows(table, f"{key}≥1")
 
