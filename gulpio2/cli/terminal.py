@@ -182,7 +182,7 @@ def write_some(
     lines: Iterable[str],
     limit: int,
     *,
-    ways: str = "--limit 0 or --json",
+    ways: str | None = "--limit 0 or --json",
     kind: str = "",
 ) -> None:
     """Write lines to stdout up to a limit, and how many more there are.
@@ -194,14 +194,15 @@ def write_some(
     limit : int
         How many to write; 0 for all of them.
     ways : str, optional
-        What gives all of them, on the command line.
+        What gives all of them, on the command line. None: nothing can any more.
     kind : str, optional
         What the line about the rest begins with.
     """
     lines = iter(lines)
     write_lines(islice(lines, limit or None))
     if more := sum(1 for _ in lines):
-        click.echo(f"{kind}and {more:,} more: {ways} gives all of them")
+        rest = f": {ways} gives all of them" if ways else ""
+        click.echo(f"{kind}and {more:,} more{rest}")
 
 
 class _NoteHandler(logging.Handler):

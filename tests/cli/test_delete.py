@@ -197,7 +197,11 @@ def test_of_many_items_or_chunks_the_first_are_told_and_the_rest_counted(gulp2, 
     lines = gulp2("compact", gulped, "--dry-run", "--limit", "1").stdout.splitlines()
     assert lines[0].endswith("of 2 deleted items in data_0.gulp")
     assert lines[1:] == [rest]
-    assert len(gulp2("compact", gulped, "--limit", "0").stdout.splitlines()) == 2
+    words = ["compact", gulped, "--limit"]
+    assert len(gulp2(*words, "0", "--dry-run").stdout.splitlines()) == 2
+    lines = gulp2(*words, "1").stdout.splitlines()
+    assert lines[0].startswith("erased ")
+    assert lines[1:] == ["and 1 more"]  # which no option gives any more
 
 
 @pytest.mark.usefixtures("_drawn_at_once")
