@@ -64,8 +64,10 @@ def compact(directory: Path, dry_run: bool, limit: int, as_json: bool) -> None:
             f"{count(item.items, 'deleted item')} in {data_name(item.chunk)}"
             for item in done
         )
-        # What is erased, the same command does not find again.
-        write_some(lines, limit, **({} if dry_run else {"ways": None}))
+        if dry_run:
+            write_some(lines, limit)
+        else:  # what is erased, the same command does not find again
+            write_some(lines, limit, ways=None)
         if not done:
             click.echo("nothing to erase: no item was deleted since the last time")
     linked = [data_name(item.chunk) for item in done if item.other_names]
