@@ -25,6 +25,7 @@ from gulpio2.storage.index.fitting import (
     meets,
     no_column,
     not_taken,
+    written,
 )
 from gulpio2.storage.index.masks import rows_of_mask
 from gulpio2.storage.index.plain_names import with_plain_names
@@ -242,9 +243,9 @@ class _Translator:
             )
 
     def _pair(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Any:
-        if not (isinstance(left, ast.Name) or isinstance(right, ast.Name)):
-            self._refuse_quoted_column(left)
-            self._refuse_quoted_column(right)
+        if isinstance(left, _CONSTANTS) and isinstance(right, _CONSTANTS):
+            self._refuse_text(left)
+            self._refuse_text(right)
         if isinstance(sign, (ast.In, ast.NotIn)):
             values = self._constant(right)
             if not isinstance(values, list):
@@ -271,17 +272,17 @@ class _Translator:
                     return compare_exactly(self._value(column), turned, number, kind)
         return compare(self._value(left), self._value(right))
 
-    def _refuse_quoted_column(self, node: ast.expr) -> None:
-        """Refuse a text that is called as a column, where no column is asked.
+    def _refuse_text(self, node: ast.expr) -> None:
+        """Refuse a text where no column is compared with it.
 
-        SQL and the shell make one write it so, and all items or none would meet it.
+        It was meant for one, as SQL and some shells have it, and all items or none
+        would meet the condition.
         """
         text = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(text, str) and text in self._names:
-            name = text if text.isidentifier() else f"`{text}`"
+        if isinstance(text, str):
             raise ValueError(
                 f"{text!r} is a text, as it is in quotes, and no column is compared; "
-                f"the column is written {name}"
+                f"columns are written without quotes: {', '.join(written(self._names))}"
             )
 
     def _type(self, node: ast.expr) -> Any:
@@ -318,7 +319,7 @@ class _Translator:
             raise self._refused(node.args[0], "a string")
         if self._is_null(method.value):
             return self._unknown()
-        self._refuse_quoted_column(method.value)
+        self._refuse_text(method.value)
         test = getattr(self._compute, _STRING_TESTS[method.attr])
         return test(self._value(method.value), pattern)
 
@@ -377,6 +378,7 @@ class _Translator:
         )
 
 
+_CONSTANTS = (ast.Constant, ast.UnaryOp, ast.List, ast.Tuple, ast.Set)
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,

@@ -100,7 +100,7 @@ def test_a_condition_that_no_item_meets_deletes_nothing(gulp2, gulped, more):
     assert len(ids_of(gulped)) == 4
 
 
-@pytest.mark.parametrize("condition", ["1 == 1", "'a' != 'b'", "id not in []"])
+@pytest.mark.parametrize("condition", ["1 == 1", "id not in []"])
 def test_everything_is_deleted_only_where_that_is_said(gulp2, gulped, condition):
     words = ["delete", gulped, "--where", condition]
     for more in ([], ["--dry-run"]):

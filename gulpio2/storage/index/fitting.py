@@ -27,6 +27,7 @@ __all__ = [
     "name_at_start",
     "no_column",
     "not_taken",
+    "written",
 ]
 
 _SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
@@ -296,14 +297,25 @@ def hint_of(text: str, names: Iterable[str]) -> str:
     return "; equal is ==" if _SINGLE.search(text) else ""
 
 
+def written(names: Iterable[str]) -> list[str]:
+    """Give names of columns as a condition has them.
+
+    Examples
+    --------
+    >>> written(["label", "my key"])
+    ['label', '`my key`']
+    """
+    return [each if each.isidentifier() else f"`{each}`" for each in names]
+
+
 def no_column(name: str, names: Iterable[str]) -> str:
     """Say that a name is no column, which there are, and what it may have meant."""
-    written = [each if each.isidentifier() else f"`{each}`" for each in names]
+    columns = written(names)
     more = f" (of the metadata, {MAX_COLUMNS} keys at most are columns)"
     meant = _MEANT.get(name.lower())
     return (
-        f"there is no column {name!r}; there are {', '.join(written)}"
-        f"{more if len(written) > MAX_COLUMNS else ''}. "
+        f"there is no column {name!r}; there are {', '.join(columns)}"
+        f"{more if len(columns) > MAX_COLUMNS else ''}. "
         + (f"It is written {meant}" if meant else f"A text stands in quotes: '{name}'")
     )
 
