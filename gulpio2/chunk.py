@@ -274,7 +274,8 @@ class GulpChunk(ReadingVerbs):
                 raise StorageError(None, f"{self.data_file_path} is open already")
             ends.callback(vars(self).update, _session=None, fp=None)
             ends.callback(self._handles.close)
-            state = {k: vars(self)[k] for k in ("meta_dict", "_base", "_base_map")}
+            meta_dict, base, base_map = self.meta_dict, self._base, self._base_map
+            state = {"meta_dict": meta_dict, "_base": base, "_base_map": base_map}
             undo.callback(vars(self).update, state)
             lock.take(self.data_file_path, replacing=not extend)
             if extend:  # what is read then stays as it is
