@@ -183,7 +183,7 @@ NEW = {
         'table, output_folder=None, *, path_column="path", id_column="id", '
         'label_column=None, root_folder=None, media="auto", frame_size=-1, '
         "frame_rate=None, shuffle=False, delimiter=None, parse_values=True, "
-        "start_column=None, end_column=None, id_rule=None, path_pattern=None"
+        "start_column=None, end_column=None, id_rule=None, path_template=None"
     ),
 }
 

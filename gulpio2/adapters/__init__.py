@@ -3,7 +3,7 @@
 Every class of GulpIO2 0.0.4 is here under its name, and what an adapter of one's own
 is made of. The modules, from the bottom:
 
-* `description`, `labels`, `cells`, `tables`, `patterns`, `settings`, `sources`,
+* `description`, `labels`, `cells`, `tables`, `templates`, `settings`, `sources`,
   `duplicates`: what adapters share
 * `base`: the contract, `AbstractDatasetAdapter`
 * `trees`: folders as labels, which `images` and `videos` build on

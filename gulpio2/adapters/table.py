@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import as_seconds, parse_column
 from gulpio2.adapters.labels import label_key, number_labels, read_label_file
-from gulpio2.adapters.patterns import columns_of_pattern, fill_pattern
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import (
     IMAGE_FORMATS,
@@ -22,6 +21,7 @@ from gulpio2.adapters.sources import (
     video_frames,
 )
 from gulpio2.adapters.tables import Table, read_table
+from gulpio2.adapters.templates import fill_template, parse_template
 from gulpio2.errors import (
     IngestSettingError,
     SourceFormatError,
@@ -93,7 +93,7 @@ class TableAdapter(AbstractDatasetAdapter):
         Id of an excerpt: ``abc``, as `id_column` has it, or ``abc_3.5_13.5`` with the
         times as they are in the table. Default: 'clip' if `id_column` is None, else
         'video'.
-    path_pattern : str, optional
+    path_template : str, optional
         The paths, where no column has them: ``videos/{video_id}.mp4``, with names of
         columns in braces, and ``{start:06d}`` for zeros before a number. The columns
         stay in the metadata.
@@ -134,15 +134,16 @@ class TableAdapter(AbstractDatasetAdapter):
         start_column: str | None = None,
         end_column: str | None = None,
         id_rule: IdRule | None = None,
-        path_pattern: str | None = None,
+        path_template: str | None = None,
     ) -> None:
         check_choice("media", media, MediaKind)
         if id_rule is not None:
             check_choice("id_rule", id_rule, IdRule)
-        if path_pattern is not None and path_column != "path":
+        if path_template is not None and path_column != "path":
             raise IngestSettingError(
-                f"path_column is {path_column!r} and path_pattern is {path_pattern!r}: "
-                "the paths come from one of them. Leave the other out."
+                f"path_column is {path_column!r}, and path_template is "
+                f"{path_template!r}: the paths come from one of them. Leave the other "
+                "out."
             )
         _check_times(start_column, end_column, id_rule, media)
         self.table = table
@@ -155,8 +156,8 @@ class TableAdapter(AbstractDatasetAdapter):
         content = read_table(table, delimiter=delimiter, parse_values=False)
         self._paths = (
             _checked(content, "path_column", path_column, str)
-            if path_pattern is None
-            else _filled(content, path_pattern)
+            if path_template is None
+            else _filled(content, path_template)
         )
         self._ids = (
             self._paths
@@ -185,7 +186,7 @@ class TableAdapter(AbstractDatasetAdapter):
             else _checked(content, "label_column", label_column, str, int, float, bool)
         )
         taken = {id_column, label_column}
-        if path_pattern is None:
+        if path_template is None:
             taken.add(path_column)
         self._extra = self._metadata_columns(content, taken, parse_values)
         self.label2idx = (
@@ -299,7 +300,7 @@ def _open(
         return _folder(path, frame_size)
     if not Path(path).exists():
         raise SourceNotFoundError(
-            f"There is no {path!r}. Check the path column or the path pattern, or say "
+            f"There is no {path!r}. Check the path column or the path template, or say "
             "what paths begin at in root_folder (on the command line --root-folder)."
         )
     raise SourceReadError(
@@ -357,13 +358,12 @@ def _seconds(content: Table, name: str, cells: list[Any]) -> list[float]:
     return times
 
 
-def _filled(content: Table, pattern: str) -> list[str]:
+def _filled(content: Table, template: str) -> list[str]:
     """Make the paths of all rows."""
-    names = columns_of_pattern(pattern)
-    return fill_pattern(
-        pattern,
-        {name: _checked(content, "path_pattern", name, str, int) for name in names},
-    )
+    pieces = parse_template(template)
+    names = dict.fromkeys(piece.column for piece in pieces if piece.column)
+    columns = {n: _checked(content, "path_template", n, str, int) for n in names}
+    return fill_template(pieces, columns, len(content))
 
 
 def _checked(content: Table, setting: str, name: str, *kinds: type) -> list[Any]:
@@ -373,7 +373,7 @@ def _checked(content: Table, setting: str, name: str, *kinds: type) -> list[Any]
     if setting == "id_column":
         advice = f"{advice}, or none ('' there) to take the path"
     if setting == "path_column":
-        advice = f"{advice}, make paths of other columns (--path-pattern)"
+        advice = f"{advice}, make paths of other columns (--path-template)"
     values = content._column(name, f"{advice}, or add it.")
     for position, value in enumerate(values):
         if value == "":

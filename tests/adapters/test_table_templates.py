@@ -23,16 +23,18 @@ def table(tmp_path, make_video):
     return path
 
 
-class TestPattern(AdapterTests):
+class TestTemplate(AdapterTests):
     @pytest.fixture
     def adapter(self, table):
         return TableAdapter(
-            table, id_column="clip", path_pattern="{who}/{video_id}.mp4"
+            table, id_column="clip", path_template="{who}/{video_id}.mp4"
         )
 
 
 def test_a_path_is_made_of_columns_which_stay_in_the_metadata(table):
-    adapter = TableAdapter(table, id_column="clip", path_pattern="{who}/{video_id}.mp4")
+    adapter = TableAdapter(
+        table, id_column="clip", path_template="{who}/{video_id}.mp4"
+    )
     first, second = adapter.iter_data()
     assert first["meta"] == {
         "id": "a",
@@ -45,16 +47,16 @@ def test_a_path_is_made_of_columns_which_stay_in_the_metadata(table):
 
 
 def test_the_made_path_may_be_the_id(table):
-    adapter = TableAdapter(table, id_column=None, path_pattern="{who}/{video_id}.mp4")
+    adapter = TableAdapter(table, id_column=None, path_template="{who}/{video_id}.mp4")
     assert adapter.item_ids() == ["P01/v7.mp4", "P02/v7.mp4"]
 
 
-def test_a_column_called_path_is_metadata_beside_a_pattern(tmp_path):
+def test_a_column_called_path_is_metadata_beside_a_template(tmp_path):
     (tmp_path / "t.json").write_text(
         json.dumps([{"id": 5, "path": "elsewhere", "n": 12}])
     )
     adapter = TableAdapter(
-        tmp_path / "t.json", root_folder="x", path_pattern="{{}}{n}-{id}-{n}.mp4"
+        tmp_path / "t.json", root_folder="x", path_template="{{}}{n}-{id}-{n}.mp4"
     )
     (item,) = adapter.iter_data()
     assert item["meta"] == {"id": 5, "path": "elsewhere", "n": 12}
@@ -69,7 +71,7 @@ def test_numbers_may_have_zeros_before_them_as_in_names_of_kinetics(tmp_path):
         tmp_path / "t.csv",
         id_column=None,
         label_column="class",
-        path_pattern="{class}/{{{key}_{start:06d}_{end:06}}}.mp4}}",
+        path_template="{class}/{{{key}_{start:06d}_{end:06}}}.mp4}}",
     )
     assert adapter.item_ids() == [
         "a b/{yt_000003_-00013}.mp4}",
@@ -80,12 +82,12 @@ def test_numbers_may_have_zeros_before_them_as_in_names_of_kinetics(tmp_path):
 @pytest.mark.parametrize("name", ["a.b", "a[0]", "a b"])
 def test_a_column_is_meant_as_it_is_called(tmp_path, name):
     (tmp_path / "t.json").write_text(json.dumps([{"id": "x", name: "v", "a": "w"}]))
-    adapter = TableAdapter(tmp_path / "t.json", path_pattern=f"{{{name}}}.mp4")
+    adapter = TableAdapter(tmp_path / "t.json", path_template=f"{{{name}}}.mp4")
     assert adapter.item_source(0).startswith(str(tmp_path / "v.mp4"))
 
 
 @pytest.mark.parametrize(
-    ("pattern", "message"),
+    ("template", "message"),
     [
         ("videos/all.mp4", "names no column"),
         ("", "names no column"),
@@ -97,15 +99,15 @@ def test_a_column_is_meant_as_it_is_called(tmp_path, name):
         ("who}.mp4", "Single '}'"),
     ],
 )
-def test_a_text_that_is_no_pattern_is_answered_with_one(table, pattern, message):
+def test_a_text_that_is_no_template_is_answered_with_one(table, template, message):
     with pytest.raises(IngestSettingError, match=message) as raised:
-        TableAdapter(table, id_column="clip", path_pattern=pattern)
+        TableAdapter(table, id_column="clip", path_template=template)
     assert "'videos/{video_id}.mp4'" in str(raised.value)
 
 
 def test_a_column_that_is_not_there_is_named_with_those_there_are(table):
-    with pytest.raises(SourceFieldError, match=r"no column 'nr'.*--path-pattern"):
-        TableAdapter(table, id_column="clip", path_pattern="{who}/{nr}.mp4")
+    with pytest.raises(SourceFieldError, match=r"no column 'nr'.*--path-template"):
+        TableAdapter(table, id_column="clip", path_template="{who}/{nr}.mp4")
 
 
 @pytest.mark.parametrize("cell", ["", None, 1.5, ["a"]])
@@ -113,22 +115,22 @@ def test_a_cell_that_no_path_is_made_of_is_named_with_its_row(tmp_path, cell):
     rows = [{"id": "a", "n": "x"}, {"id": "b", "n": cell}]
     (tmp_path / "t.json").write_text(json.dumps(rows))
     with pytest.raises(SourceReadError, match=r"row 2 has .* as 'n'"):
-        TableAdapter(tmp_path / "t.json", path_pattern="{n}.mp4")
+        TableAdapter(tmp_path / "t.json", path_template="{n}.mp4")
 
 
-def test_paths_come_from_a_column_or_from_a_pattern(table):
+def test_paths_come_from_a_column_or_from_a_template(table):
     with pytest.raises(IngestSettingError, match="Leave the other out"):
-        TableAdapter(table, path_column="who", path_pattern="{who}.mp4")
+        TableAdapter(table, path_column="who", path_template="{who}.mp4")
 
 
-def test_a_table_without_paths_is_told_of_patterns(table):
-    with pytest.raises(SourceFieldError, match="--path-pattern"):
+def test_a_table_without_paths_is_told_of_templates(table):
+    with pytest.raises(SourceFieldError, match="--path-template"):
         TableAdapter(table, id_column="clip")
 
 
-def test_the_command_takes_a_pattern(table, tmp_path):
+def test_the_command_takes_a_template(table, tmp_path):
     arguments = ["ingest", "table", str(table), str(tmp_path / "out")]
-    options = ["--id-column", "clip", "--path-pattern", "{who}/{video_id}.mp4"]
+    options = ["--id-column", "clip", "--path-template", "{who}/{video_id}.mp4"]
     result = CliRunner().invoke(gulp2, [*arguments, *options, "--num-workers", "1"])
     assert result.exit_code == 0, result.output
     with GulpDirectory(tmp_path / "out") as directory:
