@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from gulpio2.codecs.first_frame import TAIL_BYTES
 from gulpio2.errors import CorruptFrameError, of_zeros
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import Read, cover_neighbours, first_empty, plan_apart
@@ -154,8 +155,9 @@ class Block:
             return request.read_at(self.offset, length)
         kept = self._home = _kept.memory
         memory = kept.pop() if kept else None
-        if memory is None or len(memory) < length:
-            memory = bytearray(-(-length // _STEP) * _STEP)
+        needed = length + TAIL_BYTES  # the last frame has one as well
+        if memory is None or len(memory) < needed:
+            memory = bytearray(-(-needed // _STEP) * _STEP)
         self._memory = memory
         request.read_into(self.reads, memory)
         return memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.blocks import verify_crc32
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError
@@ -20,14 +20,26 @@ if TYPE_CHECKING:
     from gulpio2.blocks import Block
 
     Targets = Sequence[Any] | npt.NDArray[Any]
-    # Decodes frames of a block's bytes, each from start to stop into its target.
-    Decode = Callable[[bytes | bytearray, Iterable[tuple[int, int, Any]]], object]
 
 __all__ = ["Job"]
 
 # Bytes of JPEG for which waking another thread pays: decoding them takes a tenth of a
 # millisecond, waking a thread some twenty microseconds.
 _SHARE_BYTES = 8 * 1024
+
+
+class Decode(Protocol):
+    """Decodes frames of a block's bytes, as `FrameDecoder.decode_each`."""
+
+    def __call__(
+        self,
+        block: bytes | bytearray,
+        frames: Iterable[tuple[int, int, Any]],
+        /,
+        *,
+        sound: bool,
+    ) -> object:
+        """Decode each from start to stop into its target."""
 
 
 class Job:
@@ -153,7 +165,8 @@ class Job:
                 with self._gate:
                     pass
             if self._goes_on(block.first + place):
-                self._decode(data, self._frames(block, data, taken))
+                is_sound = block.request.crc32 is not None
+                self._decode(data, self._frames(block, data, taken), sound=is_sound)
                 block.finish(len(taken))
         except BaseException as cause:
             error = _with_place(cause, block, taken[-1])

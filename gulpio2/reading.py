@@ -135,12 +135,15 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
         have_heap_keep()
 
         def decode(
-            data: bytes | bytearray, places: Iterable[tuple[int, int, int]]
+            data: bytes | bytearray,
+            places: Iterable[tuple[int, int, int]],
+            *,
+            sound: bool,
         ) -> None:
             for start, stop, position in places:
                 if decoder.fits(data, start):
                     frame = np.empty(shape, np.uint8)
-                    decoder.decode(data, start, stop, frame)
+                    decoder.decode(data, start, stop, frame, sound=sound)
                 else:
                     frame = decode_frame(memoryview(data)[start:stop])
                 frames[position] = frame

@@ -122,8 +122,12 @@ def run_job(
         block.load()
 
         def decode(
-            data: bytes | bytearray, frames: Iterable[tuple[int, int, int]]
+            data: bytes | bytearray,
+            frames: Iterable[tuple[int, int, int]],
+            *,
+            sound: bool,
         ) -> None:
+            assert not sound
             for start, stop, target in frames:
                 piece = bytes(data[start:stop])
                 if wrong and piece in wrong:
@@ -168,8 +172,12 @@ def test_the_caller_reads_a_block_for_who_wakes_where_both_have_as_many_frames(
         is_read.set()
 
         def decode(
-            data: bytes | bytearray, frames: Iterable[tuple[int, int, int]]
+            data: bytes | bytearray,
+            frames: Iterable[tuple[int, int, int]],
+            *,
+            sound: bool,
         ) -> None:
+            assert not sound
             for _, _, target in frames:
                 if threading.get_ident() == caller:
                     decoded.append(target)

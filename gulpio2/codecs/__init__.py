@@ -2,6 +2,7 @@
 
 * `pixels`: whatever a caller calls an image, as an array that can be stored.
 * `frame_header`: where a JPEG says its size and components.
+* `first_frame`: what the first frame of a clip tells of those like it.
 * `output`: memory that it decodes into.
 * `jpeg`: libjpeg-turbo through simplejpeg.
 * `encoding`: frames encoded in their order, by several threads.

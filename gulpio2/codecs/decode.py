@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import simplejpeg
 
-from gulpio2.codecs.frame_header import find_frame_header
-from gulpio2.codecs.jpeg import MAX_PIXELS, read_header, refuse_above
+from gulpio2.codecs.first_frame import TAIL_BYTES, look_at_first
+from gulpio2.codecs.jpeg import MAX_PIXELS, read_header
 from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.pixels import cmyk_to_rgb
 from gulpio2.codecs.scratch import scratch_frame
 from gulpio2.errors import CorruptFrameError
+from gulpio2.format.jpeg_markers import EOI
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
+    from gulpio2.codecs.first_frame import FirstFrame
     from gulpio2.codecs.options import Crop
 
 __all__ = ["FrameDecoder"]
@@ -73,12 +75,7 @@ class FrameDecoder:
         *,
         max_pixels: int = MAX_PIXELS,
     ) -> None:
-        self.header = read_header(first)
-        refuse_above(max_pixels, self.header)
-        self._frame_header = find_frame_header(first)
-        end = self._frame_header.end if self._frame_header else 0
-        self._prefix = bytes(first[:end])
-        self._set(options)
+        self._set(look_at_first(first, max_pixels), options)
 
     def with_options(self, options: DecodeOptions) -> FrameDecoder:
         """Give a decoder of the same frames, without looking at the first one again.
@@ -89,13 +86,13 @@ class FrameDecoder:
             The crop reaches out of the frame.
         """
         other = object.__new__(type(self))
-        other.header = self.header
-        other._frame_header, other._prefix = self._frame_header, self._prefix
-        other._set(options)
+        other._set(self._first, options)
         return other
 
-    def _set(self, options: DecodeOptions) -> None:
-        header = self.header
+    def _set(self, first: FirstFrame, options: DecodeOptions) -> None:
+        self._first = first
+        self.header = header = first.header
+        self._prefix = first.prefix
         as_stored = options.colorspace == "source"
         # Axes in which a frame has to be like the first.
         self._num_alike = 3 if as_stored else 2
@@ -125,7 +122,7 @@ class FrameDecoder:
     def _set_crop(self, crop: Crop, scale: int) -> tuple[slice, slice]:
         """Note the region, and how to leave out the rows below it."""
         top, left, num_rows, num_columns = crop
-        header, frame_header = self.header, self._frame_header
+        header, frame_header = self._first.header, self._first.at
         bottom, right = top + num_rows, left + num_columns
         if bottom > header.height or right > header.width:
             raise ValueError(
@@ -163,14 +160,18 @@ class FrameDecoder:
         start: int,
         stop: int,
         out: npt.NDArray[np.uint8],
+        *,
+        sound: bool = False,
     ) -> None:
         """Decode one frame; as `decode_each`."""
-        self.decode_each(block, ((start, stop, out),))
+        self.decode_each(block, ((start, stop, out),), sound=sound)
 
     def decode_each(
         self,
         block: bytes | bytearray,
         frames: Iterable[tuple[int, int, npt.NDArray[np.uint8]]],
+        *,
+        sound: bool = False,
     ) -> None:
         """Decode frames, one after the other.
 
@@ -181,6 +182,9 @@ class FrameDecoder:
         frames : iterable of (start, stop, out)
             The JPEG is in ``block[start:stop]``; `out` is C-contiguous uint8 of the
             size of `shape`. The next one is asked for when a frame is decoded.
+        sound : bool, optional
+            Each was compared with its checksum before it was given. The codec is
+            faster then (`TAIL_BYTES`).
 
         Raises
         ------
@@ -193,20 +197,32 @@ class FrameDecoder:
         # caches any more, so that each step for a frame costs several times what it
         # costs in a loop of its own: there are few.
         view, decode, mode = memoryview(block), _decode_jpeg, self._mode
-        prefix, is_plain = self._prefix, self._is_plain
+        begins, prefix, is_plain = block.startswith, self._prefix, self._is_plain
+        whole, tail = (self._first.whole_header, TAIL_BYTES) if sound else (b"", 0)
         height, width = self._min_size
         for start, stop, out in frames:
-            if is_plain and block.startswith(prefix, start):
+            if is_plain and begins(prefix, start):
+                end = stop
+                if whole and begins(whole, start) and block.endswith(EOI, start, stop):
+                    end += tail
                 try:
                     # As `_call`, without calling it, and by position: names cost more.
-                    decode(view[start:stop], mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
-                except ValueError as cause:
-                    raise _damaged(cause) from cause
-            else:
-                self._decode_other(block, start, view[start:stop], out)
+                    decode(view[start:end], mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
+                except ValueError:
+                    # The frame alone decides: of one that was stored with damage in it,
+                    # the quick way may remark on what the slow one does not.
+                    pass
+                else:
+                    continue
+            self._decode_other(block, start, view[start:stop], out)
 
     def plain_jpegs(
-        self, block: bytes | bytearray, spans: Iterable[tuple[int, int]], base: int
+        self,
+        block: bytes | bytearray,
+        spans: Iterable[tuple[int, int]],
+        base: int,
+        *,
+        sound: bool = False,
     ) -> list[memoryview] | None:
         """Give the bytes of frames, for `decode_plain`.
 
@@ -218,6 +234,8 @@ class FrameDecoder:
             Offset and length of each.
         base : int
             Offset of the block.
+        sound : bool, optional
+            As in `decode_each`.
 
         Returns
         -------
@@ -227,13 +245,17 @@ class FrameDecoder:
         if not self._is_plain:
             return None
         view, prefix = memoryview(block), self._prefix
+        whole, tail = (self._first.whole_header, TAIL_BYTES) if sound else (b"", 0)
         jpegs: list[memoryview] = []
-        begins, add = block.startswith, jpegs.append
+        begins, ends, add = block.startswith, block.endswith, jpegs.append
         for offset, length in spans:
             start = offset - base
+            stop = start + length
             if not begins(prefix, start):
                 return None
-            add(view[start : start + length])
+            if whole and begins(whole, start) and ends(EOI, start, stop):
+                stop += tail
+            add(view[start:stop])
         return jpegs
 
     def decode_plain(
@@ -265,12 +287,14 @@ class FrameDecoder:
         start: int,
         stop: int,
         memory: npt.NDArray[np.uint8],
+        *,
+        sound: bool = False,
     ) -> npt.NDArray[np.uint8]:
         """Decode one frame for who wants to look at it once; as `decode`.
 
         Parameters
         ----------
-        block, start, stop
+        block, start, stop, sound
             As in `decode_each`.
         memory : numpy.ndarray
             To decode into, where that takes no copy.
@@ -282,7 +306,7 @@ class FrameDecoder:
             in memory of this thread that is valid until it decodes the next frame.
         """
         if self._region is None or self._cmyk or not self.fits(block, start):
-            self.decode(block, start, stop, memory)
+            self.decode(block, start, stop, memory, sound=sound)
             return memory
         try:
             return self._part(block, start, memoryview(block)[start:stop])

@@ -23,6 +23,8 @@ class FrameHeader(NamedTuple):
     """Bytes up to its end: size and components are in them."""
     height_at: int
     """Offset of the two bytes with the height; 0 where it must stay as it is."""
+    scan_at: int
+    """Bytes up to the entropy-coded data; 0 where `height_at` is."""
 
 
 def find_frame_header(jpeg: bytes) -> FrameHeader | None:
@@ -43,7 +45,8 @@ def find_frame_header(jpeg: bytes) -> FrameHeader | None:
             # More than one scan: the rows of all but the last would have to be read.
             if jpeg[position + 4] != components:
                 height_at = 0
-            return FrameHeader(start, end, height_at) if end else None
+            scan_at = position + 2 + length if height_at else 0
+            return FrameHeader(start, end, height_at, scan_at) if end else None
         position += 2 + length
     return None
 

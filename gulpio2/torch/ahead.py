@@ -6,6 +6,7 @@ import threading
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from gulpio2.codecs.first_frame import TAIL_BYTES
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ReadAhead:
         """
         clip.ahead = self
         for read in clip.reads[len(clip.blocks) :]:
-            memory = self._take(read.length)
+            memory = self._take(read.length + TAIL_BYTES)
             if memory is None:
                 return False
             start = perf_counter()

@@ -259,7 +259,7 @@ class _Work:
     def decode(self, block: Any, read: Read) -> None:
         """Decode the frames of a block."""
         start = perf_counter()
-        self._verify(block, read)
+        is_sound = self._verify(block, read)
         shape = self._targets[0].shape
         if self._decoder is None:
             self.row = read.rows[0]
@@ -272,13 +272,13 @@ class _Work:
                 )
         clock = self._clock
         if self._decoder.shape == shape and not self._mirrored:
-            self._decoder.decode_each(block, self._frames(read))
+            self._decoder.decode_each(block, self._frames(read), sound=is_sound)
             clock.decode += perf_counter() - start
             return
         decode = self._decoder.decode_here
         memory = self._maker.memory("frame", self._decoder.shape)
         for begin, end, target in self._frames(read):
-            frame = decode(block, begin, end, memory)
+            frame = decode(block, begin, end, memory, sound=is_sound)
             decoded = perf_counter()
             self._maker.resize(frame, target, mirrored=self._mirrored)
             resized = perf_counter()
@@ -286,15 +286,22 @@ class _Work:
             clock.transform += resized - decoded
             start = resized
 
-    def _verify(self, block: Any, read: Read) -> None:
-        """Compare the checksums of the frames of a block, which was just read."""
+    def _verify(self, block: Any, read: Read) -> bool:
+        """Compare the checksums of the frames of a block, which was just read.
+
+        Returns
+        -------
+        bool
+            Whether there were any.
+        """
         located = self._plan.located
         if located is None or read.crc32 is None:
-            return
+            return False
         view = memoryview(block)
         frames = zip(self._frames(read), read.crc32, strict=True)
         for (start, stop, _), crc32 in frames:
             verify_crc32(view[start:stop], crc32, located.item.is_edited_to)
+        return True
 
     def _frames(self, read: Read) -> Iterator[tuple[int, int, Rows]]:
         """Give where each JPEG begins and ends in its block, and the frame's place.
