@@ -3,8 +3,8 @@
 Every class of GulpIO2 0.0.4 is here under its name, and what an adapter of one's own
 is made of. The modules, from the bottom:
 
-* `description`, `labels`, `cells`, `tables`, `templates`, `settings`, `sources`,
-  `duplicates`: what adapters share
+* `description`, `labels`, `cells`, `tables`, `endings`, `templates`, `settings`,
+  `sources`, `path_sources`, `duplicates`: what adapters share
 * `base`: the contract, `AbstractDatasetAdapter`
 * `trees`: folders as labels, which `images` and `videos` build on
 * `images`, `videos`, `twentybn`, `activitynet`, `kinetics`: the datasets of 0.0.4

@@ -10,26 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import as_seconds, parse_column
+from gulpio2.adapters.endings import ANY_ENDING
 from gulpio2.adapters.labels import label_key, number_labels, read_label_file
+from gulpio2.adapters.path_sources import MediaKind, open_path
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
-from gulpio2.adapters.sources import (
-    IMAGE_FORMATS,
-    VIDEO_FORMATS,
-    DeferredFrames,
-    folder_frames,
-    image_frames,
-    video_frames,
-)
+from gulpio2.adapters.sources import DeferredFrames
 from gulpio2.adapters.tables import Table, read_table
 from gulpio2.adapters.templates import fill_template, parse_template
 from gulpio2.errors import (
     IngestSettingError,
     SourceFormatError,
-    SourceNotFoundError,
     SourceReadError,
     with_article,
 )
-from gulpio2.media.folders import find_files
 from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
@@ -40,11 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TableAdapter"]
 
-MediaKind = Literal["auto", "video", "image", "folder"]
 # As of `KineticsAdapter`.
 IdRule = Literal["video", "clip"]
-# Of an excerpt; None for a whole video.
-Times = tuple[float, float] | None
 
 
 class TableAdapter(AbstractDatasetAdapter):
@@ -60,7 +50,8 @@ class TableAdapter(AbstractDatasetAdapter):
     path_column : str
         Column with the path of a video, of an image, or of a folder of images, which
         together are one item, sorted by name, ``2.jpg`` before ``10.jpg``; endings
-        count in any case of letters.
+        count in any case of letters. A path that ends in ``.*`` is of the one video
+        that is there, or else the one image.
     id_column : str, optional
         Column with the id, a text or an integer. None takes the path as it is in the
         table, of an excerpt with its times.
@@ -96,7 +87,7 @@ class TableAdapter(AbstractDatasetAdapter):
     path_template : str, optional
         The paths, where no column has them: ``videos/{video_id}.mp4``, with names of
         columns in braces, and ``{start:06d}`` for zeros before a number. The columns
-        stay in the metadata.
+        stay in the metadata. An id that is such a path has no ``.*``.
 
     Notes
     -----
@@ -159,8 +150,16 @@ class TableAdapter(AbstractDatasetAdapter):
             if path_template is None
             else _filled(content, path_template)
         )
+        self._any_ending = (path_template or "").endswith(ANY_ENDING)
+        if self._any_ending and media == "folder":
+            raise IngestSettingError(
+                f"path_template is {path_template!r}, and media is 'folder': folders "
+                "have no ending. Leave the .* out."
+            )
         self._ids = (
-            self._paths
+            [path.removesuffix(ANY_ENDING) for path in self._paths]
+            if id_column is None and self._any_ending
+            else self._paths
             if id_column is None
             else _checked(content, "id_column", id_column, str, int)
         )
@@ -266,57 +265,7 @@ class TableAdapter(AbstractDatasetAdapter):
     def _frames(self, row: int) -> FrameSource:
         times = None if self._times is None else self._times[row]
         path, options = self._source(row), (self.frame_size, self.frame_rate)
-        return DeferredFrames(partial(_open, path, self.media, *options, times))
-
-
-def _open(
-    path: str,
-    media: MediaKind,
-    frame_size: int,
-    frame_rate: FrameRate | None,
-    times: Times,
-) -> FrameSource:
-    """Find out what a path leads to, once its frames are wanted."""
-    ending = Path(path).suffix[1:].lower()
-    known = ending in VIDEO_FORMATS or ending in IMAGE_FORMATS
-    if media == "auto" and known and Path(path).is_dir():
-        raise SourceReadError(
-            f"{path!r} is a folder, though it ends as a file does. Give media='folder' "
-            "if it holds the frames of the item."
-        )
-    if media == "video" or (media == "auto" and ending in VIDEO_FORMATS):
-        start, end = (None, None) if times is None else times
-        return video_frames(
-            path, frame_rate=frame_rate, frame_size=frame_size, start=start, end=end
-        )
-    if times is not None and Path(path).exists():
-        raise SourceReadError(
-            f"{path!r} is not known to be a video, and only of videos there are "
-            "excerpts. Give media='video' if it is one, or take the row out."
-        )
-    if media == "image" or (media == "auto" and ending in IMAGE_FORMATS):
-        return image_frames([path], frame_size=frame_size)
-    if media == "folder" or Path(path).is_dir():
-        return _folder(path, frame_size)
-    if not Path(path).exists():
-        raise SourceNotFoundError(
-            f"There is no {path!r}. Check the path column or the path template, or say "
-            "what paths begin at in root_folder (on the command line --root-folder)."
-        )
-    raise SourceReadError(
-        f"{path!r} has no ending of a video or an image, and is no folder. "
-        "Give media='video', 'image' or 'folder'."
-    )
-
-
-def _folder(path: str, frame_size: int) -> FrameSource:
-    """Take the images of a folder, whatever the case of their endings."""
-    files = find_files(path, [""], max_depth=0) if Path(path).is_dir() else ()
-    endings = {Path(name).suffix[1:] for _, name in files}
-    taken = {ending for ending in endings if ending.lower() in IMAGE_FORMATS}
-    return folder_frames(
-        path, formats=sorted(taken or IMAGE_FORMATS), frame_size=frame_size
-    )
+        return DeferredFrames(partial(open_path, path, self.media, *options, times))
 
 
 def _check_times(

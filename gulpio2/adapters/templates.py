@@ -6,6 +6,7 @@ import re
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gulpio2.adapters.endings import ANY_ENDING
 from gulpio2.errors import IngestSettingError
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def parse_template(template: str) -> list[Piece]:
     ----------
     template : str
         A text with names of columns in braces; ``{{`` and ``}}`` are braces.
-        ``{start:06d}`` has zeros before the value, up to six characters.
+        ``{start:06d}`` has zeros before the value, up to six characters; ``.*`` at the
+        end is any ending.
 
     Raises
     ------
@@ -54,6 +56,8 @@ def parse_template(template: str) -> list[Piece]:
             if column == "" or conversion or (spec and not filling):
                 raise ValueError("braces hold a column, and at most :06d behind it")
             pieces.append(Piece(text, column, int(filling[1]) if filling else 0))
+        if "*" in template.removesuffix(ANY_ENDING):
+            raise ValueError("a * is only at its end, as .*, for any ending")
         if not any(piece.column for piece in pieces):
             raise ValueError("it names no column, so all rows would have one path")
     except ValueError as cause:

@@ -60,6 +60,19 @@ def gulp2() -> Callable[..., Result]:
 
 
 @pytest.fixture
+def real_item(gulp2: Callable[..., Result], shared_videos: Path, tmp_path: Path) -> str:
+    """Ingest a video of 30 frames a second, whose times vary, and give the item's id.
+
+    It is in ``gulped``.
+    """
+    (tmp_path / "videos").mkdir()
+    name = "vp8_audio_30fps.webm"
+    (tmp_path / "videos" / name).symlink_to(shared_videos / name)
+    gulp2("ingest", "video-folder", "videos", "gulped")
+    return f"videos-{name}"
+
+
+@pytest.fixture
 def _drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw bars as if what they are of took a second until its first step."""
     at_once = {"counted": "items", "delay_seconds": 0.0}

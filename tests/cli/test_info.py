@@ -52,16 +52,11 @@ def test_a_video_has_a_duration_a_rate_and_a_maker(gulp2, tmp_path, make_video):
     assert 'folder = "videos"' in text
 
 
-def test_a_rate_that_ticks_are_too_coarse_for_is_the_exact_one_of_the_source(
-    gulp2, shared_videos, tmp_path
-):
-    (tmp_path / "videos").mkdir()
-    name = "vp8_audio_30fps.webm"
-    (tmp_path / "videos" / name).symlink_to(shared_videos / name)
-    gulp2("ingest", "video-folder", "videos", "out")
+@pytest.mark.usefixtures("real_item")
+def test_a_rate_that_ticks_are_too_coarse_for_is_the_exact_one_of_the_source(gulp2):
     # Its ticks are thousandths of a second, too coarse for even thirtieths: its times
     # alone make 29.996.
-    assert list(info_of(gulp2, "out")["frame_rates"]) == ["30"]
+    assert list(info_of(gulp2, "gulped")["frame_rates"]) == ["30"]
 
 
 def timed_item(folder, time_base, pts, source):

@@ -32,6 +32,7 @@ POWER = "tests/faults/test_power_loss.py"
 KILL = "tests/faults/test_kill.py -k operation"
 FLIPS = "tests/faults/test_flips.py"
 READERS = "tests/faults/test_readers.py"
+TAILS = "tests/codecs/test_tails.py"
 
 MUTATIONS = [
     Mutation(
@@ -326,6 +327,27 @@ MUTATIONS = [
         "        written = covered_part(id_, entry) if ",
         "        written = entry if ",
         "tests/test_repair.py",
+    ),
+    Mutation(
+        "give frames a tail that were not compared with a checksum",
+        "jobs.py",
+        "                is_sound = block.request.crc32 is not None\n",
+        "                is_sound = True\n",
+        TAILS,
+    ),
+    Mutation(
+        "give a frame a tail whose header is another",
+        "codecs/decode.py",
+        "if whole and begins(whole, start) and block.endswith(EOI, start, stop):",
+        "if whole and block.endswith(EOI, start, stop):",
+        TAILS,
+    ),
+    Mutation(
+        "read ahead, and compare no checksum",
+        "torch/stored.py",
+        "            is_compared = read.crc32 is not None\n",
+        "            is_compared = False\n",
+        "tests/torch/test_loader_corrupt.py",
     ),
 ]
 

@@ -1,0 +1,110 @@
+"""The frames of what a path leads to: a video, an image, or a folder of images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from gulpio2.adapters.endings import ANY_ENDING, find_by_ending
+from gulpio2.adapters.sources import (
+    IMAGE_FORMATS,
+    VIDEO_FORMATS,
+    folder_frames,
+    image_frames,
+    video_frames,
+)
+from gulpio2.errors import SourceNotFoundError, SourceReadError
+from gulpio2.media.folders import find_files
+
+if TYPE_CHECKING:
+    from gulpio2.format.rates import FrameRate
+    from gulpio2.types import FrameSource
+
+__all__ = ["MediaKind", "open_path"]
+
+MediaKind = Literal["auto", "video", "image", "folder"]
+# Of an excerpt; None for a whole video.
+Times = tuple[float, float] | None
+
+
+def open_path(
+    path: str,
+    media: MediaKind,
+    frame_size: int,
+    frame_rate: FrameRate | None,
+    times: Times,
+) -> FrameSource:
+    """Find out what a path leads to, once its frames are wanted.
+
+    Parameters
+    ----------
+    path : str
+        Of a video, an image, or a folder of images, which are one item. Where it ends
+        in ``.*``, the one video or image that is there.
+    media : {"auto", "video", "image", "folder"}
+        What it is; 'auto' tells by the ending.
+    frame_size : int
+        Length of the short edge in pixels; below 1: as it is.
+    frame_rate : int, float, str or Fraction, optional
+        Frames a second to resample a video to. None: as they are.
+    times : tuple of float, optional
+        Of an excerpt of a video, in seconds. None for all.
+
+    Raises
+    ------
+    SourceNotFoundError
+        There is nothing.
+    SourceReadError
+        It is not what it was said to be.
+    """
+    if path.endswith(ANY_ENDING) and media != "folder":
+        path = find_by_ending(path, *_formats(media, times))
+    ending = Path(path).suffix[1:].lower()
+    known = ending in VIDEO_FORMATS or ending in IMAGE_FORMATS
+    if media == "auto" and known and Path(path).is_dir():
+        raise SourceReadError(
+            f"{path!r} is a folder, though it ends as a file does. Give media='folder' "
+            "if it holds the frames of the item."
+        )
+    if media == "video" or (media == "auto" and ending in VIDEO_FORMATS):
+        start, end = (None, None) if times is None else times
+        return video_frames(
+            path, frame_rate=frame_rate, frame_size=frame_size, start=start, end=end
+        )
+    if times is not None and Path(path).exists():
+        raise SourceReadError(
+            f"{path!r} is not known to be a video, and only of videos there are "
+            "excerpts. Give media='video' if it is one, or take the row out."
+        )
+    if media == "image" or (media == "auto" and ending in IMAGE_FORMATS):
+        return image_frames([path], frame_size=frame_size)
+    if media == "folder" or Path(path).is_dir():
+        return _folder(path, frame_size)
+    if not Path(path).exists():
+        raise SourceNotFoundError(
+            f"There is no {path!r}. Check the path column or the path template, or say "
+            "what paths begin at in root_folder (on the command line --root-folder)."
+        )
+    raise SourceReadError(
+        f"{path!r} has no ending of a video or an image, and is no folder. "
+        "Give media='video', 'image' or 'folder'."
+    )
+
+
+def _formats(media: MediaKind, times: Times) -> list[frozenset[str]]:
+    """Say which endings a path may have, those before others that are to be taken."""
+    if media == "image":
+        return [IMAGE_FORMATS]
+    if media == "video" or times is not None:
+        return [VIDEO_FORMATS]
+    return [VIDEO_FORMATS, IMAGE_FORMATS]
+
+
+def _folder(path: str, frame_size: int) -> FrameSource:
+    """Take the images of a folder, whatever the case of their endings."""
+    files = find_files(path, [""], max_depth=0) if Path(path).is_dir() else ()
+    endings = {Path(name).suffix[1:] for _, name in files}
+    taken = {ending for ending in endings if ending.lower() in IMAGE_FORMATS}
+    return folder_frames(
+        path, formats=sorted(taken or IMAGE_FORMATS), frame_size=frame_size
+    )
