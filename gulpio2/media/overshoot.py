@@ -51,15 +51,20 @@ class _Range:
         slack = _SLACK << (depth - 8)
         first, room = round(lowest) - slack, round(length) + 2 * slack
         self._is_deep = depth > 8
-        self._first, self._room = np.uint16(first), np.uint16(room)
+        self._first, self._last = first, first + room
+        self._lowest, self._room = np.uint16(first), np.uint16(room)
         self._inside = b"" if self._is_deep else bytes(range(first, first + room + 1))
 
     def is_left(self, values: Plane) -> bool:
         """Tell whether more of some values than a few are outside."""
         if self._is_deep:
             # What is below the lowest becomes one of the highest values.
-            outside = int(np.count_nonzero(values - self._first > self._room))
+            outside = int(np.count_nonzero(values - self._lowest > self._room))
         else:  # as for numpy, in a third of the time behind a decode
+            # Of most planes, chroma above all, none is, and that takes half as long.
+            low, high, _, _ = cv2.minMaxLoc(values)
+            if low >= self._first and high <= self._last:
+                return False
             outside = len(values.tobytes().translate(None, self._inside))
         return outside > _FEW * values.size
 

@@ -269,12 +269,16 @@ class VideoFrames(FramesByIndex):
         last: Any = None
         image: Any = None
         count = 0
+        opened: OpenVideo | None = None
+        is_noticed = False
         for video, frame, pts in self._decoded():
             if frame is not last:
                 last = frame
+                if video is not opened:  # not for each frame: it takes PyAV some time
+                    opened, is_noticed = video, notices_damage(video)
                 if later is None:
                     image = converter.convert(frame)
-                elif not notices_damage(video):
+                elif not is_noticed:
                     image = _of_its_own(converter.convert(frame))
                 else:  # where nobody helps, what is done at once costs less
                     convert = converter.convert_later if later() else converter.convert

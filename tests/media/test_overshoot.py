@@ -10,6 +10,7 @@ import pytest
 
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.media.colour import Matrix, PlaneColour, PlaneConversion, to_rgb
+from gulpio2.media.overshoot import _Range
 from gulpio2.media.video import VideoFrames
 from gulpio2.types import YuvFrame
 
@@ -146,6 +147,22 @@ def test_two_levels_outside_of_the_range_are_passed_over(depth, levels, matters)
     overshoot = PlaneConversion(PlaneColour(depth=depth))._overshoot
     assert overshoot is not None
     assert overshoot.matters(y, u, v) is matters
+
+
+@pytest.mark.parametrize("depth", [8, 10])
+@pytest.mark.parametrize("num_outside", [0, 1, 10, 11])
+@pytest.mark.parametrize("level", [13, 14, 237, 238])
+def test_values_are_counted_that_are_more_than_two_levels_outside(
+    depth, num_outside, level
+):
+    unit = 1 << (depth - 8)
+    dtype = np.uint8 if depth == 8 else np.uint16
+    counted = _Range(16 * unit, 219 * unit, depth=depth)
+    # Rows of a larger plane, as `Overshoot` gives them: 10 of 10,000 may be outside.
+    values = np.full((1600, 100), 100 * unit, dtype)[::16]
+    values[3, :num_outside] = level * unit
+    is_outside = level in (13, 238)
+    assert counted.is_left(values) == (is_outside and num_outside > 10)
 
 
 @pytest.mark.parametrize("matrix", MATRICES, ids=lambda matrix: matrix.name)
