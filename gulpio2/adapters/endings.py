@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,15 +43,15 @@ def find_by_ending(path: str, *formats: Iterable[str]) -> str:
     SourceReadError
         There are several.
     """
-    if _state_of(path) is not None:  # it is called so
+    if _key_of(path) is not None:  # it is called so
         return path
     stem = path.removesuffix(ANY_ENDING)
     for endings in formats:
         written = [ending for each in endings for ending in (each, each.upper())]
         there = {
-            (state.st_dev, state.st_ino): name
+            key: name
             for ending in sorted(written)
-            if (state := _state_of(name := f"{stem}.{ending}")) is not None
+            if (key := _key_of(name := f"{stem}.{ending}")) is not None
         }  # one file where names are the same in either case
         if len(there) > 1:
             names = sorted(Path(name).name for name in there.values())
@@ -62,17 +63,18 @@ def find_by_ending(path: str, *formats: Iterable[str]) -> str:
             return next(iter(there.values()))
     known = ", ".join(f".{ending}" for each in formats for ending in sorted(each))
     raise SourceNotFoundError(
-        f"There is no {path!r}, with any of the endings {known}. Check the path "
-        "column or the path template, or say what paths begin at in root_folder (on "
-        "the command line --root-folder)."
+        f"There is no {path!r}, with any of the endings {known}, in small or in "
+        "capital letters. Check the path column or the path template, or say what "
+        "paths begin at in root_folder (on the command line --root-folder)."
     )
 
 
-def _state_of(path: str) -> os.stat_result | None:
-    """Look at a file; None where there is none."""
+def _key_of(path: str) -> tuple[int, int] | None:
+    """Tell a file from others; None where there is none."""
     try:
-        return os.stat(path)  # noqa: PTH116  # a tenth of Path's time
+        state = os.stat(path)  # noqa: PTH116  # a tenth of Path's time
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as cause:
         raise refused(cause, "look for", path) from cause
+    return (state.st_dev, state.st_ino) if stat.S_ISREG(state.st_mode) else None

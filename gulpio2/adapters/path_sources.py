@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource
 
-__all__ = ["MediaKind", "open_path"]
+__all__ = ["MediaKind", "Times", "find_path", "open_path"]
 
 MediaKind = Literal["auto", "video", "image", "folder"]
+# Videos that may lie beside the one that they are of.
+_PREVIEWS = frozenset({"gif"})
 # Of an excerpt; None for a whole video.
 Times = tuple[float, float] | None
 
@@ -57,8 +59,7 @@ def open_path(
     SourceReadError
         It is not what it was said to be.
     """
-    if path.endswith(ANY_ENDING) and media != "folder":
-        path = find_by_ending(path, *_formats(media, times))
+    path = find_path(path, media, times)
     ending = Path(path).suffix[1:].lower()
     known = ending in VIDEO_FORMATS or ending in IMAGE_FORMATS
     if media == "auto" and known and Path(path).is_dir():
@@ -91,13 +92,28 @@ def open_path(
     )
 
 
-def _formats(media: MediaKind, times: Times) -> list[frozenset[str]]:
-    """Say which endings a path may have, those before others that are to be taken."""
-    if media == "image":
-        return [IMAGE_FORMATS]
+def find_path(path: str, media: MediaKind, times: Times) -> str:
+    """Give the path of the file that is meant, where its ending is not known.
+
+    Parameters
+    ----------
+    path, media, times
+        As for `open_path`.
+
+    Raises
+    ------
+    SourceNotFoundError, SourceReadError
+        There is none, or more than one.
+    """
+    if not path.endswith(ANY_ENDING) or media == "folder":
+        return path
+    # Pictures after videos: downloads have previews beside them, moving ones as well.
+    formats = [IMAGE_FORMATS]
     if media == "video" or times is not None:
-        return [VIDEO_FORMATS]
-    return [VIDEO_FORMATS, IMAGE_FORMATS]
+        formats = [VIDEO_FORMATS - _PREVIEWS, _PREVIEWS]
+    elif media == "auto":
+        formats = [VIDEO_FORMATS - _PREVIEWS, IMAGE_FORMATS | _PREVIEWS]
+    return find_by_ending(path, *formats)
 
 
 def _folder(path: str, frame_size: int) -> FrameSource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from functools import partial
@@ -12,12 +13,13 @@ from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import as_seconds, parse_column
 from gulpio2.adapters.endings import ANY_ENDING
 from gulpio2.adapters.labels import label_key, number_labels, read_label_file
-from gulpio2.adapters.path_sources import MediaKind, open_path
+from gulpio2.adapters.path_sources import MediaKind, find_path, open_path
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import DeferredFrames
 from gulpio2.adapters.tables import Table, read_table
 from gulpio2.adapters.templates import fill_template, parse_template
 from gulpio2.errors import (
+    GulpError,
     IngestSettingError,
     SourceFormatError,
     SourceReadError,
@@ -28,6 +30,7 @@ from gulpio2.storage.refusals import local_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gulpio2.adapters.path_sources import Times
     from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource, Item, Meta, StrPath
 
@@ -51,7 +54,8 @@ class TableAdapter(AbstractDatasetAdapter):
         Column with the path of a video, of an image, or of a folder of images, which
         together are one item, sorted by name, ``2.jpg`` before ``10.jpg``; endings
         count in any case of letters. A path that ends in ``.*`` is of the one video
-        that is there, or else the one image.
+        that is there, or else the one image, with an ending in small or in capital
+        letters; as an id it has no ``.*``.
     id_column : str, optional
         Column with the id, a text or an integer. None takes the path as it is in the
         table, of an excerpt with its times.
@@ -87,7 +91,7 @@ class TableAdapter(AbstractDatasetAdapter):
     path_template : str, optional
         The paths, where no column has them: ``videos/{video_id}.mp4``, with names of
         columns in braces, and ``{start:06d}`` for zeros before a number. The columns
-        stay in the metadata. An id that is such a path has no ``.*``.
+        stay in the metadata.
 
     Notes
     -----
@@ -150,16 +154,13 @@ class TableAdapter(AbstractDatasetAdapter):
             if path_template is None
             else _filled(content, path_template)
         )
-        self._any_ending = (path_template or "").endswith(ANY_ENDING)
-        if self._any_ending and media == "folder":
+        if (path_template or "").endswith(ANY_ENDING) and media == "folder":
             raise IngestSettingError(
                 f"path_template is {path_template!r}, and media is 'folder': folders "
                 "have no ending. Leave the .* out."
             )
         self._ids = (
             [path.removesuffix(ANY_ENDING) for path in self._paths]
-            if id_column is None and self._any_ending
-            else self._paths
             if id_column is None
             else _checked(content, "id_column", id_column, str, int)
         )
@@ -225,7 +226,10 @@ class TableAdapter(AbstractDatasetAdapter):
         if self._times is not None:
             start, end = self._times[row]
             where = f"{where}, {start} s to {end} s"
-        return f"{self._source(row)} ({where})"
+        source = self._source(row)
+        with contextlib.suppress(GulpError):  # told when its frames are iterated
+            source = find_path(source, self.media, self._times_of(row))
+        return f"{source} ({where})"
 
     def label_mapping(self) -> dict[str, int] | None:
         """Give label to index, or None without a label column."""
@@ -263,9 +267,12 @@ class TableAdapter(AbstractDatasetAdapter):
         return str(Path(self.root_folder, self._paths[row]))
 
     def _frames(self, row: int) -> FrameSource:
-        times = None if self._times is None else self._times[row]
         path, options = self._source(row), (self.frame_size, self.frame_rate)
+        times = self._times_of(row)
         return DeferredFrames(partial(open_path, path, self.media, *options, times))
+
+    def _times_of(self, row: int) -> Times:
+        return None if self._times is None else self._times[row]
 
 
 def _check_times(

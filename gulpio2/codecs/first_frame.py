@@ -34,8 +34,8 @@ class FirstFrame(NamedTuple):
     whole_header: bytes
     """The frame up to its entropy-coded data, where these are of one sequential scan.
 
-    The codec has read it without a tail: in a frame that begins so, no length leads it
-    past the end.
+    The codec has read it without a tail: in a frame that begins so, no length up to
+    there leads it past the end.
     """
 
 

@@ -70,7 +70,7 @@ def test_a_file_may_have_any_ending(table, make_video, media):
     template = "{who}/{video_id}.*"
     adapter = TableAdapter(table, id_column="clip", media=media, path_template=template)
     assert num_frames(adapter) == [6, 3]
-    assert adapter.item_source(1).startswith(str(table.parent / "P02" / "v7.* (row 2"))
+    assert adapter.item_source(1).startswith(str(table.parent / "P02" / "v7.WEBM (row"))
     named = TableAdapter(table, id_column=None, path_template=template)
     assert named.item_ids() == ["P01/v7", "P02/v7"]
 
@@ -83,7 +83,7 @@ def test_so_may_one_of_a_column_and_a_file_that_is_called_so_is_meant(
     make_video(tmp_path / "c.mp4", 2).rename(tmp_path / "b.*")
     (tmp_path / "t.csv").write_text("path\na.*\nb.*\n")
     adapter = TableAdapter(tmp_path / "t.csv", id_column=None, media="video")
-    assert adapter.item_ids() == ["a.*", "b.*"]
+    assert adapter.item_ids() == ["a", "b"]
     assert num_frames(adapter) == [5, 2]
 
 
@@ -94,6 +94,19 @@ def test_pictures_may_have_any_ending(tmp_path, make_jpeg):
     for media in ("auto", "image"):
         adapter = TableAdapter(tmp_path / "t.csv", media=media, path_template="{id}.*")
         assert num_frames(adapter) == [1, 1]
+
+
+def test_folders_and_moving_previews_beside_it_are_not_taken_for_the_file(table):
+    (table.parent / "P01" / "v7.webm").mkdir()
+    (table.parent / "P02" / "v7.gif").write_bytes(b"a preview")
+    adapter = TableAdapter(table, id_column="clip", path_template="{who}/{video_id}.*")
+    assert num_frames(adapter) == [6, 4]
+
+
+def test_a_missing_file_of_any_ending_is_named_as_it_was_asked_for(table):
+    (table.parent / "P02" / "v7.mp4").unlink()
+    adapter = TableAdapter(table, id_column="clip", path_template="{who}/{video_id}.*")
+    assert adapter.item_source(1).startswith(str(table.parent / "P02" / "v7.* (row 2"))
 
 
 def test_of_an_excerpt_only_a_video_is_taken(table, make_video):
@@ -168,7 +181,7 @@ def test_numbers_may_have_zeros_before_them_as_in_names_of_kinetics(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", ["a.b", "a[0]", "a b"])
+@pytest.mark.parametrize("name", ["a.b", "a[0]", "a b", "a*"])
 def test_a_column_is_meant_as_it_is_called(tmp_path, name):
     (tmp_path / "t.json").write_text(json.dumps([{"id": "x", name: "v", "a": "w"}]))
     adapter = TableAdapter(tmp_path / "t.json", path_template=f"{{{name}}}.mp4")
@@ -186,6 +199,7 @@ def test_a_column_is_meant_as_it_is_called(tmp_path, name):
         ("{who!r}.mp4", "braces hold a column"),
         ("*/{who}.mp4", "only at its end"),
         ("{who}.*.*", "only at its end"),
+        ("a.*{who}", "only at its end"),
         ("{who.mp4", "expected '}'"),
         ("who}.mp4", "Single '}'"),
     ],

@@ -121,8 +121,9 @@ def test_what_a_frame_with_damage_in_it_decodes_to_is_not_up_to_its_tail(data):
             jpeg[at : at + 2] = bytes([0xFF, data.draw(st.integers(0xC0, 0xFE))])
     alone = decoded(decoder, bytes(jpeg), b"", sound=False)
     made = {decoded(decoder, bytes(jpeg), tail, sound=True) for tail in TAILS.values()}
-    assert len(made) == 1
-    assert alone is None or made != {None}
+    # A wrong length of a segment behind the scan may be an error with some of them.
+    assert len(made - {None}) <= 1
+    assert alone is None or None not in made
 
 
 def test_a_frame_with_damage_in_it_that_the_codec_takes_alone_is_decoded():
