@@ -314,7 +314,7 @@ def test_an_interrupt_wherever_it_comes_leaves_no_thread_at_work(distance, monke
                 break
     finally:
         gc.enable()
-    assert step > 50
+    assert step > 25  # fewer of them are here where the other threads take more frames
     stopping = threading.Thread(target=threads._pool.stop, daemon=True)
     stopping.start()
     stopping.join(10)

@@ -347,7 +347,7 @@ MUTATIONS = [
         "torch/stored.py",
         "            is_compared = read.crc32 is not None\n",
         "            is_compared = False\n",
-        "tests/torch/test_loader_corrupt.py",
+        "tests/torch/test_loader_shares.py",
     ),
 ]
 
