@@ -193,9 +193,8 @@ class FrameDecoder:
         ValueError
             A frame of another shape than the first.
         """
-        # After a frame has been decoded nothing of this code is in the processor's
-        # caches any more, so that each step for a frame costs several times what it
-        # costs in a loop of its own: there are few.
+        # After a decode nothing of this code is in the processor's caches, so that each
+        # step for a frame costs several times what it costs in a loop: there are few.
         view, decode, mode = memoryview(block), _decode_jpeg, self._mode
         begins, prefix, is_plain = block.startswith, self._prefix, self._is_plain
         whole, tail = (self._first.whole_header, TAIL_BYTES) if sound else (b"", 0)
@@ -208,10 +207,11 @@ class FrameDecoder:
                 try:
                     # As `_call`, without calling it, and by position: names cost more.
                     decode(view[start:end], mode, True, True, height, width, 1, out)  # noqa: FBT003  # its own order
-                except ValueError:
+                except ValueError as cause:
+                    if end == stop:
+                        raise _damaged(cause) from cause
                     # The frame alone decides: of one that was stored with damage in it,
                     # the quick way may remark on what the slow one does not.
-                    pass
                 else:
                     continue
             self._decode_other(block, start, view[start:stop], out)
