@@ -140,6 +140,11 @@ class TableAdapter(AbstractDatasetAdapter):
                 f"{path_template!r}: the paths come from one of them. Leave the other "
                 "out."
             )
+        if (path_template or "").endswith(ANY_ENDING) and media == "folder":
+            raise IngestSettingError(
+                f"path_template is {path_template!r}, and media is 'folder': folders "
+                "have no ending. Leave the .* out."
+            )
         _check_times(start_column, end_column, id_rule, media)
         self.table = table
         self.output_folder = output_folder
@@ -154,11 +159,6 @@ class TableAdapter(AbstractDatasetAdapter):
             if path_template is None
             else _filled(content, path_template)
         )
-        if (path_template or "").endswith(ANY_ENDING) and media == "folder":
-            raise IngestSettingError(
-                f"path_template is {path_template!r}, and media is 'folder': folders "
-                "have no ending. Leave the .* out."
-            )
         self._ids = (
             [path.removesuffix(ANY_ENDING) for path in self._paths]
             if id_column is None

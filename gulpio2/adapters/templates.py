@@ -56,9 +56,9 @@ def parse_template(template: str) -> list[Piece]:
             if column == "" or conversion or (spec and not filling):
                 raise ValueError("braces hold a column, and at most :06d behind it")
             pieces.append(Piece(text, column, int(filling[1]) if filling else 0))
-        texts = "/".join(piece.text for piece in pieces)
-        is_any = pieces[-1:] and not pieces[-1].column and texts.endswith(ANY_ENDING)
-        if texts.count("*") > bool(is_any):
+        # Without the columns, whose names may have one.
+        fixed = "".join(f"{text}/" if column else text for text, column, _ in pieces)
+        if "*" in fixed.removesuffix(ANY_ENDING):
             raise ValueError("a * is only at its end, as .*, for any ending")
         if not any(piece.column for piece in pieces):
             raise ValueError("it names no column, so all rows would have one path")
