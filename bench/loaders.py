@@ -328,7 +328,7 @@ def _runs_of(kind: str, facts: Facts) -> Callable[[float], dict[str, float]]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": sys.version.split()[0]}
+    found = {}
     for name in ("torch", "torchcodec", "webdataset", "mosaicml-streaming"):
         try:
             found[name] = version(name)
