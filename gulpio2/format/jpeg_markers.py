@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["EOI", "SOI", "START_OF_FRAME", "START_OF_SCAN"]
+import re
+
+__all__ = ["EOI", "NEXT_MARKER", "SOI", "START_OF_FRAME", "START_OF_SCAN"]
 
 SOI = b"\xff\xd8"
 """Start of image: the first two bytes."""
@@ -13,3 +15,8 @@ START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Second bytes of frame headers, SOF0 to SOF15: they have the size and components."""
 START_OF_SCAN = 0xDA
 """Second byte: entropy-coded data follow."""
+# Not `\xff+`: where a long run of FF is followed by none of these, each of its bytes
+# would be the beginning of a search to its end.
+NEXT_MARKER = re.compile(rb"\xff([\x01-\xcf\xd8-\xfe])")
+"""A marker that ends entropy-coded data, with its second byte as group 1: neither a
+stuffed FF 00, nor a restart, nor an FF that fills the room before another one."""

@@ -7,11 +7,10 @@ proportional to what they are given, whatever is in it.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.format.gmeta import validate_entry
-from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
+from gulpio2.format.jpeg_markers import EOI, NEXT_MARKER, SOI, START_OF_SCAN
 from gulpio2.format.records import ALIGNMENT
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ __all__ = ["FoundFrame", "JpegFinder", "gaps_between", "placeholder_id", "salvag
 
 _ENTRY = b'": {"frame_info": '
 _START = SOI + b"\xff"
-# What ends entropy-coded data: neither a stuffed zero nor a restart marker.
-_MARKER = re.compile(rb"\xff+([\x01-\xcf\xd8-\xfe])")
 # Markers of one JPEG. A progressive one has some dozens; a crafted one could have
 # millions, and each of its bytes could begin another.
 _MAX_MARKERS = 1000
@@ -115,7 +112,7 @@ def gaps_between(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int,
     gaps = []
     end = 0
     for start, stop in sorted(spans):
-        if start > end:
+        if start > end < size:
             gaps.append((end, min(start, size)))
         end = max(end, stop)
         if end >= size:
@@ -172,7 +169,7 @@ class JpegFinder:
         data, position = self.data, start + 2
         scans = cost = 0
         for _ in range(_MAX_MARKERS):
-            match = _MARKER.search(data, position)
+            match = NEXT_MARKER.search(data, position)
             cost += 1 + ((match.end() if match else len(data)) - position) // 256
             if match is None or match[1][0] == SOI[1]:
                 break  # an SOI is the next record: this one has lost its end

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import NamedTuple
 
-from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_FRAME, START_OF_SCAN
+from gulpio2.format.jpeg_markers import (
+    EOI,
+    NEXT_MARKER,
+    SOI,
+    START_OF_FRAME,
+    START_OF_SCAN,
+)
 
 __all__ = ["JpegOutline", "outline_jpeg", "without_remarks"]
 
@@ -15,9 +20,6 @@ _FRAME = struct.Struct(">BHHB")
 # Baseline, extended sequential and progressive, all with Huffman coding: what every
 # decoder has. The others are lossless, hierarchical or arithmetic.
 _COMMON = (0xC0, 0xC1, 0xC2)
-# A marker that ends entropy-coded data: neither a stuffed FF 00, nor a restart, nor an
-# FF that fills the room before another one.
-_NEXT_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 _MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD8, 0xFF)))
 _WITHOUT_LENGTH = (0x01, SOI[1])
 # Scans of an image at most. A progressive one can have any number of them, each of
@@ -92,7 +94,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
             marker = data[position + 1]
             position += 2
         else:
-            match = _NEXT_MARKER.search(data, position)
+            match = NEXT_MARKER.search(data, position)
             if match is None:
                 raise ValueError(
                     f"it is cut off: no end of the image in its {size} bytes"

@@ -98,6 +98,7 @@ def test_a_crafted_map_takes_no_long_time(data):
         ([(4, 400)], 8, [(0, 4)]),
         ([(100, 400)], 8, [(0, 8)]),
         ([], 0, []),
+        ([(2, 3)], 0, []),
     ],
 )
 def test_gaps_are_what_is_between(spans, size, gaps):
@@ -145,8 +146,10 @@ def test_a_frame_after_rubbish_is_found_where_records_begin():
         b"\xff\xd8\xff\xc4\xff\xfe" * 60_000 + bytes(4_000_000),
         b"\xff\xd8\xff\xc4\0\x02" + b"\xff\xc4\0\x02" * 200_000,
         b"\xff\xd8\xff\xc4\xf0\0" * 10_000 + b"\xff\xc4\0\x02" * 100_000,
+        b"\xff\xd8" + b"\xff" * 10_000_000,  # as of flash memory that was erased
+        b"\xff\xd8\xff\xe0\0\x02" + (b"\xff" * 1000 + b"\0") * 1000,
     ],
-    ids=["starts", "long runs", "chain", "starts and chain"],
+    ids=["starts", "long runs", "chain", "starts and chain", "ones", "runs of ones"],
 )
 def test_crafted_markers_take_no_long_time(data, alignment):
     began = time.monotonic()
