@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,13 @@ __all__ = ["first_metadata", "plain_metadata", "without_addresses"]
 _MAX_DEPTH = 100
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN = frozenset((type(None), bool, int, float, str))
+# Of their subclasses, enumerations among them, what JSON writes: the value that they
+# are. What their own `__str__` or `__int__` says may be another.
+_PLAIN_VALUES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+)
 
 
 def plain_metadata(meta: Any, what: str) -> dict[Any, Any]:
@@ -95,11 +102,9 @@ def _plain(value: Any, what: str, place: str, depth: int) -> Any:
         return value.tolist()
     if isinstance(value, np.ndarray) and value.dtype == object:
         return _plain(value.tolist(), what, place, depth + 1)
-    if isinstance(value, (bool, int, float, str)):
-        # Subclasses (enumerations among them) would be written by their own repr.
-        for kind in (int, float, str):
-            if isinstance(value, kind):
-                return kind(value)
+    for kind, plain_value in _PLAIN_VALUES:
+        if isinstance(value, kind):
+            return plain_value(value)
     raise _cannot_hold(value, what, place, with_article(type(value).__name__))
 
 

@@ -34,6 +34,27 @@ class Name(enum.Enum):
     FIRST = "first"
 
 
+class Label(str, enum.Enum):  # StrEnum is of Python 3.11
+    WALK = "walk"
+
+
+class Odd(int):
+    """Says of itself another number than it is."""
+
+    def __int__(self):
+        return 7
+
+    def __str__(self):
+        return "seven"
+
+
+class Half(float):
+    """Says of itself another number than it is."""
+
+    def __float__(self):
+        return 7.0
+
+
 class Text(str):
     """As some libraries give their strings."""
 
@@ -74,6 +95,9 @@ def test_plain_values_come_through_as_they_are(meta):
         ({"deep": {"er": [np.int8(1)]}}, {"deep": {"er": [1]}}),
         (Colour.RED, 3),
         (Text("a"), "a"),
+        (Label.WALK, "walk"),
+        (Odd(3), 3),
+        (Half(0.5), 0.5),
         (10**30, 10**30),
         (math.inf, math.inf),
     ],
