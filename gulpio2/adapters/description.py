@@ -33,13 +33,13 @@ _SECRETS = re.compile(
     r"(^|_)(passw(or)?ds?|pwd|passphrase|secrets?|tokens?|credentials?|auth"
     r"|authorization|(api|access|private|secret)_?keys?)\d*(_|$)"
 )
+# In the query of a URL also the signatures and keys of the large stores.
+_QUERY_SECRETS = re.compile(r"(^|_)(sig|signature|key)(_|$)")
 _WORD_END = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]")
-# Up to the last @ before the path; and what a query calls by such a name.
+# Up to the last @ before the path. Over HTTP a name without a password is a token.
 _URL_PASSWORD = re.compile(r"(\w:/{1,2}[^\s/:@?#]*:)[^\s/?#]*(?=@)")
-_URL_SECRET = re.compile(
-    r"([?&][\w.-]*(?:token|password|secret|signature|api[_-]?key|credential)=)[^&#\s]+",
-    re.IGNORECASE,
-)
+_URL_TOKEN = re.compile(r"(https?:/{1,2})[^\s/:@?#]+(?=@)", re.IGNORECASE)
+_URL_QUERY = re.compile(r"([?&#;]([\w.-]+)=)[^?&#;\s]+")
 _NOT_RECORDED = "not recorded"
 
 
@@ -74,7 +74,11 @@ def constructor_arguments(
     arguments: dict[str, Any] = {}
     for name, parameter in list(signature.parameters.items())[1:]:
         if parameter.kind is parameter.VAR_KEYWORD:
-            arguments.update(bound.arguments[name])
+            # A keyword may have the name of what can be given by its place only.
+            arguments.update(
+                (f"{name}.{key}" if key in arguments else key, value)
+                for key, value in bound.arguments[name].items()
+            )
         else:
             arguments[name] = bound.arguments[name]
     return {
@@ -87,9 +91,13 @@ def constructor_arguments(
 def _value_of(name: str, value: object, depth: int = 0) -> JsonValue:
     """Give the JSON value of what has this name, unless it is a secret."""
     is_number = value is None or isinstance(value, (bool, int, float))
-    if not is_number and _SECRETS.search(_WORD_END.sub("_", name).lower()):
+    if not is_number and _SECRETS.search(_in_words(name)):
         return _NOT_RECORDED
     return to_json_value(value, depth)
+
+
+def _in_words(name: str) -> str:
+    return _WORD_END.sub("_", name).lower()
 
 
 def to_json_value(value: object, depth: int = 0) -> JsonValue:
@@ -127,10 +135,11 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
     if isinstance(value, type) or inspect.isroutine(value):
         return f"{value.__module__}.{value.__qualname__}"
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        plain: Any = value.item()  # type: ignore[attr-defined]  # ndim
+        scalar: Any = value
+        plain = scalar.item()
         # There is no Python number for the longest floats.
-        if type(plain) is type(value):
-            plain = float(value)  # type: ignore[arg-type]  # a number
+        if type(plain).__module__ == "numpy":
+            plain = complex(plain) if scalar.dtype.kind == "c" else float(plain)
         return to_json_value(plain)
     try:
         text = _without_password(without_addresses(repr(value)))
@@ -140,9 +149,18 @@ def to_json_value(value: object, depth: int = 0) -> JsonValue:
 
 
 def _without_password(text: str) -> str:
-    """Leave the password out of every URL in a text."""
-    text = _URL_PASSWORD.sub(rf"\1({_NOT_RECORDED})", text)
-    return _URL_SECRET.sub(rf"\1({_NOT_RECORDED})", text)
+    """Leave the secrets out of every URL in a text."""
+    for pattern in (_URL_PASSWORD, _URL_TOKEN):
+        text = pattern.sub(rf"\1({_NOT_RECORDED})", text)
+    return _URL_QUERY.sub(_without_secret, text)
+
+
+def _without_secret(part: re.Match[str]) -> str:
+    """Leave the value out of what a query calls by the name of a secret."""
+    name = _in_words(part[2])
+    if _SECRETS.search(name) or _QUERY_SECRETS.search(name):
+        return f"{part[1]}({_NOT_RECORDED})"
+    return part[0]
 
 
 def _container_to_json(

@@ -73,6 +73,25 @@ def test_a_call_that_does_not_fit_is_not_described():
     assert constructor_arguments(init, (1,), {}) == {"a": 1}
 
 
+def test_no_argument_hides_another_of_its_name():
+    def init(self, first, /, *args, **options):
+        pass
+
+    given = constructor_arguments(init, (1, 2, 3), {"args": 9, "first": 8, "b": 7})
+    assert given == {
+        "first": 1,
+        "args": [2, 3],
+        "options.args": 9,
+        "options.first": 8,
+        "b": 7,
+    }
+
+
+def test_the_longest_complex_number_keeps_both_parts():
+    assert to_json_value(np.clongdouble(1 + 2j)) == to_json_value(1 + 2j) == "(1+2j)"
+    assert to_json_value(np.longdouble(0.5)) == 0.5
+
+
 class Unspeakable:
     """Its representation is an error."""
 
@@ -121,6 +140,25 @@ def test_names_that_only_resemble_those_of_secrets_are_recorded(name):
     assert constructor_arguments(init, (), {name: "a"}) == {name: "a"}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("pwd", "passwd", "passphrase", "auth", "access_key", "private_key", "sig"),
+        *("key", "secret_key", "X-Amz-Signature", "X-Amz-Credential", "sas_token"),
+        *("X-Goog-Signature", "X-Amz-Security-Token", "client_secret", "apikey"),
+    ],
+)
+def test_a_secret_in_the_query_of_a_url_is_not_recorded(name):
+    for before in ("?", "?a=b&", "?a=b;", "#"):
+        url = f"https://h/v{before}{name}=hunter2&n=1"
+        assert to_json_value(url) == f"https://h/v{before}{name}=(not recorded)&n=1"
+
+
+@pytest.mark.parametrize("name", ["author", "monkey", "keys", "design", "tokenizer"])
+def test_all_else_in_the_query_of_a_url_is_recorded(name):
+    assert to_json_value(f"https://h/v?{name}=a") == f"https://h/v?{name}=a"
+
+
 def test_the_password_of_a_url_is_not_recorded():
     assert to_json_value("s3://me:hunter2@host/videos?a=b") == (
         "s3://me:(not recorded)@host/videos?a=b"
@@ -136,5 +174,7 @@ def test_the_password_of_a_url_is_not_recorded():
     assert to_json_value("https://h/v?Token=hunter2&n=1#x") == (
         "https://h/v?Token=(not recorded)&n=1#x"
     )
+    assert to_json_value("https://hunter2@h/v") == "https://(not recorded)@h/v"
+    assert to_json_value("ssh://git@host/v") == "ssh://git@host/v"
     assert "hunter2" not in str(to_json_value({"https://me:hunter2@host": 1}))
     assert "hunter2" not in str(to_json_value(Path("https://me:hunter2@host")))
