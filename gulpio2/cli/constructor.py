@@ -34,8 +34,8 @@ class Parameter:
     """Types that it takes, of bool, int, float, str and Path; {str} where unknown."""
     optional: bool
     """None may be given."""
-    choices: tuple[str, ...]
-    """All that may be given; empty: anything."""
+    choices: tuple[Any, ...]
+    """All values that may be given, each by its text; empty: anything."""
     is_sequence: bool
     """It takes several values, each of one of `kinds`."""
     passing: inspect._ParameterKind
@@ -46,7 +46,9 @@ class Parameter:
     @property
     def is_flag(self) -> bool:
         """It is either true or false, and has a default."""
-        return not self.required and self.kinds == {bool} and not self.is_sequence
+        return not (self.required or self.choices or self.is_sequence) and (
+            self.kinds == {bool}
+        )
 
 
 def constructor_parameters(cls: type) -> list[Parameter]:
@@ -66,7 +68,9 @@ def constructor_parameters(cls: type) -> list[Parameter]:
     if init is object.__init__:
         return []
     texts = _parameter_texts(cls)
-    names = vars(sys.modules.get(init.__module__, builtins))
+    # The constructor of a class that is not written in Python has no module.
+    module = getattr(init, "__module__", None)
+    names = vars(sys.modules.get(module or "", builtins))
     return [
         _describe(parameter, names, texts.get(name, ""))
         for name, parameter in list(inspect.signature(init).parameters.items())[1:]
@@ -86,24 +90,33 @@ def _describe(
     required = parameter.default is parameter.empty
     default = None if required else parameter.default
     kinds: set[type] = set()
-    choices: list[str] = []
+    choices: list[Any] = []
     optional = is_sequence = False
     if parameter.annotation is not parameter.empty:
+        of_one: list[Any] = []
         for part in _alternatives(_evaluate(parameter.annotation, names)):
             if part is None or part is type(None):
                 optional = True
-            elif get_origin(part) is Literal:
-                choices += [str(value) for value in get_args(part) if value is not None]
-                optional = optional or None in get_args(part)
             elif _is_sequence(part):
                 is_sequence = True
-                kinds.update(filter(None, map(_kind, get_args(part))))
+                of_one += get_args(part)
+            else:
+                of_one.append(part)
+        for part in of_one:
+            if get_origin(part) is Literal:
+                values = [value for value in get_args(part) if value is not None]
+                optional = optional or len(values) < len(get_args(part))
+                choices += values
             elif (kind := _kind(part)) is not None:
                 kinds.add(kind)
+        of_choices = {_kind(type(value)) or str for value in choices}
+        if kinds or (of_choices == {bool} and len(set(choices)) == 2):
+            choices = []  # they are not all that may be given, or they are a switch
+        kinds |= of_choices
     if isinstance(default, (list, tuple, set, frozenset)):
         is_sequence = True
         kinds = kinds or set(filter(None, map(_kind, map(type, default))))
-    elif not kinds and not choices and (kind := _kind(type(default))) is not None:
+    elif not kinds and (kind := _kind(type(default))) is not None:
         kinds = {kind}
     if str in kinds:
         kinds.discard(Path)  # what takes both takes a path as it was written

@@ -207,7 +207,7 @@ def _add_argument(parameter: Parameter) -> str:
         if kind := _type(parameter):
             parts.append(f"type={kind}")
         if parameter.choices and not parameter.is_sequence:
-            parts.append(f"choices={_quoted(parameter.choices)}")
+            parts.append(f"choices={_quoted(_choices(parameter))}")
         if _is_variadic(parameter):
             parts.append('nargs="*"')
         elif not positional:
@@ -228,10 +228,20 @@ def _call_add(*parts: str) -> str:
     )
 
 
+def _choices(parameter: Parameter) -> list[Any]:
+    """List what may be given; what no program can write, by its text."""
+    return [
+        value if type(value) in _PLAIN else str(value) for value in parameter.choices
+    ]
+
+
 def _type(parameter: Parameter) -> str:
     """Write what makes a value of a text; nothing where the text is the value."""
     kinds = parameter.kinds
-    if kinds == {int}:
+    if parameter.choices and (len(kinds) > 1 or bool in kinds):
+        values = _quoted(_choices(parameter))
+        kind = f"lambda text: {{str(each): each for each in {values}}}.get(text, text)"
+    elif kinds == {int}:
         kind = "int"
     elif kinds == {bool}:
         kind = 'lambda text: ["false", "true"].index(text.lower()) == 1'
@@ -243,9 +253,10 @@ def _type(parameter: Parameter) -> str:
         kind = ""
     if not parameter.is_sequence or _is_variadic(parameter):
         return kind
-    if kind in ("int", "float", "Path"):
-        return f'lambda text: [{kind}(part) for part in text.split(",")]'
-    return 'lambda text: text.split(",")'
+    if not kind:
+        return 'lambda text: text.split(",")'
+    of_one = kind if kind.isidentifier() else f"({kind})"
+    return f'lambda text: [{of_one}(part) for part in text.split(",")]'
 
 
 def _call(parameters: Sequence[Parameter]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 import pytest
@@ -134,6 +135,40 @@ def test_choices_come_from_the_annotation():
     for cls, name in ((ImageFolderAdapter, "--id-rule"), (TableAdapter, "--media")):
         option = next(o for o in adapter_options(cls) if name in o.opts)
         assert isinstance(option.type, click.Choice)
+
+
+class Words:
+    def __init__(
+        self,
+        level: Literal[1, 2] = 1,
+        flip: Literal[True, False] = True,
+        rate: Literal[5, "auto"] = "auto",
+        which: list[Literal[1, "a"]] | None = None,
+        either: Literal[3, None] = 3,
+        size: Literal["source"] | int = "source",
+    ):
+        self.values = (level, flip, rate, which, either, size)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        ([], (1, True, "auto", None, 3, "source")),
+        (["--level", 2, "--no-flip"], (2, False, "auto", None, 3, "source")),
+        (["--rate", 5, "--which", "1,a"], (1, True, 5, [1, "a"], 3, "source")),
+        (["--either", "", "--size", 8], (1, True, "auto", None, None, 8)),
+    ],
+)
+def test_a_choice_is_handed_over_as_the_annotation_has_it(arguments, values):
+    found = parse(Words, *arguments)
+    assert found == values
+    assert [*map(type, found)] == [*map(type, values)]
+
+
+def test_what_is_no_choice_is_wrong_usage():
+    for arguments in (["--level", 3], ["--rate", "no"], ["--which", "1,b"]):
+        with pytest.raises(click.BadParameter):
+            parse(Words, *arguments)
 
 
 class Paths:

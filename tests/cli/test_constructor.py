@@ -126,6 +126,13 @@ def test_a_class_without_a_constructor_takes_nothing():
     assert constructor_parameters(Empty) == []
 
 
+def test_a_constructor_that_is_not_written_in_python_takes_what_it_says():
+    class Listed(list):
+        pass
+
+    assert [p.name for p in constructor_parameters(Listed)] == ["args"]
+
+
 def test_a_docstring_of_the_constructor_counts_too():
     class Documented:
         def __init__(self, a=1):

@@ -130,6 +130,15 @@ def test_the_program_is_named_after_the_class(name, expected):
          {"first": "1", "rest": ["2", "3"], "last": 0}),
         ("first, place=PLACE, *, key=2", ["1", "out", "--key", "5"],
          {"first": "1", "key": 5}),
+        ("level: 'Literal[1, 2]' = 1, rate: 'Literal[0.5, \"auto\"]' = 'auto', "
+         "flip: 'Literal[True, False]' = True, which: 'list[Literal[1, \"a\"]]' = (),"
+         "flags: 'list[bool]' = ()",
+         ["out", "--level", "2", "--rate=0.5", "--no-flip", "--which", "1,a",
+          "--flags", "true,False"],
+         {"level": 2, "rate": 0.5, "flip": False, "which": [1, "a"],
+          "flags": [True, False]}),
+        ("rate: 'Literal[0.5, \"auto\"]' = 0.5", ["out", "--rate", "auto"],
+         {"rate": "auto"}),
         ("longest=float('inf'), bounds=(0.5, float('-inf'))", ["out"],
          {"longest": math.inf, "bounds": [0.5, -math.inf]}),
         ("", ["out"], {}),
