@@ -17,6 +17,7 @@ import numpy as np
 
 from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.format.metadata import plain_metadata
 
 if TYPE_CHECKING:
     from gulpio2.types import Adapter
@@ -70,7 +71,7 @@ class AdapterTests:
     def test_metadata_is_what_json_holds(self, adapter: Adapter) -> None:
         """The map is JSON; numpy values are converted on the way."""
         for item in adapter.iter_data():
-            assert _as_json(item["meta"]), item["id"]
+            assert _as_json(item["meta"], f"the metadata of item {item['id']!r}")
 
     def test_a_slice_gives_what_the_slice_of_all_items_has(
         self, adapter: Adapter
@@ -127,7 +128,7 @@ class AdapterTests:
         assert description is None or isinstance(json.dumps(description), str)
         metainfo = getattr(adapter, "metainfo", None)
         assert metainfo is None or isinstance(metainfo, dict)
-        assert isinstance(_as_json(metainfo or {}), str)
+        assert _as_json(metainfo or {}, "metainfo")
 
     def test_every_item_has_frames_and_gives_them_again(self, adapter: Adapter) -> None:
         """A chunk that failed is made anew, from the same items."""
@@ -153,15 +154,9 @@ def _items(adapter: Adapter, slice_element: slice | None) -> list[tuple[Any, str
     ]
 
 
-def _as_json(meta: dict[str, Any]) -> str:
-    return json.dumps(meta, default=_python_value)
-
-
-def _python_value(value: Any) -> Any:
-    """Turn numpy's values into Python's, as the ingest does."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{value!r} is nothing that JSON holds")
+def _as_json(meta: dict[Any, Any], what: str = "the metadata") -> str:
+    """Give what the ingest stores, which refuses the same."""
+    return json.dumps(plain_metadata(meta, what))
 
 
 def _hook(adapter: Adapter, name: str) -> Any:

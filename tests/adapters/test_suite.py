@@ -68,7 +68,8 @@ class TestGood(AdapterTests):
 
     @pytest.fixture
     def adapter(self):
-        return Good(item_ids=[0, 1, 2], labels={"a": 0}, meta={"x": np.float32(1)})
+        meta = {"x": np.float32(1), np.int64(1): np.longdouble(1), "array": [FRAME]}
+        return Good(item_ids=[0, 1, 2], labels={"a": 0}, meta=meta)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,8 @@ class TestGood(AdapterTests):
         ({"ids": [(1,), 2, 3]}, "an_item_has_meta_frames_and_id"),
         ({"ids": [7, "7", 8]}, "ids_are_unique"),
         ({"meta": {"x": object()}}, "metadata_is_what_json_holds"),
+        ({"meta": {1: 2, "1": 3}}, "metadata_is_what_json_holds"),
+        ({"meta": {"x": np.datetime64(5, "ns")}}, "metadata_is_what_json_holds"),
         ({"deaf": True}, "a_slice_gives_what_the_slice_of_all_items_has"),
         ({"once": True}, "it_can_be_iterated_again"),
         ({"shared": True}, "metadata_that_was_changed_does_not_come_back"),
