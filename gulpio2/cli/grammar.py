@@ -8,6 +8,7 @@ prints the usage on stderr and exits with 1.
 from __future__ import annotations
 
 import getopt
+import os
 import sys
 import textwrap
 from dataclasses import dataclass, field
@@ -53,10 +54,15 @@ class Grammar:
         long = [
             name if default is False else f"{name}=" for name, default in self._long()
         ]
+        # Where it is set, options behind an argument would be taken for arguments.
+        posix = os.environ.pop("POSIXLY_CORRECT", None)
         try:
             given, positionals = getopt.gnu_getopt(list(argv), "h", ["help", *long])
         except getopt.GetoptError as error:
             self.fail(str(error))
+        finally:
+            if posix is not None:
+                os.environ["POSIXLY_CORRECT"] = posix
         names = [name for name, _ in given]
         if "-h" in names or "--help" in names:
             sys.stdout.write(self.help())

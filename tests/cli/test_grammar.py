@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from gulpio2.cli.grammar import Grammar, show_mapping
@@ -46,6 +48,15 @@ DEFAULTS = {
 )
 def test_options_stand_anywhere_and_may_be_shortened(line, changed):
     assert GRAMMAR.parse(line.split()) == {**DEFAULTS, **changed}
+
+
+def test_options_stand_anywhere_also_where_posix_is_asked_for(monkeypatch):
+    monkeypatch.setenv("POSIXLY_CORRECT", "1")
+    found = GRAMMAR.parse(["a", "b", "--frame_size", "3"])
+    assert found == {**DEFAULTS, "--frame_size": "3"}
+    with pytest.raises(SystemExit):
+        GRAMMAR.parse(["a"])
+    assert os.environ["POSIXLY_CORRECT"] == "1"
 
 
 @pytest.mark.parametrize(
