@@ -135,7 +135,11 @@ def _settings(
 
 
 def _size(value: Any) -> Any:
-    return None if isinstance(value, int | float) and value < 1 else value
+    try:
+        size = int(value)  # as adapters read it, also out of a text
+    except (TypeError, ValueError, OverflowError):
+        return value
+    return None if size < 1 else size
 
 
 def _rate(value: Any) -> Any:

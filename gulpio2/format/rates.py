@@ -10,8 +10,19 @@ __all__ = ["FrameRate", "parse_frame_rate"]
 
 FrameRate = float | int | str | Fraction
 
-# FFmpeg reads a rate as the nearest fraction with these bounds (av_parse_video_rate).
+# FFmpeg reads a rate as a near fraction of numbers up to this (av_parse_video_rate),
+# and knows these by name.
 _MAX_RATIO = 1_001_000
+_NAMED = {
+    "ntsc": Fraction(30000, 1001),
+    "qntsc": Fraction(30000, 1001),
+    "sntsc": Fraction(30000, 1001),
+    "pal": Fraction(25),
+    "qpal": Fraction(25),
+    "spal": Fraction(25),
+    "film": Fraction(24),
+    "ntsc-film": Fraction(24000, 1001),
+}
 _LARGE_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
 
 
@@ -21,7 +32,8 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
     Parameters
     ----------
     rate : int, float, str, Fraction or None
-        Frames per second; as text also a ratio: ``"30000/1001"`` or ``"30000:1001"``.
+        Frames per second; as text also a ratio, ``"30000/1001"`` or ``"30000:1001"``,
+        or a name: ``"ntsc"``, ``"pal"``, ``"film"``, ``"ntsc-film"``.
 
     Returns
     -------
@@ -38,11 +50,14 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
     >>> parse_frame_rate(29.97), parse_frame_rate("30000/1001"), parse_frame_rate(0)
     (Fraction(2997, 100), Fraction(30000, 1001), None)
     """
-    if rate is None or isinstance(rate, bool) or rate in (0, ""):
-        if rate is True:
-            raise ValueError("frame_rate is True; give frames per second, as 8")
+    is_bool = type(rate).__name__ in ("bool", "bool_")  # numpy's as well
+    if rate is None or is_bool or rate in (0, ""):
+        if is_bool and rate:
+            raise ValueError(f"frame_rate is {rate!r}; give frames per second, as 8")
         return None
     try:
+        if isinstance(rate, str) and rate in _NAMED:
+            return _NAMED[rate]
         if isinstance(rate, str):
             if _LARGE_EXPONENT.search(rate):  # it would be computed
                 raise ValueError
@@ -62,10 +77,42 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
         ) from cause
     if exact == 0:
         return None
-    nearest = exact.limit_denominator(_MAX_RATIO)
-    if not 0 < nearest <= _MAX_RATIO:
+    near = _reduced(exact) if 0 < exact <= _MAX_RATIO else Fraction(0)
+    if not near:
         raise ValueError(
             f"frame_rate is {rate!r}; it must be above 0 and at most {_MAX_RATIO}, "
             "or 0 for the source's own"
         )
-    return nearest
+    return near
+
+
+def _reduced(exact: Fraction) -> Fraction:
+    """Find the near fraction of bounded numbers that FFmpeg takes, 0 for the smallest.
+
+    As ``av_d2q`` and ``av_reduce`` (libavutil/rational.c): of the double, by continued
+    fractions.
+    """
+    if max(exact.numerator, exact.denominator) <= _MAX_RATIO:
+        return exact
+    number, divisor = float(exact).as_integer_ratio()
+    before, last = (0, 1), (1, 0)
+    while divisor:
+        whole, rest = divmod(number, divisor)
+        following = _step(before, last, whole)
+        if max(following) > _MAX_RATIO:
+            whole = min(
+                (_MAX_RATIO - b) // n for b, n in zip(before, last, strict=True) if n
+            )
+            if divisor * (2 * whole * last[1] + before[1]) > number * last[1]:
+                last = _step(before, last, whole)
+            break
+        before, last = last, following
+        number, divisor = divisor, rest
+    return Fraction(*last)
+
+
+def _step(
+    before: tuple[int, int], last: tuple[int, int], whole: int
+) -> tuple[int, int]:
+    """Give the fraction that comes next, as numerator and denominator."""
+    return whole * last[0] + before[0], whole * last[1] + before[1]

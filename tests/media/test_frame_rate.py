@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from fractions import Fraction
 from typing import Any
@@ -27,6 +28,13 @@ from gulpio2.media.video import VideoFrames
         ("30000:1001", Fraction(30000, 1001)),
         (" 12.5 ", Fraction(25, 2)),
         (Fraction(24000, 1001), Fraction(24000, 1001)),
+        ("29.97003", Fraction(979001, 32666)),
+        (1000999.4, Fraction(1000999)),
+        ("ntsc", Fraction(30000, 1001)),
+        ("pal", Fraction(25)),
+        ("film", Fraction(24)),
+        ("ntsc-film", Fraction(24000, 1001)),
+        (np.bool_(False), None),
         (np.int64(5), Fraction(5)),
         (np.float32(0.25), Fraction(1, 4)),
         (None, None),
@@ -42,12 +50,27 @@ def test_a_rate_is_read_as_ffmpeg_reads_it(given_rate, expected):
 
 @pytest.mark.parametrize(
     "rate",
-    [-1, "-8", "fast", "1/0", "8/", "nan", float("inf"), 1e9, [8], True],
+    [
+        *(-1, "-8", "fast", "1/0", "8/", "nan", float("inf"), 1e9, [8], True, 1e-12),
+        *("9" * 400, np.bool_(True), "PAL"),
+    ],
 )
 def test_what_is_no_rate_is_refused_by_its_name(rate):
     with pytest.raises(ValueError, match="frame_rate is") as error:
         parse_frame_rate(rate)
     assert repr(rate) in str(error.value)
+
+
+def test_any_decimal_is_the_fraction_that_ffmpeg_makes_of_it():
+    chance = random.Random(1)
+    texts = [f"{chance.uniform(0.01, 120):.{digits % 9 + 1}f}" for digits in range(90)]
+    texts += [f"{chance.uniform(1000, 1_001_000):.3f}" for _ in range(20)]
+    for text in texts:
+        source = f"testsrc=rate={text}:size=16x16:duration=0.01"
+        with av.open(source, format="lavfi") as container:
+            time_base = container.streams.video[0].time_base
+        assert time_base is not None
+        assert parse_frame_rate(text) == 1 / time_base, text
 
 
 @pytest.mark.parametrize(
