@@ -28,7 +28,7 @@ class DamageReport:
     frames: dict[str, set[int]] = field(default_factory=dict)
     """Id to indices of damaged frames."""
     reads: int = 0
-    """How often a damaged frame was asked for."""
+    """How often a damaged frame was met, also in looking for one to give instead."""
 
     @property
     def count(self) -> int:

@@ -42,18 +42,23 @@ _INITIAL_QUALITY = jpeg.DEFAULT_QUALITY
 class _Utils(ModuleType):
     """Makes ``utils._JPEG_WRITE_QUALITY = 100`` reach the encoder, as it always did."""
 
+    # Whether it was deleted, as mock.patch does when it ends. It then asks whether the
+    # name is there, and where it is not, sets what was there before.
+    _is_gone = False
+
     @property
     def _JPEG_WRITE_QUALITY(self) -> int:  # noqa: N802  # name of 0.0.4
+        if self._is_gone:
+            raise AttributeError("_JPEG_WRITE_QUALITY was deleted")
         return jpeg.DEFAULT_QUALITY
 
     @_JPEG_WRITE_QUALITY.setter
     def _JPEG_WRITE_QUALITY(self, quality: int) -> None:  # noqa: N802
-        jpeg.DEFAULT_QUALITY = quality
+        jpeg.DEFAULT_QUALITY, self._is_gone = quality, False
 
     @_JPEG_WRITE_QUALITY.deleter
     def _JPEG_WRITE_QUALITY(self) -> None:  # noqa: N802
-        # What mock.patch does when it ends.
-        jpeg.DEFAULT_QUALITY = _INITIAL_QUALITY
+        jpeg.DEFAULT_QUALITY, self._is_gone = _INITIAL_QUALITY, True
 
 
 sys.modules[__name__].__class__ = _Utils

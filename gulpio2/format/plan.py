@@ -134,6 +134,8 @@ def cover_neighbours(
         if end - start <= min(num_bytes + max_gap, max_read):
             return start, end - start
         return None
+    if len({*spans}) < len(spans):
+        return None  # counted twice, they would make up for a gap
     offsets, lengths = zip(*spans, strict=True)
     start, num_bytes = min(offsets), sum(lengths)
     whole: int = max(map(add, offsets, lengths)) - start

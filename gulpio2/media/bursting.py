@@ -58,6 +58,10 @@ def burst_frames_to_shm(
     ------
     SourceReadError
         The video cannot be read to its end.
+    ValueError
+        A frame rate that is none.
+    OSError
+        The folder is not there, or cannot be written to.
     """
     settings = EncoderSettings(quality=_QUALITY)
     frames = VideoFrames(vid_path, frame_rate=frame_rate or None)

@@ -78,7 +78,7 @@ def derive_seeds(base: int, parts: npt.NDArray[np.uint64]) -> npt.NDArray[np.uin
     base : int
         What `derive_seed` gave for the parts before.
     parts : numpy.ndarray of uint64
-        The last part, of any shape.
+        The last part, of any number of axes from 1 on.
 
     Returns
     -------

@@ -33,6 +33,8 @@ def register(cls: Registered) -> Registered:
     ------
     KeyError
         Another one has that name.
+    TypeError
+        It has no name, as a ``functools.partial``.
 
     Examples
     --------
@@ -43,7 +45,9 @@ def register(cls: Registered) -> Registered:
     >>> build({"type": "Scale", "factor": 2}).factor
     2
     """
-    name = cls.__name__
+    name = getattr(cls, "__name__", None)
+    if name is None:
+        raise TypeError(f"{cls!r} has no name of its own; register a class or a def")
     if _REGISTERED.setdefault(name, cls) is not cls:
         raise KeyError(f"{name!r} is registered already, for {_REGISTERED[name]!r}")
     return cls

@@ -19,6 +19,7 @@ import pytest
 
 import gulpio2.fileio
 from gulpio2 import GulpChunk, GulpIngestor, utils
+from gulpio2.codecs import jpeg
 
 
 @pytest.fixture
@@ -61,6 +62,18 @@ def test_the_quality_can_be_changed_while_a_chunk_is_open_and_patched(
         chunk.meta_dict[i]["frame_info"][0][2] for i in ("before", "best", "after")
     ]
     assert lengths[0] == lengths[2] < lengths[1]
+
+
+def test_a_patch_restores_the_quality_that_was_set_before_it(monkeypatch):
+    monkeypatch.setattr(utils, "_JPEG_WRITE_QUALITY", 80)
+    name, found = "gulpio2.utils._JPEG_WRITE_QUALITY", []
+    with mock.patch(name, 100):
+        with mock.patch(name, 50):
+            found.append(jpeg.DEFAULT_QUALITY)
+        found.append(jpeg.DEFAULT_QUALITY)
+    found.append(jpeg.DEFAULT_QUALITY)
+    assert found == [50, 100, 80]
+    assert getattr(utils, "_JPEG_WRITE_QUALITY") == 80  # noqa: B009  # a name of 0.0.4
 
 
 def test_ten_videos_of_forty_black_and_white_frames_have_the_known_size(

@@ -69,6 +69,16 @@ def test_repeats_and_any_order_are_one_read():
     assert sorted(read.members) == [0, 1, 2, 3]
 
 
+def test_a_repeat_does_not_make_up_for_a_gap():
+    large = 1 << 20
+    spans = [(5 * large, 4 * large), (5 * large, 4 * large), (0, large)]
+    reads = plan_reads(spans)
+    assert [(read.offset, read.length) for read in reads] == [
+        (0, large),
+        (5 * large, 4 * large),
+    ]
+
+
 def test_a_span_longer_than_a_read_may_be_is_read_alone():
     reads = plan_reads([(0, 4), (4, 100), (104, 4)], max_read=50)
     assert [(read.offset, read.length) for read in reads] == [

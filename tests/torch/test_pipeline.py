@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from gulpio2.torch import Compose, build, register
@@ -91,3 +93,8 @@ def test_a_name_means_one_thing():
     other.__name__ = "RegisteredTriple"
     with pytest.raises(KeyError, match="'RegisteredTriple' is registered already"):
         register(other)
+
+
+def test_what_has_no_name_cannot_be_registered():
+    with pytest.raises(TypeError, match="has no name of its own"):
+        register(functools.partial(dict, a=1))
