@@ -324,6 +324,81 @@ def test_deleted_items_stay_deleted_where_others_are_looked_for_there(tmp_path):
     assert found == frames_of(before)
 
 
+def edit_map(folder: Path, number: int) -> None:
+    """Have an entry of a map that its check does not fit."""
+    path = folder / f"meta_{number}.gmeta"
+    entries = json.loads(path.read_bytes())
+    entries["item2"]["frame_info"].reverse()
+    path.write_bytes(dump_gmeta(entries))
+
+
+def rename_chunk(folder: Path, old: int, new: int) -> None:
+    for name in ("data_{}.gulp", "meta_{}.gmeta"):
+        (folder / name.format(old)).rename(folder / name.format(new))
+
+
+def swap_chunks(folder: Path, one: int, other: int) -> None:
+    rename_chunk(folder, one, 99)
+    rename_chunk(folder, other, one)
+    rename_chunk(folder, 99, other)
+
+
+UNNAMED: dict[str, list[Callable[[Path], Any]]] = {
+    "a copy": [lambda f: shutil.copy(data(f), data(f, 9))],
+    "its map lost": [
+        lambda f: (f / "meta_0.gmeta").unlink(),
+        lambda f: rename(data(f), data(f, 7)),
+    ],
+    "swapped, and a map lost": [
+        lambda f: swap_chunks(f, 0, 2),
+        lambda f: (f / "meta_2.gmeta").unlink(),
+    ],
+    "its map edited": [
+        lambda f: rename_chunk(f, 0, 7),
+        lambda f: edit_map(f, 7),
+    ],
+}
+
+
+@pytest.mark.parametrize("damage", UNNAMED.values(), ids=UNNAMED)
+def test_deleted_items_stay_deleted_in_a_data_file_of_another_name(tmp_path, damage):
+    source = make(tmp_path / "in")
+    before = items_of(source)
+    delete_items(source, ["item1"])
+    for step in damage:
+        step(source)
+    report = repaired(source, tmp_path / "out")
+    found = frames_of(items_of(tmp_path / "out"))
+    del before["item1"]
+    assert found.keys() == frames_of(before).keys()
+    told = [loss.reason for loss in report.lost if "left behind" in loss.reason]
+    assert [text.partition(":")[0] for text in told] == ["5 frames left behind"]
+
+
+def test_an_item_that_was_deleted_and_stored_again_elsewhere_is_salvaged(tmp_path):
+    source = make(tmp_path / "in")
+    expected = frames_of(items_of(source))
+    delete_items(source, ["item1"])
+    adapter = FrameAdapter(num_items=12, num_frames=5)
+    GulpIngestor(adapter, str(source), 4, 1, on_duplicate="skip").run()
+    assert frames_of(items_of(source)) == expected
+    (source / "meta_3.gmeta").unlink()
+    report = repaired(source, tmp_path / "out")
+    assert [part.id for part in report.salvaged] == ["salvaged_3_0"]
+    assert frames_of(items_of(tmp_path / "out")) == expected
+
+
+def test_an_item_stored_again_at_its_very_place_is_lost_and_told(tmp_path):
+    source = make(tmp_path / "in")
+    delete_items(source, ["item0"])
+    adapter = FrameAdapter(num_items=12, num_frames=5)
+    GulpIngestor(adapter, str(source), 4, 1, on_duplicate="skip").run()
+    (source / "meta_3.gmeta").unlink()
+    report = repaired(source, tmp_path / "out")
+    assert report.salvaged == []
+    assert "stored again there" in " ".join(loss.reason for loss in report.lost)
+
+
 def without_checksums(folder: Path) -> None:
     for path in folder.glob("*.gmeta"):
         entries = json.loads(path.read_bytes())

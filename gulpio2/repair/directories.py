@@ -117,7 +117,8 @@ def repair_directory(
     map is lost or damaged: those that follow each other and have one shape are one
     such item. Of items of the same id the first whole one, by chunk and place in the
     map, keeps the id; equal ones are left out, others get a placeholder. Deleted items
-    stay deleted.
+    stay deleted, by the checksums of their frames also in a data file that has another
+    name and no map.
 
     ``gulp.json``, ``label2idx.json`` and ``failures.jsonl`` are taken over as they are,
     the last two unchanged, where they are sound: the items that an ingest could not

@@ -55,13 +55,13 @@ def read_entry(
     return extras, written is not None, [*crc32.tolist(), *unknown]
 
 
-def deleted_frames(removals: Removals | None) -> Iterator[tuple[int, int]]:
-    """Give length and checksum of the frames of deleted items that have one."""
+def deleted_frames(removals: Removals | None) -> Iterator[tuple[int, int, int]]:
+    """Give length, checksum and offset of frames of deleted items that have one."""
     for pairs in removals.deleted.values() if removals else ():
         for id_, entry in pairs:
             checksums = read_entry(id_, entry)[2]
-            for (_, pad, length), crc32 in zip(
+            for (loc, pad, length), crc32 in zip(
                 entry["frame_info"], checksums, strict=True
             ):
                 if crc32 is not None:
-                    yield length - pad, crc32
+                    yield length - pad, crc32, loc

@@ -110,20 +110,29 @@ class MovedFrames:
         Those of each chunk of which a record is not in its place.
     files : mapping
         All data files, by number.
-    deleted : iterable of (int, int)
-        Length and checksum of frames of deleted items. Where one is found, it stays
-        deleted.
+    deleted : iterable of (int, int, int)
+        Length, checksum and offset of frames of deleted items. Where one is found, it
+        stays deleted.
+
+    Attributes
+    ----------
+    left : dict of int to list of int
+        Offsets of frames, by data file, that are taken for those of deleted items
+        because they are at their places.
     """
 
     def __init__(
         self,
         chunks: list[Places],
         files: Mapping[int, DataFile],
-        deleted: Iterable[tuple[int, int]],
+        deleted: Iterable[tuple[int, int, int]],
     ) -> None:
         self.chunks = chunks
         self.files = files
-        self._deleted = frozenset(deleted if chunks else ())
+        self._deleted: dict[tuple[int, int], set[int]] = {}
+        for num_bytes, crc32, loc in deleted:
+            self._deleted.setdefault((num_bytes, crc32), set()).add(loc)
+        self.left: dict[int, list[int]] = {number: [] for number in files}
         self.hits: dict[int, list[Hit]] = {number: [] for number in files}
         """What was found, by data file."""
         self._found: dict[tuple[int, int], tuple[int, int]] = {}
@@ -150,17 +159,22 @@ class MovedFrames:
     def take(self, number: int, loc: int, jpeg: bytes, *, is_foreign: bool) -> bool:
         """Take a frame that was found by its markers; False if no record is like it.
 
-        One like that of a deleted item is taken only if it is foreign: no entry was
-        lost. Else it may be of an item that was deleted and stored again.
+        One like that of a deleted item is taken if it is foreign: no entry was lost.
+        Else it may be of an item that was deleted and stored again, and is taken only
+        at the offset of that frame: the file then is the one that it was deleted in,
+        by another name, unless the item was stored again at the very place.
         """
         if len(jpeg) not in self._lengths:
             return False
         key = len(jpeg), crc32_of(jpeg)
         wanted = self._wanted.get(key)
         if wanted is None:
-            is_deleted = is_foreign and key in self._deleted
+            places = self._deleted.get(key, ())
+            is_deleted = bool(places) if is_foreign else loc in places
             if is_deleted:
                 self.hits[number].append(Hit(loc, loc + len(jpeg)))
+                if not is_foreign:
+                    self.left[number].append(loc)
             return is_deleted
         chosen, ranks = next(iter(wanted.items()))
         rank = ranks[0]

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["survey_chunks"]
 
+_LEFT = (
+    "{} left behind: deleted items had the same at the same place. An item that was "
+    "deleted and stored again there has to be ingested once more"
+)
+
 
 def survey_chunks(
     store: Store, numbers: Iterable[int], removals: Removals | None, progress: Progress
@@ -55,7 +60,9 @@ def survey_chunks(
             others[number].survey.lost.append(left_out(number, id_))
     files = {chunk.number: chunk.file for chunk in chunks}
     misfits = [chunk.places for chunk in chunks if chunk.places is not None]
-    moved = MovedFrames(misfits, files, deleted_frames(removals))
+    is_sound = not misfits and all(chunk.sound for chunk in chunks)
+    deleted = () if is_sound else deleted_frames(removals)  # they may be many
+    moved = MovedFrames(misfits, files, deleted)
     moved.follow()
     for chunk in chunks:
         chunk.search(moved)
@@ -365,6 +372,10 @@ class _ChunkSurveyor:
             # A data file that does not fit its map may be that of any chunk.
             may_be = self.is_unprovable or (places is not None and is_unprovable)
             self._unclaimed.sort_out(regions, may_be_deleted=may_be)
+        # Of what was deleted in this very chunk nothing has to be told.
+        own = {start for start, _ in self.hidden}
+        if left := [loc for loc in moved.left[self.number] if loc not in own]:
+            self._lose(_LEFT.format(counted(len(left), "frame")))
         if hits and not regions and self.survey.lost == [no_map(self.number)]:
             # It is the data file of another map, under a name of its own.
             self.survey.lost.clear()
