@@ -22,6 +22,7 @@ from gulpio2.cli.terminal import (
     set_verbosity,
     take_any_text,
 )
+from gulpio2.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -232,9 +233,25 @@ def _ingest(program: str, argv: Sequence[str] | None = None) -> None:
         arguments["output_folder"] = output
     adapter = getattr(importlib.import_module("gulpio2.adapters"), script.adapter)
     per_chunk = given.get("--videos_per_chunk") or given.get("--images_per_chunk")
-    GulpIngestor(
-        adapter(**arguments), output, int(per_chunk), int(given["--num_workers"])
-    )()
+    try:
+        GulpIngestor(
+            adapter(**arguments), output, int(per_chunk), int(given["--num_workers"])
+        )()
+    except Exception as error:
+        _advise_ingest(error)
+        raise
+
+
+def _advise_ingest(error: BaseException) -> None:
+    """Say in an error whose options it advises: these programs have none of them."""
+    error.args = tuple(
+        as_options_of_ingest(each) if isinstance(each, str) else each
+        for each in error.args
+    )
+    if notes := getattr(error, "__notes__", None):
+        notes[:] = map(as_options_of_ingest, notes)
+    if isinstance(error.__cause__, IngestError):  # in place of a note in Python 3.10
+        _advise_ingest(error.__cause__)
 
 
 def gulp2_sanity_check(argv: Sequence[str] | None = None) -> None:

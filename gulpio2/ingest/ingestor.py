@@ -235,7 +235,8 @@ class GulpIngestor:
                 error,
                 f"{len(report.failures)} of the items failed, {report.items} are "
                 f"stored; {self.output_store().path(FAILURES_NAME)} lists the "
-                "failed ones. allow_failures=True takes them as they are",
+                "failed ones. To go on with what there is, allow failures "
+                "(allow_failures=True, on the command line --allow-failures)",
             )
             raise error
 

@@ -263,6 +263,13 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
                 "clips, of every item; or collate with pseudo_collate, which stacks "
                 "nothing"
             )
+            channels = {shape[-3:-2] for shape in shapes}
+            if channels == {(1,), (3,)} and len({shape[:-3] for shape in shapes}) == 1:
+                advice = (
+                    "Some items are grey, and others have colours: give the dataset a "
+                    "transform that repeats the one channel of those, or choose the "
+                    "loader that makes all alike (GulpLoader, colorspace='rgb')"
+                )
         raise RuntimeError(
             f"samples of shapes {', '.join(map(str, shapes))} at one place of a batch, "
             f"and a batch needs one. {advice}"

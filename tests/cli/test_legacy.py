@@ -11,6 +11,7 @@ import pytest
 from gulpio2 import GulpDirectory, adapters
 from gulpio2.cli import legacy
 from gulpio2.cli.constructor import constructor_parameters
+from gulpio2.errors import DuplicateIdError
 
 INGEST = {
     "gulp2_20bn_json_videos": ["videos.json", "videos-by-id"],
@@ -105,7 +106,17 @@ def test_an_item_that_fails_ends_with_a_traceback_and_1(sources, repository):
     assert "Traceback" in result.stderr
     assert "walk.webm" in result.stderr
     assert "gulp2: warning: item 'walk'" in result.stderr
+    assert "with `gulp2 ingest` --allow-failures" in result.stderr
     assert ids_in(sources / "out") == ["run"]
+
+
+def test_what_an_error_advises_is_said_to_be_of_another_program(sources):
+    run("gulp2_video_folder", "--num_workers=1", "videos", "out")
+    with pytest.raises(DuplicateIdError) as caught:
+        run("gulp2_video_folder", "--num_workers=1", "videos", "out")
+    assert "with `gulp2 ingest` --on-duplicate skip" in str(caught.value)
+    assert "on the command line" not in str(caught.value)
+    assert sources.is_dir()
 
 
 def test_wrong_counts_are_an_error(sources):

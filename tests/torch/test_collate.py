@@ -201,6 +201,26 @@ def test_tensors_of_different_shapes_are_refused():
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize(
+    ("shapes", "advice"),
+    [
+        (((4, 3, 16, 16), (4, 3, 16, 20)), "brings all to one size"),
+        (((4, 3, 16, 16), (5, 3, 16, 16)), "chooses as many frames"),
+        (((4, 3, 16, 16), (3, 16, 16)), "chooses as many frames"),
+        (((4, 3, 16, 16), (5, 1, 16, 16)), "chooses as many frames"),
+        (((4, 3, 16, 16), (4, 1, 16, 16)), "repeats the one channel"),
+        (((3, 16, 16), (1, 16, 16)), "repeats the one channel"),
+    ],
+    ids=str,
+)
+def test_what_makes_tensors_alike_is_said(shapes, advice):
+    import torch
+
+    with pytest.raises(RuntimeError, match=advice):
+        default_collate([torch.ones(shape) for shape in shapes])
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("tensors", [False, True], ids=["arrays", "tensors"])
 @pytest.mark.parametrize(
     ("targets", "kind"),
