@@ -83,9 +83,10 @@ def make_adapter(cls: type, given: Mapping[str, Any], output: Path) -> Any:
 
 def _positional(parameter: Parameter) -> click.Parameter:
     several = parameter.passing is parameter.passing.VAR_POSITIONAL
+    name = parameter.name.upper()
     return click.Argument(
         [_PREFIX + parameter.name],
-        metavar=parameter.name.upper(),
+        metavar=f"[{name}]..." if several else name,
         type=_type(parameter),
         nargs=-1 if several else 1,
         help=_sentence(parameter.help),
@@ -141,6 +142,8 @@ def _type(parameter: Parameter) -> ParamType:
         kind = click.Path(path_type=Path)
     else:
         kind = NumberOrText()
+    if parameter.passing is parameter.passing.VAR_POSITIONAL:
+        return kind  # of each word
     if parameter.is_sequence:
         return Items(kind)
     return (
@@ -150,7 +153,8 @@ def _type(parameter: Parameter) -> ParamType:
 
 def _value(parameter: Parameter, value: Any) -> Any:
     """Give the constructor's form of a parsed value."""
-    if parameter.is_sequence and not parameter.required:
+    of_words = parameter.passing is parameter.passing.VAR_POSITIONAL
+    if parameter.is_sequence and not (parameter.required or of_words):
         return [element for group in value for element in group]
     return value
 

@@ -16,6 +16,7 @@ from gulpio2.errors import (
     StorageError,
 )
 from gulpio2.format.selection import select_frames
+from gulpio2.storage.leftovers import missing_folders, remove_empty
 from gulpio2.storage.local import is_there
 from gulpio2.storage.refusals import cannot, local_path
 from gulpio2.tolerant import is_damage
@@ -141,14 +142,20 @@ def write_output(
         Called for each frame.
     """
     item, indices, paths, target = output
-    _make_folder(paths[0].parent, dry_run=False)
-    if target == paths[0]:
-        times = times_of(item, indices)
-        write_video(
-            item, indices, target, times, overwrite=overwrite, progress=progress
-        )
-    else:
-        write_images(item, indices, paths, overwrite=overwrite, progress=progress)
+    folder = paths[0].parent
+    made = missing_folders(folder)
+    _make_folder(folder, dry_run=False)
+    try:
+        if target == paths[0]:
+            times = times_of(item, indices)
+            write_video(
+                item, indices, target, times, overwrite=overwrite, progress=progress
+            )
+        else:
+            write_images(item, indices, paths, overwrite=overwrite, progress=progress)
+    except BaseException:
+        remove_empty(made)
+        raise
 
 
 def is_of_the_item(error: GulpError) -> bool:

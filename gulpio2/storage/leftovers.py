@@ -16,13 +16,15 @@ from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
 __all__ = [
     "made_and_locked",
+    "missing_folders",
+    "remove_empty",
     "remove_leftovers",
     "remove_partials",
 ]
@@ -49,9 +51,7 @@ def made_and_locked(store: Store, path: StrPath) -> Iterator[Callable[[], None]]
     LockedError
         Another process writes to it, or has its journal open.
     """
-    folder = Path(path).absolute()
-    around = (folder, *folder.parents)
-    made = [each for each in around if not os.path.lexists(each)]
+    made = missing_folders(path)
     store.make()
     with store.lock(), WriterLock() as lock:
 
@@ -63,10 +63,22 @@ def made_and_locked(store: Store, path: StrPath) -> Iterator[Callable[[], None]]
             yield hold
         except BaseException:
             # While it is locked: another may rely on a folder that it finds.
-            with contextlib.suppress(OSError):  # something is in it
-                for each in made:
-                    each.rmdir()
+            remove_empty(made)
             raise
+
+
+def missing_folders(path: StrPath) -> list[Path]:
+    """List what making a folder would make: itself, and folders above it."""
+    folder = Path(path).absolute()
+    around = (folder, *folder.parents)
+    return [each for each in around if not os.path.lexists(each)]
+
+
+def remove_empty(made: Iterable[Path]) -> None:
+    """Remove folders that were made in vain, from the innermost on."""
+    with contextlib.suppress(OSError):  # something is in it
+        for each in made:
+            each.rmdir()
 
 
 def _hold_journal(store: Store, lock: WriterLock) -> None:

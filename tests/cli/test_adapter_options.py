@@ -113,6 +113,20 @@ def test_a_wrong_type_is_wrong_usage():
 def test_positional_only_and_variadic_parameters_are_handed_over():
     assert parse(Variadic, "a") == ("a", (), 0)
     assert parse(Variadic, "a", "b", "c", "--last", 4) == ("a", ("b", "c"), 4)
+    assert parse(Variadic, "a", "b,c.mp4") == ("a", ("b,c.mp4",), 0)  # a word is one
+    (first, rest) = adapter_options(Variadic)[:2]
+    assert [first.metavar, rest.metavar] == ["FIRST", "[REST]..."]
+
+
+class Numbers:
+    def __init__(self, *numbers: int):
+        self.values = numbers
+
+
+def test_each_of_several_words_is_of_the_type_of_the_annotation():
+    assert parse(Numbers, "1", "2") == (1, 2)
+    with pytest.raises(click.BadParameter):
+        parse(Numbers, "1,2")
 
 
 def test_an_option_of_the_command_keeps_its_name():

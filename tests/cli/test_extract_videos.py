@@ -64,9 +64,13 @@ def test_frames_of_different_sizes_are_an_error_and_leave_no_file(gulp2, tmp_pat
     chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
     with chunk.open("wb"):
         chunk.append("a", {}, [*make_frames(1), *make_frames(1, 48, 32)])
-    result = gulp2("extract", folder, "a", "--format", "mp4", "--out", "o", status=1)
+    words = ("extract", folder, "a", "--format", "mp4", "--out")
+    result = gulp2(*words, "o/deep", status=1)
     assert "differ in size" in result.stderr
-    assert files_below(Path("o")) == []
+    assert not Path("o").exists()
+    Path("there").mkdir()
+    gulp2(*words, "there/deep", status=1)
+    assert [*Path("there").iterdir()] == []
 
 
 def test_a_video_is_not_overwritten_without_being_asked(gulp2, gulped):
