@@ -560,6 +560,11 @@ def test_a_chunk_of_which_nothing_is_left_is_noted_where_no_manifest_tells_of_it
         "or renamed, or not copied? Writers number chunks from 0 without gaps "
         "[number-gap]"
     ]
+    # A run that is not finished may write it yet.
+    (folder / "ingest.journal").write_bytes(b"")
+    report = check_directory(folder)
+    assert [problem.code for problem in report.problems] == ["unfinished-ingest"]
+    assert report.notes == []
 
 
 @pytest.mark.parametrize("has_checksums", [True, False])

@@ -173,8 +173,8 @@ class _DirectoryCheck:
             {MANIFEST_NAME, JOURNAL_NAME} & {*names}
         ):
             self._note_no_manifest()
-        problems = self.findings.report.problems
-        if not any(problem.code == "missing-chunk" for problem in problems):
+        told = {problem.code for problem in self.findings.report.problems}
+        if told.isdisjoint(("missing-chunk", "unfinished-ingest")):
             self.findings.add([], note_gaps(listing.numbers))
         if labels is not None:
             self.findings.add(check_labels(labels))

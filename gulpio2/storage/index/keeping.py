@@ -307,7 +307,8 @@ def remove_index(path: StrPath) -> bool:
     """Remove the index; tell whether there was one."""
     store = LocalStore(path)
     there = INDEX_NAME in store.names()
-    store.remove(INDEX_NAME)
+    if there:  # else what may not be written to would refuse to remove nothing
+        store.remove(INDEX_NAME)
     _sweep(store)
     return there
 
