@@ -20,11 +20,11 @@ __all__ = ["decode_netpbm", "header_of"]
 
 # What is between the numbers of a header, once or more, and one of them. As a single
 # pattern they would take a hundred times the memory of a file that is all comments.
-_GAP, _NUMBER = re.compile(rb"\s+|#[^\n]*\n"), re.compile(rb"\d{1,9}")
+_GAP, _NUMBER = re.compile(rb"\s+|#[^\n]*\n"), re.compile(rb"0*\d{1,9}")
 # Comments among the values of a text: more take as much memory.
 _MOST_COMMENTS = 100_000
 _PAM_END = re.compile(rb"^ENDHDR[ \t\r]*\n", re.MULTILINE)
-_PAM_LINE = re.compile(rb"^(WIDTH|HEIGHT|DEPTH|MAXVAL)[ \t]+(\d{1,9})", re.MULTILINE)
+_PAM_LINE = re.compile(rb"^(WIDTH|HEIGHT|DEPTH|MAXVAL)[ \t]+(0*\d{1,9})", re.MULTILINE)
 
 
 def header_of(data: bytes, kinds: bytes, count: int) -> tuple[int, list[int], int]:
@@ -100,9 +100,11 @@ def decode_netpbm(data: bytes) -> npt.NDArray[np.uint8] | None:
         depth, most = facts[b"DEPTH"], facts[b"MAXVAL"]
         start, is_text = end.end(), False
     else:
-        kind, numbers, start = header_of(data, b"2356", 3)
-        if not kind:
+        if data[:1] != b"P" or data[1:2] not in (b"2", b"3", b"5", b"6"):
             return None
+        kind, numbers, start = header_of(data, b"2356", 3)
+        if not kind:  # OpenCV would make something of it
+            raise ValueError("its header is damaged")
         width, height, most = numbers
         depth, is_text = 3 if kind in (3, 6) else 1, kind < 5
     if not (width and height and 1 <= depth <= 4 and 1 <= most <= 65535):

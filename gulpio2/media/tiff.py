@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["as_stored", "has_two_colours", "size_of_tiff"]
 
-_SHORT = 3
-# Bytes of a value, by its kind; all kinds but these two have no place in these tags.
-_LENGTHS = {_SHORT: 2, 16: 8}
+# Bytes of a value, by its kind: those of whole numbers, of which libtiff takes any.
+_LENGTHS = {1: 1, 3: 2, 4: 4, 6: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8, 18: 8}
 _LONG = 4
 # Tags of TIFF 6.0.
 _SUBFILE, _WIDTH, _HEIGHT, _BITS, _COMPRESSION = 254, 256, 257, 258, 259
@@ -67,6 +66,11 @@ class _Tiff:
         # Bytes of a place, and of the number of entries.
         self._place, self._count = (8, 8) if big else (4, 2)
 
+    @property
+    def num_bytes(self) -> int:
+        """Count the bytes of the file."""
+        return len(self._data)
+
     def number(self, place: int, length: int) -> int:
         """Read a number; bytes behind the end are 0."""
         part = self._data[place : place + length]
@@ -77,18 +81,20 @@ class _Tiff:
         length = 4 + 2 * self._place
         start = self.number(self._place, self._place)
         seen: set[int] = set()
+        # Entries that there is room for: pages that lie on one another have more.
+        left = len(self._data) // length
         while (
             8 <= start < len(self._data)
             and start not in seen
             and len(seen) < _MOST_PAGES
+            and left >= 0
         ):
             seen.add(start)
             first = start + self._count
             end = first + length * self.number(start, self._count)
-            yield dict(
-                self._entry(at)
-                for at in range(first, min(end, len(self._data)), length)
-            )
+            entries = range(first, min(end, len(self._data)), length)
+            left -= len(entries)
+            yield dict(map(self._entry, entries))
             start = self.number(end, self._place)
 
     def _entry(self, at: int) -> tuple[int, _Entry]:
@@ -113,13 +119,16 @@ class _Tiff:
         Raises
         ------
         zlib.error
-            It is damaged.
+            It is damaged, or ends before its checksum.
         """
         stream, found = zlib.decompressobj(), 0
         rest = memoryview(self._data)[place : place + num_bytes]
-        while rest and found < room:
-            found += len(stream.decompress(rest, _PIECE))
+        while not stream.eof and found < room:
+            piece = stream.decompress(rest, _PIECE)
+            found += len(piece)
             rest = memoryview(stream.unconsumed_tail)
+            if not piece and not rest:
+                raise zlib.error("a part of it ends before its checksum")
         return found
 
     def value(self, entry: _Entry | None, default: int = 0) -> int:
@@ -196,10 +205,12 @@ def as_stored(data: bytes) -> bytes:
         (_ORIENTATION, set(range(2, 9)), 1),
     ):
         entry = first.get(tag)
-        if entry is None or entry.kind != _SHORT or tiff.value(entry) not in wrong:
+        length = 0 if entry is None else _LENGTHS.get(entry.kind, 0)
+        if entry is None or not length or tiff.value(entry) not in wrong:
             continue
-        if entry.place + 2 <= len(changed):
-            changed[entry.place : entry.place + 2] = right.to_bytes(2, tiff.order)
+        end = entry.place + length
+        if end <= len(changed):
+            changed[entry.place : end] = right.to_bytes(length, tiff.order)
     return bytes(changed)
 
 
@@ -241,7 +252,11 @@ def _refuse_damaged(tiff: _Tiff, page: _Entries) -> None:
     room = 4 * sides[0] * sides[1] * samples * bits // 8 + _OVERHANG
     for places, lengths in _PARTS:
         both = tiff.values(page.get(places)), tiff.values(page.get(lengths))
-        for place, length in zip(*both, strict=False):
+        # Parts that are alike may be one; of others, the file has not more than it has.
+        parts = [*dict.fromkeys(zip(*both, strict=False))]
+        if sum(length for _, length in parts) > tiff.num_bytes:
+            raise ValueError("it is a damaged TIFF: its parts lie on one another")
+        for place, length in parts:
             try:
                 room -= tiff.inflate(place, length, room)
             except zlib.error as cause:

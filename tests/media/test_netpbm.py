@@ -28,6 +28,7 @@ def wide(*values):
 FILES = [
     (b"P5 8 4 100\n" + 32 * b"\x64", 255),
     (b"P5 8 4 1\n" + 32 * b"\x01", 255),
+    (b"P5 8 0000000004 0000000000100\n" + 32 * b"\x64", 255),
     (b"P5 8 4 255\n" + 32 * b"\x0a", 10),
     (b"P5\n# by hand\n8 4\n#\n1023\n" + 32 * wide(1023), 255),
     (b"P5 8 4\n255\n" + 32 * b"#", 35),
@@ -74,6 +75,9 @@ def test_files_of_pillow_are_read_as_they_were_written(tmp_path, pictures, mode)
         (b"P2 8 4 255\n" + b"1 " * 31, "cut off: it has 31 of 32 values"),
         (b"P5 8 4 70000\n" + bytes(64), "header is damaged"),
         (b"P5 0 4 255\n" + bytes(64), "header is damaged"),
+        (b"P5 2 1 255#c\n" + bytes(64), "header is damaged"),
+        (b"P5 2 1 99999999999\n" + bytes(64), "header is damaged"),
+        (b"P6 2", "header is damaged"),
         (b"P2 2 1 255\n1 x", "cannot be decoded"),
         (b"P7\nWIDTH 8\nENDHDR\n" + bytes(64), "header is damaged"),
         (b"P7\nWIDTH 8\n", "header is damaged"),

@@ -5,12 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import struct
+import time
+import zlib
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from gulpio2.errors import ImageNotFoundError, SourceReadError
+from gulpio2.errors import (
+    AdapterContractError,
+    ImageNotFoundError,
+    SourceReadError,
+)
 from gulpio2.media.image_files import read_image
 from gulpio2.media.tiff import as_stored
 
@@ -147,6 +153,72 @@ def test_a_bigtiff_is_read_as_a_tiff_is(tmp_path, big, turned):
     pixels = np.arange(128, dtype=np.uint8).reshape(4, 8, 4)
     path = write_tiff(tmp_path / "a.tif", {**RGBA, 274: turned}, pixels, big=big)
     assert np.array_equal(read_image(path), pixels[..., :3])
+
+
+@pytest.mark.parametrize("kind", [1, 4, 6, 8, 9])
+def test_numbers_of_any_kind_are_those_that_libtiff_takes(tmp_path, kind):
+    pixels = np.arange(128, dtype=np.uint8).reshape(4, 8, 4)
+    path = write_tiff(tmp_path / "a.tif", {**RGBA, 274: 6}, pixels)
+    data = path.read_bytes()
+    for tag in (274, 338):
+        entry = struct.pack("<HHI", tag, 3, 1)
+        assert data.count(entry) == 1
+        data = data.replace(entry, struct.pack("<HHI", tag, kind, 1))
+    path.write_bytes(data)
+    assert np.array_equal(read_image(path), pixels[..., :3])
+
+
+def test_deflate_that_ends_before_its_checksum_is_an_error(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 50), np.uint8)
+    packed = np.frombuffer(zlib.compress(pixels.tobytes()), np.uint8)[np.newaxis]
+    shape = {256: 50, 257: 40, 258: 8, 259: 8, 262: 1, 277: 1, 278: 40}
+    path = write_tiff(tmp_path / "a.tif", shape, packed)
+    assert np.array_equal(read_image(path), pixels)
+    for length in (packed.size // 2, packed.size - 4, packed.size - 1, 0):
+        write_tiff(path, {**shape, 279: length}, packed)
+        with pytest.raises(ImageNotFoundError, match="ends before its checksum"):
+            read_image(path)
+
+
+def overlapping_pages():
+    """Give many pages that share most of their entries."""
+    pages = 3000
+    places = [8 + 16 * number for number in range(pages)]
+    data = bytearray(8 + 16 * pages + 12 * 20_000)
+    data[:8] = struct.pack("<2sHI", b"II", 42, 8)
+    for place in places:
+        data[place : place + 2] = struct.pack("<H", 20_000)
+        after = place + 2 + 12 * 20_000
+        data[after : after + 4] = struct.pack("<I", place + 16)
+    return bytes(data)
+
+
+def overlapping_strips():
+    """Give many strips in one place, of which nothing comes."""
+    strips = 8000
+    empty = b"\x78\x01" + b"\0\0\0\xff\xff" * 100_000
+    lists = struct.pack(f"<{strips}I", *[8 + 12 * 9 + 6] * strips)
+    lengths = struct.pack(f"<{strips}I", *range(len(empty) - strips, len(empty)))
+    places = 8 + 12 * 9 + 6 + len(empty)
+    entries = [
+        *((tag, 3, 1, value) for tag, value in ((256, 99), (257, 8000), (258, 8))),
+        *((tag, 3, 1, value) for tag, value in ((259, 8), (262, 1), (277, 1))),
+        (278, 3, 1, 1),
+        (273, 4, strips, places),
+        (279, 4, strips, places + len(lists)),
+    ]
+    parts = [struct.pack("<2sHIH", b"II", 42, 8, len(entries))]
+    parts += [struct.pack("<HHII", *entry) for entry in sorted(entries)]
+    return b"".join([*parts, bytes(4), empty, lists, lengths])
+
+
+@pytest.mark.parametrize("make", [overlapping_pages, overlapping_strips])
+def test_what_lies_on_one_another_takes_no_long_time(make):
+    data = make()
+    began = time.monotonic()
+    with pytest.raises((ValueError, SourceReadError, AdapterContractError)):
+        as_stored(data)
+    assert time.monotonic() - began < 5
 
 
 def test_several_pages_of_a_bigtiff_are_refused(tmp_path):
