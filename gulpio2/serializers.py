@@ -89,8 +89,8 @@ class PickleSerializer(AbstractSerializer):
 
     def dump(self, thing: Any, file_name: StrPath) -> None:
         """Pickle."""
-        with Path(file_name).open("wb") as file:
-            pickle.dump(thing, file)
+        data = pickle.dumps(thing)  # before what is there is given up for it
+        Path(file_name).write_bytes(data)
 
 
 def writes_json(serializer: Any) -> bool:

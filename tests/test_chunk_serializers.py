@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,3 +171,11 @@ def test_a_serializer_may_be_assigned_with_another_path(tmp_path, inside):
     assert list(pickle_serializer.load(tmp_path / "map.pickle")) == ["a", "b"]
     assert content(tmp_path)["meta_0.gmeta"] == before
     assert chunk.read_jpegs("b") == JPEGS[1:2]
+
+
+def test_what_cannot_be_pickled_leaves_the_file_as_it_is(tmp_path):
+    path = tmp_path / "a.pickle"
+    pickle_serializer.dump({"a": 1}, path)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle_serializer.dump({"a": lambda: 0}, path)
+    assert pickle_serializer.load(path) == {"a": 1}

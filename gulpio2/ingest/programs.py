@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.format.checksum import crc32_of
@@ -68,16 +68,35 @@ def _functions(
 ) -> Iterator[tuple[str, FunctionType]]:
     """Give functions, and those of classes, that were written in a module."""
     for member in members.values():
-        if isinstance(member, property):
-            member = member.fget
-        function = inspect.unwrap(getattr(member, "__func__", member))
-        if id(function) in seen or getattr(function, "__module__", "") != module:
+        found = _unwrapped(member)
+        # By its type: a proxy says of itself what it stands for, or raises.
+        is_class = issubclass(type(found), type)
+        if not is_class and type(found) is not FunctionType:
             continue
-        seen.add(id(function))
-        if isinstance(function, FunctionType):
-            yield f"{module}.{function.__qualname__}", function
-        elif isinstance(function, type):
-            yield from _functions(vars(function), module, seen)
+        if id(found) in seen or getattr(found, "__module__", "") != module:
+            continue
+        seen.add(id(found))
+        if is_class:
+            yield from _functions(vars(found), module, seen)
+        else:
+            yield f"{module}.{found.__qualname__}", found
+
+
+def _unwrapped(member: Any) -> Any:
+    """Give what is behind decorators, without asking an object for what it may make up.
+
+    A mock has any attribute, and a setting that is loaded late may raise any error.
+    """
+    seen: set[int] = set()
+    while id(member) not in seen:
+        seen.add(id(member))
+        if type(member) is property:
+            member = member.fget
+        elif type(member) in (staticmethod, classmethod, MethodType):
+            member = member.__func__
+        else:
+            member = inspect.getattr_static(member, "__wrapped__", member)
+    return member
 
 
 def _names(code: CodeType) -> set[str]:

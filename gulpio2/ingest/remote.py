@@ -49,8 +49,9 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
     left with an error, tasks that are running end at their next item: a file that is
     there while the run goes on is gone then.
     """
+    job = replace(job, program=program_of(job.adapter))
     try:
-        shipped = pickle.dumps(replace(job, program=program_of(job.adapter)))
+        shipped = pickle.dumps(job)
     except Exception as cause:
         raise unsendable(job.adapter, "the executor's workers", cause) from cause
     digest = hashlib.sha256(shipped).hexdigest()

@@ -107,6 +107,31 @@ def test_another_process_has_the_same(tmp_path, monkeypatch):
         assert json.loads(done.stdout) == ours
 
 
+MAKE_UP = """
+from unittest.mock import call
+
+class Late:
+    def __getattr__(self, name):
+        raise RuntimeError(f"not configured: {name}")
+
+    @property
+    def __class__(self):
+        raise RuntimeError("not configured")
+
+settings = Late()
+"""
+
+
+def test_objects_that_answer_to_any_name_are_not_asked(tmp_path, monkeypatch):
+    ours = load(PROGRAM, tmp_path, monkeypatch)
+    theirs = load(PROGRAM + MAKE_UP, tmp_path, monkeypatch)
+    new = theirs.keys() - ours.keys()
+    assert {name.partition(".")[2] for name in new} == {
+        "Late.__getattr__",
+        "Late.__class__",
+    }
+
+
 def test_with_another_python_nobody_can_tell(tmp_path, monkeypatch):
     ours = load(PROGRAM, tmp_path, monkeypatch)
     monkeypatch.setattr(programs, "_PYTHON", "3.99")
