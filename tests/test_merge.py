@@ -595,7 +595,9 @@ def test_another_item_comes_under_the_id_of_a_deleted_one(tmp_path):
     assert check_directory(tmp_path / "out", deep=True).ok
 
 
-@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/4", ""])
+@pytest.mark.parametrize(
+    "text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/4", "", "1/" + "9" * 5000]
+)
 def test_what_is_no_shard_is_refused(text):
     with pytest.raises(IngestSettingError):
         Shard.parse(text)

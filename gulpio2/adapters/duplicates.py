@@ -68,6 +68,8 @@ def remove_entries_with_duplicate_ids(
             kept.append(entry)
     if not kept:
         print("no items to add... Abort")  # noqa: T201 - the contract of 0.0.4
+        if not seen:
+            raise DuplicateIdError("The list has no entries: no items to add.")
         all_ids = f"All {len(seen)} ids are" if len(seen) > 1 else "The only id is"
         raise DuplicateIdError(
             f"{all_ids} in {os.fspath(output_directory)!r} already: no items to add."

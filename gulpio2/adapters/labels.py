@@ -180,11 +180,12 @@ def read_label_file(folder: StrPath) -> dict[str, int]:
     Raises
     ------
     MetaFileError
-        The file is not a JSON object of integers.
+        The file is not a JSON object of integers, or has a label twice.
     """
     store = open_store(folder)
     try:
-        content = json.loads(store.read(LABELS_NAME))
+        # A list is an array of JSON: pairs are kept, as a label may be there twice.
+        content = json.loads(store.read(LABELS_NAME), object_pairs_hook=tuple)
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError) as cause:
@@ -193,15 +194,17 @@ def read_label_file(folder: StrPath) -> dict[str, int]:
         ) from cause
     finally:
         store.close()
-    if not isinstance(content, dict) or not all(
-        isinstance(index, int) and not isinstance(index, bool)
-        for index in content.values()
+    if not isinstance(content, tuple) or not all(
+        isinstance(index, int) and not isinstance(index, bool) for _, index in content
     ):
         raise MetaFileError(
             f"{store.path(LABELS_NAME)} is not one JSON object of label to integer. "
             f"{_MEND}"
         )
-    return content
+    labels = dict(content)
+    if len(labels) < len(content):
+        raise MetaFileError(f"{store.path(LABELS_NAME)} has a label twice. {_MEND}")
+    return labels
 
 
 def refuse_lost_labels(folder: StrPath) -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Shard"]
 
+_MOST_DIGITS = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -62,10 +64,11 @@ class Shard:
         Shard(number=3, count=16)
         """
         number, slash, count = text.partition("/")
-        if not (slash and number.isdecimal() and count.isdecimal()):
+        is_short = len(text) <= _MOST_DIGITS  # Python makes no int of any length
+        if not (slash and number.isdecimal() and count.isdecimal() and is_short):
             raise IngestSettingError(
-                f"{text!r} is no shard; give its number and how many there are: 3/16 "
-                "is the third of sixteen"
+                f"{text[:_MOST_DIGITS]!r} is no shard; give its number and how many "
+                "there are: 3/16 is the third of sixteen"
             )
         return cls(int(number), int(count))
 

@@ -23,6 +23,8 @@ _SWS_AREA = 0x20
 # How often swscale makes an edge smaller in one step. From about 170 times it takes
 # two, by way of another format, and every value is off by up to 15 levels.
 _FURTHEST = 64
+# Edges that swscale averages for: of a smaller one it takes the nearest samples.
+_LEAST = 3
 # How far chroma may be from its luma at the far edge of a smaller picture, in its
 # samples, and which part of its samples may be made in vain to bring it there.
 _DRIFT = 0.03
@@ -59,7 +61,11 @@ class PlaneScaler:
             return plane
         if (2 * shape[0], 2 * shape[1]) == (height, width):
             return resize_pixels(plane, shape)  # OpenCV has a fast way for halves
-        if height > _FURTHEST * shape[0] or width > _FURTHEST * shape[1]:
+        if (
+            height > _FURTHEST * shape[0]
+            or width > _FURTHEST * shape[1]
+            or min(shape) < _LEAST
+        ):
             return resize_pixels(plane, shape)
         key = (height, width, *shape, depth)
         reformatter = self._reformatters.get(key)

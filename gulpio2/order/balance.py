@@ -48,12 +48,13 @@ def repeat_factors(
     [1.1547005383792515, 1.1547005383792515, 1.1547005383792515, 2.0]
     """
     # Infinitely often nothing can be repeated.
-    if not 0 <= as_number(threshold) < math.inf:
+    least = as_number(threshold)
+    if not 0 <= least < math.inf:
         raise ValueError(f"threshold is {threshold!r}, expected at least 0 and finite")
     items = [_categories_of(item) for item in categories]
     counted = Counter(category for item in items for category in item)
     factors = {
-        category: max(1.0, math.sqrt(threshold / (count / len(items))))
+        category: max(1.0, math.sqrt(least / (count / len(items))))
         for category, count in counted.items()
     }
     return [

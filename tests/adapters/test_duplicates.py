@@ -42,3 +42,8 @@ def test_nothing_left_is_an_error(directory, capsys):
     with pytest.raises(DuplicateIdError, match="no items to add"):
         remove_entries_with_duplicate_ids(directory, [{"id": "v1"}])
     assert capsys.readouterr().out.endswith("no items to add... Abort\n")
+
+
+def test_an_empty_list_is_said_to_be_one(tmp_path):
+    with pytest.raises(DuplicateIdError, match="has no entries: no items to add"):
+        remove_entries_with_duplicate_ids(str(tmp_path / "missing"), [])

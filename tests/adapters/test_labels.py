@@ -104,6 +104,13 @@ def test_a_file_that_is_no_label_file_is_named(tmp_path, content):
         read_label_file(tmp_path)
 
 
+def test_a_label_that_is_there_twice_is_not_taken_once(tmp_path):
+    (tmp_path / "label2idx.json").write_text('{"a": 0, "b": 1, "a": 2}')
+    with pytest.raises(MetaFileError, match=r"label2idx\.json has a label twice"):
+        write_label_file(tmp_path, {"a": 2})
+    assert (tmp_path / "label2idx.json").read_text() == '{"a": 0, "b": 1, "a": 2}'
+
+
 def make_20bn(output_folder):
     """Make the mixin as clients of 0.0.4 use it."""
     mixin = Custom20BNAdapterMixin()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from gulpio2.order import RepeatedOrder, repeat_counts, repeat_factors
@@ -48,6 +50,11 @@ def test_a_threshold_below_zero_or_without_end_is_refused(function, threshold):
 
 def test_a_threshold_of_zero_repeats_nothing():
     assert repeat_factors([[0], [0], [1]], 0) == [1.0, 1.0, 1.0]
+
+
+def test_a_threshold_is_a_number_of_any_kind():
+    factors = repeat_factors(CATEGORIES, 0.5)
+    assert repeat_factors(CATEGORIES, Decimal("0.5")) == factors  # type: ignore[arg-type]  # the point
 
 
 @pytest.mark.parametrize("items", [["walk", "run"], [["walk"], b"run"], [""]], ids=str)

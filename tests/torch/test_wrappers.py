@@ -214,6 +214,16 @@ def test_metadata_that_differs_is_named_with_the_members(
         assert repr(joined.metainfo.get("a")) == repr(first.get("a"))
 
 
+@pytest.mark.torch
+def test_tensors_of_metadata_are_compared_as_arrays_are(make):
+    import torch
+
+    one, two = ({"mean": torch.full((3,), float(n))} for n in (1, 2))
+    ConcatDataset([make(metainfo=one), make(metainfo=one)])
+    with pytest.raises(ValueError, match="'mean' of dataset 1"):
+        ConcatDataset([make(metainfo=one), make(metainfo=two)])
+
+
 def test_metadata_that_a_lazy_member_turns_out_to_have_is_compared_then(make):
     lazy = make(lazy_init=True)
     joined = ConcatDataset([make(metainfo={"classes": ["z"]}), lazy], lazy_init=True)
@@ -230,6 +240,8 @@ def test_metadata_that_a_lazy_member_turns_out_to_have_is_compared_then(make):
         None,
         1.5,
         [np.nan],
+        {"mean": np.array([1.0, np.nan])},
+        np.array(["a", "b"]),
     ],
 )
 def test_equal_metadata_with_arrays_at_any_depth_agrees(value, make):

@@ -302,10 +302,13 @@ def written(names: Iterable[str]) -> list[str]:
 
     Examples
     --------
-    >>> written(["label", "my key"])
-    ['label', '`my key`']
+    >>> written(["label", "my key", "class"])
+    ['label', '`my key`', '`class`']
     """
-    return [each if each.isidentifier() else f"`{each}`" for each in names]
+    return [
+        each if each.isidentifier() and not iskeyword(each) else f"`{each}`"
+        for each in names
+    ]
 
 
 def no_column(name: str, names: Iterable[str]) -> str:

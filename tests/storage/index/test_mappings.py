@@ -424,7 +424,8 @@ def test_an_entry_that_was_emptied_is_read_as_it_is(folder, where):
 @pytest.mark.parametrize("way", ["clear", "delete"])
 def test_what_is_deleted_is_not_made_for_it(lazy, way):
     def made() -> int:
-        return sum(isinstance(each, IndexedEntry) for each in gc.get_objects())
+        # By its type: torch has objects that warn who asks them what they are.
+        return sum(type(each) is IndexedEntry for each in gc.get_objects())
 
     before = made()
     for mapping in mappings(lazy):
