@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
 from gulpio2.format.wording import counted
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.images import ImageFrames
+from gulpio2.media.tiff import orientation_of
 from gulpio2.media.video import VideoFrames
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _SHOWN: Mapping[int, str] = {
     7: "mirrored at the diagonal from the top right",
     8: "by 90 degrees counterclockwise",
 }
-_ORIENTATION, _APP1, _EXIF = 0x0112, 0xE1, b"Exif\0\0"
+_APP1, _EXIF = 0xE1, b"Exif\0\0"
 # Bytes at the beginning of a file that hold the orientation: those of a segment of JFIF
 # and of one of Exif, 64 kB at most each.
 _HEADER = 2 << 16
@@ -139,27 +140,9 @@ def exif_orientation(jpeg: bytes) -> int:
         end = position + 2 + int.from_bytes(jpeg[position + 2 : position + 4], "big")
         body = jpeg[position + 4 : end]
         if marker[0] == _APP1 and body.startswith(_EXIF):
-            return _orientation_of(body[len(_EXIF) :])
-        position = end
-    return 1
-
-
-def _orientation_of(tiff: bytes) -> int:
-    """Read the orientation from the first list of a TIFF header."""
-    orders: dict[bytes, Literal["little", "big"]] = {b"II": "little", b"MM": "big"}
-    order = orders.get(tiff[:2])
-    if order is None:
-        return 1
-
-    def number(place: int, length: int = 2) -> int:
-        return int.from_bytes(tiff[place : place + length], order)
-
-    start = number(4, 4)
-    end = start + 2 + 12 * number(start)
-    for place in range(start + 2, min(end, len(tiff)), 12):
-        if number(place) == _ORIENTATION:
-            turn = number(place + 8)
+            turn = orientation_of(body[len(_EXIF) :])
             return turn if turn in _SHOWN else 1
+        position = end
     return 1
 
 

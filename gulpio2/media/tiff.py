@@ -17,7 +17,7 @@ from gulpio2.errors import AdapterContractError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["as_stored", "has_two_colours", "size_of_tiff"]
+__all__ = ["as_stored", "has_two_colours", "orientation_of", "size_of_tiff"]
 
 # Bytes of a value, by its kind: those of whole numbers, of which libtiff takes any.
 _LENGTHS = {1: 1, 3: 2, 4: 4, 6: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8, 18: 8}
@@ -149,6 +149,14 @@ def size_of_tiff(data: bytes) -> tuple[int, int] | None:
     tiff = _Tiff(data)
     first = next(tiff.pages(), {})
     return tiff.value(first.get(_WIDTH)), tiff.value(first.get(_HEIGHT))
+
+
+def orientation_of(data: bytes) -> int:
+    """Give the orientation that a TIFF, or a header of Exif, has; 1 without any."""
+    if not _is_tiff(data):
+        return 1
+    tiff = _Tiff(data)
+    return tiff.value(next(tiff.pages(), {}).get(_ORIENTATION), 1)
 
 
 def has_two_colours(data: bytes) -> bool:
