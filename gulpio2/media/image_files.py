@@ -23,6 +23,7 @@ from gulpio2.media.jpeg_outline import outline_jpeg, without_remarks
 from gulpio2.media.misread import (
     is_made_grey,
     refuse_misread,
+    with_all_bits,
     with_map_of_grey,
     without_transparency,
 )
@@ -285,6 +286,7 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
     if pixels.dtype == np.uint16:
         most = (1 << (declared_depth(data) or 16)) - 1
         pixels = to_eight_bits(np.asarray(pixels, np.uint16), most)
+    pixels = with_all_bits(data, pixels)
     if pixels.ndim == 3:
         grey = data[:8] == _PNG and data[25] == _PNG_GREY_AND_ALPHA
         pixels = pixels[..., 0] if grey else pixels[..., 2::-1]  # BGR to RGB

@@ -1,23 +1,31 @@
 """What of BMP, GIF, Sun raster and JPEG 2000 OpenCV would read otherwise than stored.
 
-It makes bitmaps of OS/2 grey, puts the background into transparent pixels of a GIF, and
-takes a Sun raster without a map of colours for black: all three can be helped. What
-cannot is refused: bitmaps whose colours lie in another order, and JPEG 2000 of sYCC,
-which it converts with another matrix. More about TIFF is in `gulpio2.media.tiff`.
+It makes bitmaps of OS/2 grey, leaves white at 248 in bitmaps of 16 bits, puts the
+background into transparent pixels of a GIF, and takes a Sun raster without a map of
+colours for black: all four can be helped. What cannot is refused: bitmaps whose colours
+lie in another order, and JPEG 2000 of sYCC, which it converts with another matrix. More
+about TIFF is in `gulpio2.media.tiff`.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.media.declared import codestream_start
 from gulpio2.media.tiff import has_two_colours
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 __all__ = [
     "is_made_grey",
     "refuse_misread",
+    "with_all_bits",
     "with_map_of_grey",
     "without_transparency",
 ]
@@ -26,6 +34,9 @@ __all__ = [
 # behind it: where the bits of red, green and blue are.
 _OS2_HEADER = b"\x0c\0\0\0"
 _WITH_MASKS = b"\x20\0\x03\0\0\0"
+# The number of 16 bits, and of masks; and those that give green six of them.
+_SIXTEEN, _MASKS = b"\x10\0", b"\x03\0\0\0"
+_FIVE_SIX_FIVE = bytes.fromhex("00f80000 e0070000 1f000000")
 _USUAL_MASKS = bytes.fromhex("0000ff00 00ff0000 ff000000")
 # The eight numbers at the start of a Sun raster: 0x59a66a95, width, height, bits of a
 # pixel, bytes, encoding, kind of the map of colours, and its length; and that of a map
@@ -61,6 +72,26 @@ def refuse_misread(data: bytes) -> None:
             "it is a JPEG 2000 of sYCC, which would be read with other colours; "
             "convert it to RGB"
         )
+
+
+def with_all_bits(data: bytes, pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give the pixels of a BMP of 16 bits such that the highest value is 255.
+
+    The five or six bits of a value are repeated behind them, as readers of such files
+    do: the values are within 1 of ``255 * bits / 31``.
+
+    Parameters
+    ----------
+    data : bytes
+        Any file.
+    pixels : numpy.ndarray
+        ``(H, W, 3)``, what OpenCV makes of it; given back where it is no such file.
+    """
+    if data[:2] != b"BM" or data[28:30] != _SIXTEEN or pixels.shape[2:] != (3,):
+        return pixels
+    has_six = data[30:34] == _MASKS and data[54:66] == _FIVE_SIX_FIVE
+    bits = np.array([5, 6 if has_six else 5, 5], np.uint8)
+    return np.asarray(pixels | pixels >> bits)
 
 
 def without_transparency(data: bytes) -> bytes:

@@ -37,6 +37,29 @@ def bitmap(header, bits, pixels, *, behind=b""):
     )
 
 
+@pytest.mark.parametrize(
+    "masks", [(), (0x7C00, 0x3E0, 0x1F), (0xF800, 0x7E0, 0x1F)], ids=["none", *"56"]
+)
+def test_white_of_a_bitmap_of_sixteen_bits_is_white(tmp_path, masks):
+    most = 0xFFFF if 0x7E0 in masks else 0x7FFF
+    values = np.linspace(0, most, 4 * 32).astype(np.uint16).reshape(4, 32)
+    data = bytearray(bitmap(40, 16, values.view(np.uint8).reshape(4, 64)))
+    data[18:22] = struct.pack("<i", 32)  # pixels of two bytes
+    if masks:
+        data[30:34] = struct.pack("<I", 3)
+        data[54:54] = struct.pack("<3I", *masks)
+        data[10:14] = struct.pack("<I", 66)
+    path = tmp_path / "a.bmp"
+    path.write_bytes(data)
+    pixels = read_image(path)
+    with Image.open(path) as image:
+        expected = np.asarray(image.convert("RGB"))
+    assert np.abs(pixels.astype(int) - expected).max() <= 1
+    assert pixels.max(axis=(0, 1)).tolist() == expected.max(axis=(0, 1)).tolist()
+    assert (pixels[-1, -1] == 255).all()
+    assert (pixels[0, 0] == 0).all()
+
+
 def test_a_bitmap_of_os2_keeps_its_colours(tmp_path, drawn):
     path = tmp_path / "a.bmp"
     path.write_bytes(bitmap(12, 24, drawn[..., ::-1]))
