@@ -121,6 +121,7 @@ def place_items(
     stop: int,
     listed: Sequence[str] = (),
     known: set[str] | None = None,
+    on_left: Callable[[PlacedItem], None] = lambda _: None,
 ) -> Iterator[PlacedItem]:
     """Yield the items of a slice of an adapter; for one that fails, its error.
 
@@ -135,6 +136,9 @@ def place_items(
     known : set of str, optional
         Ids of items before the slice. They are passed over until an item comes that is
         none of them; then the set is emptied.
+    on_left : callable, optional
+        Called where the adapter's generator is left before its end: it may have begun
+        with an item that comes from another call. Gets what stands for that item.
 
     Notes
     -----
@@ -145,14 +149,20 @@ def place_items(
     """
     begin, known = start, set() if known is None else known
     for position in sorted(n for n in _in_place if start <= n < stop):
-        yield from _place(adapter, begin, position, listed[begin - start :], known)
+        some = listed[begin - start :]
+        yield from _place(adapter, begin, position, some, known, on_left)
         yield _in_place[position]
         begin = position + 1
-    yield from _place(adapter, begin, stop, listed[begin - start :], known)
+    yield from _place(adapter, begin, stop, listed[begin - start :], known, on_left)
 
 
 def _place(
-    adapter: Adapter, start: int, stop: int, listed: Sequence[str], known: set[str]
+    adapter: Adapter,
+    start: int,
+    stop: int,
+    listed: Sequence[str],
+    known: set[str],
+    on_left: Callable[[PlacedItem], None],
 ) -> Iterator[PlacedItem]:
     if start >= stop:
         return
@@ -181,6 +191,7 @@ def _place(
     except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
+    on_left(PlacedItem(position, error=AdapterContractError("it was begun")))
     for single in range(position, stop):
         _begin(single)
         try:

@@ -61,6 +61,9 @@ class Task:
     """Which part of a task it is that was cut, if any: see `gulpio2.ingest.pieces`."""
     later_spans: tuple[range, ...] | None = None
     """Of a task that was cut, and now closes its chunk: the later pieces' positions."""
+    _places: dict[str, int] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def name(self) -> str:
@@ -87,7 +90,14 @@ class Task:
         """
         if self.ids is None or id_ is None or id_ == self.listed_at(position):
             return position in self.left_out
-        return id_ in self.listed and id_ not in self.ids
+        return id_ not in self.ids and self._listed_place(id_) is not None
+
+    def _listed_place(self, id_: str) -> int | None:
+        """Give the first place in `listed` of an id; None where it is not listed."""
+        if not self._places:  # many may come at other places than where they are listed
+            pairs = enumerate(self.listed)
+            self._places.update((each, at) for at, each in reversed([*pairs]))
+        return self._places.get(id_)
 
     def place_of(self, position: int, id_: str | None) -> tuple[int, str | None]:
         """Give where the adapter lists an id; else the position it was given for.
@@ -97,9 +107,9 @@ class Task:
         listed = self.listed_at(position)
         if id_ is None:
             return position, listed
-        if id_ == listed or id_ not in self.listed:
+        if id_ == listed or (place := self._listed_place(id_)) is None:
             return position, id_
-        return self.start + self.listed.index(id_), id_
+        return self.start + place, id_
 
 
 @dataclass(slots=True)

@@ -87,13 +87,14 @@ def run_task(
         run.take_up()
         for start, stop in run.missing():
             listed = task.listed_in(start, stop)
-            for item in place_items(job.adapter, start, stop, listed, run.known):
+            source = job.adapter, start, stop, listed, run.known
+            for item in place_items(*source, on_left=run.write_journal):
                 run.check_sign()
                 run.result.given += 1
                 if run.is_unfit(item):
                     return run.result
-                if not task.leaves_out(item.position, item.id_):
-                    run.store(item)
+                is_left_out = task.leaves_out(item.position, item.id_)
+                (run.write_journal if is_left_out else run.store)(item)
         run.finish()
     finally:
         run.close()
@@ -186,7 +187,7 @@ class _TaskRun:
         for span in self.task.later_spans or ():
             if self.next_position < span.start:
                 yield self.next_position, span.start
-                self._write_journal()
+                self.write_journal()
                 self.next_position = span.start
             self._take_over(Piece(self.output, self.task, span))
         yield self.next_position, self.task.stop
@@ -212,14 +213,14 @@ class _TaskRun:
     def finish(self) -> None:
         """Close the chunk, or leave that to the task that this is a piece of."""
         if self.task.piece:
-            self._write_journal()
+            self.write_journal()
             self.result.is_unfit = self.result.given != len(self.task.listed)
         else:
             self.stage()
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
-        self._write_journal(item)
+        self.write_journal(item)
         if item.error is not None:
             self.fail(item, item.error)
             return
@@ -303,7 +304,7 @@ class _TaskRun:
 
     def stage(self) -> None:
         """Close the chunk that is open, if it holds an item."""
-        self._write_journal()
+        self.write_journal()
         self._write_entries()
         if (session := self.session) is None:
             return
@@ -355,8 +356,8 @@ class _TaskRun:
                 self.journal.write({"data": self.session.partial})
         return self.session
 
-    def _write_journal(self, following: PlacedItem | None = None) -> None:
-        """Record the item that was stored last."""
+    def write_journal(self, following: PlacedItem | None = None) -> None:
+        """Record the item that was stored last; its dict may be that of the next."""
         if self._unwritten is None or self.session is None:
             return
         (position, id_, meta, before), self._unwritten = self._unwritten, None

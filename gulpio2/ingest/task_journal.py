@@ -107,6 +107,7 @@ class TaskJournal:
         self._task_name = task_name
         self._stop = stop
         self._items: list[str] = []
+        self._names: frozenset[str] = frozenset()
         self.record = TaskRecord(start)
         self.name = ""
         if resume:
@@ -156,8 +157,10 @@ class TaskJournal:
         prefix = f"{self._task_name}.journal."
         writers: list[StoreWriter] = []
         kept: StoreWriter | None = None
+        # Listed once: a task may have many parts, and each line names files of one.
+        self._names = frozenset(self.store.names())
         try:
-            for name in sorted(self.store.names()):
+            for name in sorted(self._names):
                 if not name.startswith(prefix):
                     continue
                 try:
@@ -198,10 +201,10 @@ class TaskJournal:
 
     def _apply(self, record: TaskRecord, line: Mapping[str, Any]) -> bool:
         """Add a line to the record; False where the files do not bear it out."""
-        names = self.store.names
+        names = self._names
         if "data" in line:
             is_ours = line["data"].startswith(f"{self._task_name}.gulp.")
-            if not is_ours or line["data"] not in names():
+            if not is_ours or line["data"] not in names:
                 return False
             record.open_part = OpenPart(line["data"])
             return True
@@ -212,7 +215,7 @@ class TaskJournal:
                 part is not None
                 and staged.data == part.partial
                 and staged.meta.startswith(f"{self._task_name}.gmeta.")
-                and {staged.data, staged.meta} <= set(names())
+                and {staged.data, staged.meta} <= names
             )
             if part is None or not is_ours:
                 return False

@@ -372,6 +372,49 @@ def test_a_shared_dict_is_not_that_of_an_item_which_is_never_given(tmp_path, is_
     assert [entry["meta_data"][0]["number"] for entry in entries] == [0, 1, 3, 4]
 
 
+class Filling(FrameAdapter):
+    """Fills one dict for some of its items; one of them fails the first time."""
+
+    def __init__(self, given, *, flaky=False, lists=True):
+        super().__init__(num_items=4)
+        self.given, self.flaky, self.lists = given, [flaky], lists
+
+    def item_ids(self):
+        return super().item_ids() if self.lists else None
+
+    def iter_data(self, slice_element=None):
+        meta: dict[str, int] = {}
+        for item in super().iter_data(slice_element):
+            number = item["meta"]["number"]
+            if number in self.given:
+                meta["number"] = number
+                if number == 1 and self.flaky[0]:
+                    self.flaky[0] = False
+                    raise SourceReadError("it is not there for the moment")
+                yield {**item, "meta": meta}
+
+
+@pytest.mark.parametrize("lists", [True, False])
+@pytest.mark.parametrize(("given", "flaky"), [({0, 2, 3}, False), ({0, 1, 2}, True)])
+def test_the_first_item_keeps_its_metadata_whatever_becomes_of_the_next(
+    tmp_path, given, flaky, lists
+):
+    adapter = Filling(given, flaky=flaky, lists=lists)
+    GulpIngestor(adapter, tmp_path / "gulped", 4, 1).run()
+    entries = GulpDirectory(tmp_path / "gulped").merged_meta_dict
+    numbers = {id_: entry["meta_data"][0]["number"] for id_, entry in entries.items()}
+    assert numbers == {f"item{number}": number for number in given}
+
+
+def test_an_item_keeps_its_metadata_where_the_next_one_is_stored_already(tmp_path):
+    GulpIngestor(Filling({1}), tmp_path / "gulped", 4, 1).run()
+    adapter = Filling({0, 1})
+    GulpIngestor(adapter, tmp_path / "gulped", 4, 1, on_duplicate="skip").run()
+    entries = GulpDirectory(tmp_path / "gulped").merged_meta_dict
+    numbers = {id_: entry["meta_data"][0]["number"] for id_, entry in entries.items()}
+    assert numbers == {"item0": 0, "item1": 1}
+
+
 class Crashing(Uneven):
     """Ends its process where some items are made."""
 
