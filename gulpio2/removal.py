@@ -113,6 +113,8 @@ def delete_items(
     LockedError
         Another process writes to the directory, or has one of the chunks open for
         writing.
+    TypeError
+        `ids` is one id, and no list of them.
 
     Notes
     -----
@@ -120,6 +122,8 @@ def delete_items(
     chunks leaves the items of the first hidden and the others visible; deleting them
     again is all it takes.
     """
+    if isinstance(ids, (str, bytes, bytearray)):  # its letters may be ids
+        raise TypeError(f"ids is {ids!r}, which is one; give a list of ids")
     store = open_store(path)
     require_known_version(store, to_write=True)
     wanted = {str(id_) for id_ in ids}

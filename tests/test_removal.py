@@ -824,3 +824,11 @@ def test_a_link_that_leads_nowhere_is_not_taken_for_no_file(tmp_path, name, chan
     with pytest.raises(StorageError, match=f"{name}: it is a link to gone, which is"):
         change(folder, tmp_path / "part")
     assert states(folder) == before
+
+
+@pytest.mark.parametrize("ids", ["item1", "12", b"12"])
+def test_one_id_is_no_list_of_them(folder, ids):
+    before = content(folder)
+    with pytest.raises(TypeError, match="which is one; give a list of ids"):
+        delete_items(folder, ids)
+    assert content(folder) == before

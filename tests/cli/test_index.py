@@ -111,6 +111,14 @@ def test_an_index_with_entries_as_they_were_written_is_not_replaced(gulp2, gulpe
     assert gulp2("ls", gulped, "--where", "NUMBER == 2").stdout == "item2\n"
 
 
+def test_a_file_of_others_is_left_where_there_is_no_gulp_directory(gulp2, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "index.arrow").write_bytes(b"somebody's")
+    said = gulp2("index", tmp_path / "other", status=1).stderr
+    assert "is no gulp directory" in said
+    assert (tmp_path / "other" / "index.arrow").read_bytes() == b"somebody's"
+
+
 def test_the_index_is_removed(gulp2, gulped):
     gulp2("index", gulped)
     (gulped / "index.arrow.0a.partial").write_bytes(b"left over")

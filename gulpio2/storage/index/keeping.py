@@ -211,7 +211,8 @@ def build_index(
     if altered := content.columns.describe_altered():
         _logger.warning("%s: %s", folder, altered)
     if not len(content.columns):
-        store.remove(INDEX_NAME)  # of items that are deleted
+        if old is not None or listing.chunks:  # else it may be anybody's file
+            store.remove(INDEX_NAME)  # of items that are deleted
         return None
     target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
     if content is not old:
