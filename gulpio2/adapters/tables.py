@@ -187,12 +187,12 @@ def read_table(
             columns = {key: parse_column(values) for key, values in columns.items()}
         return Table(columns, name=name, is_text=not parse_values)
     if ending in _JSON_LINES:
-        return Table(_columns_of(_json_lines(name), name), name=name)
+        return _table_of([*_json_lines(name)], name)
     if ending == ".json":
         rows = read_json_file(path)
         if not isinstance(rows, list):
             raise SourceFormatError(f"{name!r} is not a list of objects, one an item.")
-        return Table(_columns_of(rows, name), name=name)
+        return _table_of(rows, name)
     raise SourceReadError(
         f"{name!r} has no ending of a table; known are .csv, .tsv, .json, .jsonl and "
         ".ndjson, also with .gz. Rename it or save it as one of these, or give "
@@ -286,9 +286,10 @@ def read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[st
                 if any(cell.strip() for cell in row):
                     yield reader.line_num, row
         except csv.Error as cause:
-            raise SourceFormatError(
-                f"{os.fspath(path)!r}, line {reader.line_num}: {cause}."
-            ) from cause
+            text = f"{os.fspath(path)!r}, line {reader.line_num}: {cause}."
+            if "field limit" in str(cause):
+                text += " Save it as .jsonl, where a value may have any length."
+            raise SourceFormatError(text) from cause
 
 
 @contextmanager
@@ -349,6 +350,11 @@ def _json_lines(name: str) -> Iterator[Any]:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield _parse_json(line, f"{name!r}, line {number},")
+
+
+def _table_of(rows: list[Any], name: str) -> Table:
+    """Make a table of what JSON has of each row."""
+    return Table(_columns_of(rows, name), name=name, num_rows=len(rows))
 
 
 def _columns_of(rows: Iterable[Any], name: str) -> dict[str, list[Any]]:

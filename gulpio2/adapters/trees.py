@@ -121,7 +121,10 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
                     left_out[ending] += 1
                 continue
             if parent not in labels:
-                labels[parent] = Path(parent).name or Path(parent).resolve().name
+                label = Path(parent).name
+                if label in ("", ".."):  # as of the current folder, or the one above
+                    label = Path(parent).resolve().name
+                labels[parent] = label
             label = labels[parent]
             id_ = f"{parent}/{name}"[inside:] if by_path else f"{label}-{name}"
             rows.append({"id": id_, "label": label, "path": parent})

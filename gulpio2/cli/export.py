@@ -72,8 +72,9 @@ def file_name(id_: str) -> str:
     if len(name.encode()) <= _MAX_NAME:
         return name
     digest = hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    kept = name.encode()[: _MAX_NAME - len(digest) - 1].decode("utf-8", "ignore")
-    return f"{kept}%{digest}"
+    # Two signs that no other name has behind one another.
+    kept = name.encode()[: _MAX_NAME - len(digest) - 2].decode("utf-8", "ignore")
+    return f"{kept}%%{digest}"
 
 
 def video_path(folder: Path, id_: str, directory: Container[object]) -> Path:

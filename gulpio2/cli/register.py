@@ -172,6 +172,9 @@ def program_text(cls: type, module: str) -> str:
                     f'"--{name}"', "type=int", f"default={default}", f'help="{what}"'
                 )
             )
+    summary = summary_of(cls)
+    if "%(prog)" in summary:  # then argparse takes it for a format
+        summary = summary.replace("%", "%%")
     # argparse refuses a second --help; -h stays its help.
     more = '\n        conflict_handler="resolve",' if "help" in names else ""
     return _PROGRAM.format(
@@ -180,7 +183,7 @@ def program_text(cls: type, module: str) -> str:
         imports="from pathlib import Path\n" if takes_path else "",
         module=module,
         name=cls.__name__,
-        summary=_literal(summary_of(cls)),
+        summary=_literal(summary),
         more=more,
         options="\n".join(lines),
         call=_call(parameters),

@@ -64,8 +64,8 @@ class FrameDecoder:
     Notes
     -----
     Safe from many threads at once. Rows below a crop are not decoded where the JPEG is
-    sequential and has one scan, as all are that this package writes; rows above it
-    cannot be left out, since each depends on those before.
+    sequential and has one scan, as all are that this package writes, and damage there
+    is for checksums to tell; rows above it are, since each depends on those before.
     """
 
     def __init__(

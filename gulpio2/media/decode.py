@@ -203,7 +203,7 @@ class OpenVideo:
             if frame.is_corrupt:
                 raise self._error("the decoder marks it as damaged")
             if not self.is_allowed(frame):
-                raise self._error(self._too_large(frame.width, frame.height))
+                raise self._too_large(frame.width, frame.height)
             if not self._num_frames:
                 self._lost.see_first_frame(frame.pts)
             self._num_frames += 1
@@ -291,12 +291,10 @@ class OpenVideo:
         """Tell whether a frame is not above the limit."""
         return bool(frame.width * frame.height <= self._max_pixels)
 
-    def _too_large(self, width: int, height: int) -> str:
-        return (
-            f"it has {width}x{height} pixels, above the limit of {self._max_pixels}; "
-            "raise max_pixels, or set GULPIO2_MAX_PIXELS, if it is meant to be that "
-            "large"
-        )
+    def _too_large(self, width: int, height: int) -> SourceReadError:
+        cause = f"it has {width}x{height} pixels, above the limit of {self._max_pixels}"
+        advice = "Raise max_pixels, or set GULPIO2_MAX_PIXELS, if it is to be so large"
+        return self._error(cause, advice)
 
     def check_size(self) -> None:
         """Refuse a stream whose header declares frames above the limit.
@@ -308,13 +306,14 @@ class OpenVideo:
         """
         width, height = declared_size(self.path, self._container, self.stream)
         if width * height > self._max_pixels:
-            raise self._error(self._too_large(width, height))
+            raise self._too_large(width, height)
 
-    def _error(self, cause: str | None) -> SourceReadError:
+    def _error(
+        self, cause: str | None, advice: str = "Get a whole copy of it, or leave it out"
+    ) -> SourceReadError:
         return SourceReadError(
             f"Video {self.path!r} cannot be read at frame {self._num_frames}: "
-            f"{cause or 'FFmpeg does not say why'}. Get a whole copy of it, or leave "
-            "it out."
+            f"{cause or 'FFmpeg does not say why'}. {advice}."
         )
 
 

@@ -39,7 +39,7 @@ def has_several_parts(path: str) -> bool:
         return any(count > 1 for count in _parts(file, 0, file.seek(0, 2)))
 
 
-def _parts(file: IO[bytes], position: int, end: int) -> Iterator[int]:
+def _parts(file: IO[bytes], position: int, end: int, depth: int = 0) -> Iterator[int]:
     """Count the parts of each edit list."""
     while position + 8 <= end:
         file.seek(position)
@@ -53,8 +53,8 @@ def _parts(file: IO[bytes], position: int, end: int) -> Iterator[int]:
         if length < begin - position:
             return
         position += length
-        if name in _AROUND:
-            yield from _parts(file, begin, min(position, end))
+        if name in _AROUND and depth < len(_AROUND):
+            yield from _parts(file, begin, min(position, end), depth + 1)
         elif name == b"elst":
             file.seek(begin)
             yield _count(file.read(min(position, end) - begin))

@@ -116,6 +116,6 @@ def _has_exact_recovery(sei: bytes) -> bool:
         if kind == _RECOVERY_POINT:
             # One bit for a count of no frames, then that it is exact, then that no link
             # is broken.
-            return bool(size) and data[position : position + 1][0:1] >= b"\xc0"
+            return bool(size) and data[position] & 0xE0 == 0xC0
         position += size
     return False

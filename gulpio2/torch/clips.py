@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gulpio2._optional import require
 from gulpio2.format.wording import counted
 from gulpio2.sampling import NO_FRAME, ClipIndices
-from gulpio2.sampling.clips import all_valid
+from gulpio2.sampling.clips import all_valid, require_chosen
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.choosing import (
     ClipSampler,
@@ -299,6 +299,7 @@ class GulpClipDataset(_FrameDataset):
                 f"the sampler {name} wants the number of frames, and got their times: "
                 "give the dataset sample_by='index', or a sampler that goes by times"
             ) from cause
+        require_chosen(chosen.indices.ravel().tolist())
         indices = np.where(chosen.indices < 0, NO_FRAME, order[chosen.indices])
         return ClipIndices(indices, chosen.valid)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gulpio2.errors import with_article
 
-__all__ = ["given_metainfo", "require_equal_metainfo"]
+__all__ = ["are_equal", "given_metainfo", "require_equal_metainfo"]
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def require_equal_metainfo(
                 f"metainfo {key!r} is {with_article(type(value).__name__)} in dataset "
                 f"{one} and {with_article(type(own).__name__)} in dataset {two}"
             )
-        if not _equal(value, own):
+        if not are_equal(value, own):
             raise ValueError(
                 f"metainfo {key!r} of dataset {two} is not that of dataset {one}: "
                 f"{own!r}, expected {value!r}. Make them one, or add the key to "
@@ -123,7 +123,7 @@ def require_equal_metainfo(
             )
 
 
-def _equal(first: Any, other: Any) -> bool:
+def are_equal(first: Any, other: Any) -> bool:
     """Compare values that may hold arrays at any depth."""
     if hasattr(first, "__array__") and hasattr(other, "__array__"):  # tensors, too
         one, two = np.asarray(first), np.asarray(other)
@@ -131,8 +131,8 @@ def _equal(first: Any, other: Any) -> bool:
         return np.array_equal(one, two, equal_nan=has_nan)
     if isinstance(first, Mapping) and isinstance(other, Mapping):
         return first.keys() == other.keys() and all(
-            _equal(first[key], other[key]) for key in first
+            are_equal(first[key], other[key]) for key in first
         )
     if isinstance(first, (list, tuple)) and type(first) is type(other):
-        return len(first) == len(other) and all(map(_equal, first, other))
+        return len(first) == len(other) and all(map(are_equal, first, other))
     return first is other or bool(first == other)  # NaN is not equal to itself

@@ -23,6 +23,7 @@ from gulpio2.format.metadata import first_metadata
 from gulpio2.sampling.clips import require_chosen
 from gulpio2.storage.refusals import local_path
 from gulpio2.torch.listing import Listing
+from gulpio2.torch.metainfo import are_equal
 from gulpio2.unfinished import warn_of_what_is_missing
 from gulpio2.view import GulpView
 
@@ -191,12 +192,13 @@ class GulpSource:
         merged: dict[str, Any] = {}
         for reader in self.readers:
             for key, value in _metainfo_of(reader).items():
-                if key not in known and merged.setdefault(key, value) != value:
-                    raise ValueError(
-                        f"{key!r} is {value!r} in {reader!r} and {merged[key]!r} in "
-                        f"one before it. Say which holds, metainfo={{{key!r}: ...}}, "
-                        "or make a dataset of each and concatenate them"
-                    )
+                if key in known or are_equal(merged.setdefault(key, value), value):
+                    continue
+                raise ValueError(
+                    f"{key!r} is {value!r} in {reader!r} and {merged[key]!r} in "
+                    f"one before it. Say which holds, metainfo={{{key!r}: ...}}, "
+                    "or make a dataset of each and concatenate them"
+                )
         return merged
 
     def times(self, info: Mapping[str, Any]) -> npt.NDArray[np.float64]:

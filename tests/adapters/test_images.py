@@ -126,6 +126,17 @@ def test_paths_of_a_list_may_be_the_ids(tmp_path):
     assert [item["meta"]["id"] for item in adapter.iter_data()] == adapter.item_ids()
 
 
+@pytest.mark.parametrize("folder", ["..", "../b/..", "."])
+def test_the_label_of_a_folder_is_its_own_name(
+    tmp_path, make_jpeg, monkeypatch, folder
+):
+    make_jpeg(tmp_path / "a" / "1.jpg")
+    (tmp_path / "a" / "b").mkdir()
+    monkeypatch.chdir(tmp_path / "a" if folder == "." else tmp_path / "a" / "b")
+    adapter = ImageFolderAdapter(folder, tmp_path / "out", id_rule="path")
+    assert [item["meta"]["label"] for item in adapter.iter_data()] == ["a"]
+
+
 @pytest.mark.parametrize("make", [ImageListAdapter, ImageFolderAdapter])
 def test_an_unknown_id_rule_is_answered_with_the_known_ones(image_list, tmp_path, make):
     with pytest.raises(ValueError, match=r"id_rule is 'x'; allowed are \['label-name"):

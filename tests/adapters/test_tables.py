@@ -161,7 +161,11 @@ def test_a_header_without_rows_is_an_empty_table(tmp_path):
         ("t.csv", b"a,b\n1,2\n\n1,2,3\n", r"line 4: 3 cells for 2 columns .* Quote a"),
         ("t.csv", b"a,b\n1,2\n\n1\n", r"line 4: 1 cell for 2 columns .* Add those"),
         ("t.csv", b"a,b\n\xff,1\n", "is not UTF-8"),
-        ("t.csv", b"a,b\n" + b"x" * 200_000 + b",1\n", "line 2: field larger"),
+        (
+            "t.csv",
+            b"a,b\n" + b"x" * 200_000 + b",1\n",
+            "field larger.* Save it as .jsonl",
+        ),
         ("t.json", b"{", r"t\.json' is no JSON"),
         ("t.json", b'{"a": 1}', "not a list of objects"),
         ("t.json", b'[{"a": 1}, 7]', "row 2 is not an object but 7"),
@@ -174,6 +178,17 @@ def test_what_is_no_table_is_refused_with_its_place(tmp_path, name, content, mes
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceReadError, match=message):
         read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("t.json", b"[{}, {}]"), ("t.jsonl", b"{}\n{}\n")]
+)
+def test_rows_without_values_are_rows(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    table = read_table(tmp_path / name)
+    assert (len(table), table[1]) == (2, {})
+    with pytest.raises(SourceReadError, match="has no column 'path'"):
+        table.column("path")
 
 
 def test_a_missing_file_is_named(tmp_path):

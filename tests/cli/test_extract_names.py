@@ -48,6 +48,9 @@ def test_different_ids_have_different_names_that_every_file_system_takes(one, tw
 
 def test_long_ids_that_begin_alike_have_different_names():
     assert file_name("x" * 300 + "a") != file_name("x" * 300 + "b")
+    # What stands before the digest is in no name of an id that was not cut.
+    assert "%%" in file_name("x" * 300)
+    assert "%%" not in file_name("%%")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.decode import open_video
-from gulpio2.media.random_access import is_random_access_point
+from gulpio2.media.edit_lists import has_several_parts
+from gulpio2.media.random_access import _has_exact_recovery, is_random_access_point
 from gulpio2.media.seeking import NotExactError, frames_by_index
 from tests.media.test_excerpts import Whole, encode, stored, write
 
@@ -230,3 +231,17 @@ def test_an_index_of_avi_that_is_damaged_leads_to_no_other_frames(
     assert len(whole.frames) == 60
     for number in (1, 20, 40, 56):
         whole.check(whole.times[number], whole.times[number + 3])
+
+
+@pytest.mark.parametrize(
+    ("bits", "is_exact"), [(0xC0, True), (0xDF, True), (0xE0, False), (0x80, False)]
+)
+def test_a_recovery_point_is_exact_and_breaks_no_link(bits, is_exact):
+    assert _has_exact_recovery(bytes([6, 6, 1, bits, 0x80])) is is_exact
+
+
+def test_boxes_in_boxes_without_end_are_no_edit_list(tmp_path):
+    path = tmp_path / "a.mp4"
+    sizes = range(8 * 5000, 0, -8)
+    path.write_bytes(b"".join(size.to_bytes(4, "big") + b"moov" for size in sizes))
+    assert has_several_parts(str(path)) is False

@@ -299,7 +299,7 @@ def test_frames_above_the_limit_are_called_that_whatever_the_codec(
         path = tmp_path / CONTAINERS[kind][1]
         write_whole(path, kind, write_video, pictures)
     limit = 64 * 48 - 1
-    message = f"64x48 pixels, above the limit of {limit}; raise max_pixels"
+    message = f"64x48 pixels, above the limit of {limit}. Raise max_pixels"
     with pytest.raises(SourceReadError, match=message):
         read(path, max_pixels=limit)
 

@@ -10,6 +10,7 @@ import pytest
 
 from gulpio2.errors import FrameTimeError
 from gulpio2.sampling import (
+    ClipIndices,
     dense_windows,
     frames_at,
     sample_segments,
@@ -127,6 +128,16 @@ def test_frames_at_is_a_sampler_as_the_others(
     assert frame_numbers(dataset[0]) == [0, 3, 4]
     with pytest.raises(ValueError, match="frames_at wants the times of the frames"):
         GulpClipDataset(folder, sampler)[0]
+
+
+def test_a_frame_by_seconds_is_not_counted_from_the_end(make_directory):
+    def sampler(times, rng=None):
+        return ClipIndices(np.array([-2, 0]), np.array([True, True]))
+
+    folder = make_directory(counts=[3], ticks=[0, 100, 200])
+    dataset = GulpClipDataset(folder, sampler, sample_by="seconds")
+    with pytest.raises(ValueError, match="the sampler chose frame -2"):
+        dataset[0]
 
 
 def test_masked_places_by_seconds_stay_masked(make_directory):
