@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -337,7 +338,9 @@ class _Gone:
         data = None if number is None else read_if_there(store, REMOVALS_NAME)
         where = store.path(REMOVALS_NAME)
         removals = load_removals(data, where=where) if data else Removals()
-        self._deleted = removals.deleted.get(number or 0, [])
+        self._deleted: dict[str, list[Any]] = {}
+        for id_, entry in removals.deleted.get(number or 0, ()):
+            self._deleted.setdefault(id_, []).append(entry)
         self._erased = merge_spans(removals.erased.get(number or 0, []))
         if self._erased and any(map(self._reach_into_erased, now.values())):
             # Nobody's bytes are nobody's: it is said of a file that had this number.
@@ -349,12 +352,14 @@ class _Gone:
         That others of the chunk were deleted says nothing: in one that was written anew
         before that, theirs may lie where those of this item were.
         """
-        if any(id_ == other and _goes_on(entry, gone) for other, gone in self._deleted):
+        if any(_goes_on(entry, gone) for gone in self._deleted.get(id_, ())):
             return True
-        return all(
-            any(start <= first and last <= stop for start, stop in self._erased)
-            for first, last in entry_spans(entry)
-        )
+        return all(self._is_erased(*span) for span in entry_spans(entry))
+
+    def _is_erased(self, first: int, last: int) -> bool:
+        """Tell whether a span is in one of those that were erased, which lie apart."""
+        at = bisect_right(self._erased, first, key=itemgetter(0)) - 1
+        return at >= 0 and last <= self._erased[at][1]
 
     def _reach_into_erased(self, entry: Any) -> bool:
         # The last one that begins before the end of a span also ends last of these.

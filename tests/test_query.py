@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.query import parse_condition, select_rows
+from gulpio2.storage.index.plain_names import with_plain_names
 
 ITEMS: list[dict[str, Any]] = [
     {"label": "waving", "n": 3, "fps": 25.0, "ok": True, "my key": "a", "x": None},
@@ -533,3 +535,12 @@ def test_an_integer_that_is_no_float_is_named_with_its_key_and_item(text, large)
         select_rows(table, text)
     assert f" of item 'large' is {large}: integers beyond 2**53" in str(caught.value)
     assert select_rows(table, text, np.array([0])) is not None  # the others fit
+
+
+@pytest.mark.parametrize(
+    "text", ['x\\"' * 100_000, "s == '" + "\\'" * 100_000], ids=["open", "in a text"]
+)
+def test_escaped_quotes_without_end_take_no_long_time(text):
+    began = time.monotonic()
+    with_plain_names(text)
+    assert time.monotonic() - began < 5

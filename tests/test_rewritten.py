@@ -146,7 +146,7 @@ def test_what_is_erased_in_one_file_is_not_in_another_of_its_number(
     directory, folder, tmp_path
 ):
     directory.verify = False
-    delete_items(folder, "abc")
+    delete_items(folder, [*"abc"])
     compact_directory(folder)
     (tmp_path / "other").mkdir()
     write(tmp_path / "other", [("d", 0), ("e", 90)])

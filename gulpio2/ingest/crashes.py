@@ -66,6 +66,14 @@ class _Slot(ctypes.Structure):
     )
 
 
+def _text_of(id_: bytes) -> str:
+    """Give an id as it was written; a worker may have ended in the middle of that."""
+    try:
+        return id_.decode("utf-8", "surrogatepass")  # names of files may be no UTF-8
+    except UnicodeDecodeError:
+        return ""
+
+
 class WorkerSlots:
     """Shared memory in which each worker writes what it is about to do.
 
@@ -89,7 +97,7 @@ class WorkerSlots:
 
         def begin(position: int, id_: str | None) -> None:
             slot.position = position
-            text = b"" if id_ is None else id_.encode(errors="replace")
+            text = b"" if id_ is None else id_.encode(errors="surrogatepass")
             # An id that is cut off could be that of another item.
             slot.id_ = text if len(text) <= _ID_BYTES and 0 not in text else b""
 
@@ -98,7 +106,7 @@ class WorkerSlots:
     def at_work(self) -> dict[int | None, AtWork]:
         """Say what each process was about to do, by its number."""
         return {
-            slot.pid: AtWork(slot.position, slot.id_.decode("utf-8", "ignore") or None)
+            slot.pid: AtWork(slot.position, _text_of(slot.id_) or None)
             for slot in self._slots()
         }
 

@@ -158,15 +158,14 @@ def _still_there(
     """Leave out of an earlier map the items that may not be there any more."""
     if removals is None:
         return []
-    deleted = removals.deleted.get(file.number, [])
+    deleted: dict[str, list[Any]] = {}
+    for id_, gone in removals.deleted.get(file.number, ()):
+        deleted.setdefault(id_, []).append(gone["frame_info"])
     erased = removals.erased.get(file.number, [])
     left = [
         (id_, entry)
         for id_, entry in pairs
-        if not any(
-            id_ == other and gone["frame_info"] == entry["frame_info"]
-            for other, gone in deleted
-        )
+        if entry["frame_info"] not in deleted.get(id_, ())
         and not any(_meets(span, erased) for span in entry_spans(entry))
     ]
     # Frames without checksums must all be there: where one is not, GulpIO2 may have

@@ -114,16 +114,17 @@ def remove_partials(store: Store) -> None:
     that lock.
     """
     partials = list_chunks(store.names()).partials
+    of_data: dict[str, list[str]] = {}
+    for name in partials:
+        if name.startswith("data_"):
+            of_data.setdefault(".".join(name.split(".")[:2]), []).append(name)
     in_use: dict[str, bool] = {}
     for name in partials:
         if found := _OF_CHUNK.match(name):
             number = found[1]
             if number not in in_use:
                 data = f"data_{number}.gulp"
-                files = [
-                    data,
-                    *(each for each in partials if each.startswith(f"{data}.")),
-                ]
+                files = [data, *of_data.get(data, ())]
                 in_use[number] = any(_is_locked(store.path(each)) for each in files)
             if in_use[number]:
                 continue

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import multiprocessing
 import os
 import signal
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
+from gulpio2.ingest.crashes import WorkerSlots
 from gulpio2.ingest.estimate import estimate
 from gulpio2.ingest.items import NOTHING, place_items
 from gulpio2.sanity import check_directory
@@ -333,3 +335,21 @@ def test_half_an_id_is_not_told(tmp_path):
     adapter = LongIds(1, num_items=4, list_ids=False)
     (failure,) = GulpIngestor(adapter, tmp_path, 2, 2).run().failures
     assert (failure.position, failure.id) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("id_", "told"),
+    [
+        ("b\udce9.mp4", "b\udce9.mp4"),
+        ("\u00e4", "\u00e4"),
+        ("x" * 600, None),
+        (None, None),
+    ],
+)
+def test_an_item_at_work_is_told_by_its_very_id(id_, told):
+    slots = WorkerSlots(multiprocessing.get_context("fork"), 1)
+    try:
+        slots.claim()(7, id_)
+        assert [*slots.at_work().values()] == [(7, told)]
+    finally:
+        slots.close()

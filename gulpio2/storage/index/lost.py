@@ -9,10 +9,11 @@ import numpy as np
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import load_pairs, validate_entry
-from gulpio2.format.layout import INDEX_NAME, data_name, meta_name
+from gulpio2.format.layout import INDEX_NAME, REMOVALS_NAME, data_name, meta_name
+from gulpio2.format.removals import Removals, load_removals
+from gulpio2.storage.base import read_unless_missing
 from gulpio2.storage.index.columns import HAS_CRC32
 from gulpio2.storage.index.file import map_index
-from gulpio2.storage.removals_file import read_removals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -44,6 +45,7 @@ def lost_items(
         none at all where what was deleted cannot be read.
     """
     columns = map_index(store.path(INDEX_NAME)).columns
+    removals, told = Removals(), None
     for number in numbers:
         try:
             pairs = load_pairs(store.read(meta_name(number)))
@@ -59,7 +61,11 @@ def lost_items(
         # Behind the map, and the data file behind it: that is the order in which who
         # deletes and compacts writes them.
         try:
-            there |= {id_ for id_, _ in read_removals(store).deleted.get(number, ())}
+            data = read_unless_missing(store, REMOVALS_NAME)
+            if data is not None and data != told:  # it may be long
+                removals = load_removals(data, where=store.path(REMOVALS_NAME))
+                told = data
+            there |= {id_ for id_, _ in removals.deleted.get(number, ())}
         except (MetaFileError, OSError):
             return  # a finding itself, and nobody knows what was deleted
         store.close()

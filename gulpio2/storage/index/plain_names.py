@@ -9,12 +9,13 @@ from gulpio2.storage.index.fitting import name_at_start
 __all__ = ["with_plain_names"]
 
 # A string, in which all else is text; a name that Python would not take, in backticks;
-# any other name; a quote that nothing closes; what Python takes for a comment.
+# any other name; a quote that nothing closes; what Python takes for a comment; and what
+# is escaped behind such a quote, or the rest would be searched from each quote in it.
 _PARTS = re.compile(
     r"""(?P<string>(?P<quotes>'{3}|"{3}|'|")(?:\\.|(?!(?P=quotes))[^\\])*(?P=quotes))"""
     # Accents and vowels that are letters of their own are no \w.
     r"|`(?P<name>[^`]*)`|(?P<bare>[^\W\d](?:\w|[^\x00-\x7f])*)"
-    r"""|(?P<open>['"`])|(?P<comment>\#[^\n]*)""",
+    r"""|(?P<open>['"`])|(?P<comment>\#[^\n]*)|\\.""",
     re.DOTALL,
 )
 _SHOWN = 100  # characters of a comment in a message
