@@ -33,6 +33,7 @@ __all__ = [
     "load_manifest",
     "missing_shares",
     "refuse_other_version",
+    "source_of",
     "without_chunks",
     "without_complete_shares",
     "without_lost_chunks",
@@ -232,7 +233,8 @@ def add_run(runs: list[Run], run: Run) -> None:
     """
     for index, other in enumerate(runs):
         counts = {each.shares.count for each in (run, other) if each.shares is not None}
-        same = replace(other, chunks=run.chunks, shares=run.shares) == run
+        like = replace(other, chunks=run.chunks, shares=run.shares, options=run.options)
+        same = like == run and source_of(other) == source_of(run)
         if same and len(counts) < 2:
             chunks = tuple(sorted({*other.chunks, *run.chunks}))
             shares = None  # all of them, if they are in one of both
@@ -287,6 +289,11 @@ def missing_shares(runs: Iterable[Run]) -> list[str]:
     return found
 
 
+def source_of(run: Run) -> str:
+    """Give the adapter of a run and its options as text: NaN there is equal to NaN."""
+    return json.dumps([run.adapter, dict(run.options)], sort_keys=True)
+
+
 def conflicting_runs(runs: Sequence[Run]) -> tuple[int, int] | None:
     """Find two runs that hold shares of one source and of no whole, by their indices.
 
@@ -298,7 +305,7 @@ def conflicting_runs(runs: Sequence[Run]) -> tuple[int, int] | None:
     for index, run in enumerate(runs):
         plan = run.plan, 0 if run.shares is None else run.shares.count
         if plan in incomplete:
-            source = json.dumps([run.adapter, dict(run.options)], sort_keys=True)
+            source = source_of(run)
             other, other_plan = first.setdefault(source, (index, plan))
             if plan != other_plan:
                 return other, index
@@ -365,10 +372,10 @@ def without_lost_chunks(
         Numbers of the chunks of which a file is there.
     """
     is_whole = done.shares is None or len(done.shares.present) == done.shares.count
-    source = done.adapter, done.options, done.plan
+    source = source_of(done), done.plan
     found = []
     for run in runs:
-        same = (run.adapter, run.options, run.plan) == source
+        same = (source_of(run), run.plan) == source
         if same and (is_whole or done.shares == run.shares):
             here = [number for number in run.chunks if number in present]
             found += _with_chunks(run, here)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
 from gulpio2.format.layout import REMOVALS_NAME, list_chunks
+from gulpio2.format.manifest import source_of
 from gulpio2.format.wording import counted
 from gulpio2.ingest.duplicates import name_places
 from gulpio2.ingest.records import failed_positions
@@ -37,8 +38,8 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
     """
     with GulpDirectory(folder) as directory:
         last = next(reversed(directory.manifest.runs), None)
-        now = run.adapter, run.options, run.encoder
-        if last is None or (last.adapter, last.options, last.encoder) != now:
+        now = source_of(run), run.encoder
+        if last is None or (source_of(last), last.encoder) != now:
             return False
         refuse_lost_chunks(directory)
         same_plan = last.plan == run.plan

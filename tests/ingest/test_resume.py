@@ -16,6 +16,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.ingest.journal import RunJournal
+from gulpio2.ingest.shard import Shard
 from gulpio2.removal import delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
@@ -121,6 +122,24 @@ def test_a_map_that_has_lost_items_is_not_passed_over_as_stored(interrupted):
     with pytest.raises(IngestError, match=r"meta_0\.gmeta has 0 items, and 2 were st"):
         ingest(interrupted, resume=True).run()
     assert content(interrupted) == before
+
+
+class Described(FrameAdapter):
+    """Tells an option that is no number, which is not equal to itself."""
+
+    def describe(self):
+        return {"scale": float("nan")}
+
+
+def test_a_run_is_known_again_by_options_that_are_not_equal_to_themselves(tmp_path):
+    GulpIngestor(Described(num_items=4), tmp_path / "a", 2, 1).run()
+    again = GulpIngestor(Described(num_items=4), tmp_path / "a", 2, 1, resume=True)
+    assert again.run().items == 0
+    for number in (1, 2):
+        shard = Shard(number, 2)
+        GulpIngestor(Described(num_items=4), tmp_path / "b", 2, 1, shard=shard).run()
+    with GulpDirectory(tmp_path / "b") as directory:
+        assert len(directory.manifest.runs) == 1
 
 
 def test_what_is_complete_tells_what_failed(tmp_path):
