@@ -30,6 +30,7 @@ from gulpio2.storage.removable import (
 from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.types import no_progress
 from gulpio2.unfinished import refuse_unfinished_merge
+from gulpio2.verbs import each_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -122,11 +123,9 @@ def delete_items(
     chunks leaves the items of the first hidden and the others visible; deleting them
     again is all it takes.
     """
-    if isinstance(ids, (str, bytes, bytearray)):  # its letters may be ids
-        raise TypeError(f"ids is {ids!r}, which is one; give a list of ids")
+    wanted = {str(id_) for id_ in each_of(ids)}
     store = open_store(path)
     require_known_version(store, to_write=True)
-    wanted = {str(id_) for id_ in ids}
     with store.lock():
         refuse_unfinished_merge(store, "deleting")
         if not dry_run:

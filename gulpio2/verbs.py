@@ -7,6 +7,7 @@ it, and how it is decoded, is the item's affair.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.options import decode_options
@@ -14,14 +15,14 @@ from gulpio2.item import read_clips
 from gulpio2.request import split_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from gulpio2.codecs.options import Colorspace, Crop
     from gulpio2.format.times import TimeMode
     from gulpio2.item import Seconds, StoredItem
     from gulpio2.types import FrameSelection, Meta
 
-__all__ = ["ReadingVerbs"]
+__all__ = ["ReadingVerbs", "each_of"]
 
 
 class ReadingVerbs(ABC):
@@ -253,3 +254,20 @@ def _pair(request: Any) -> tuple[Any, FrameSelection]:
         )
     id_, selection = request
     return id_, selection
+
+
+def each_of(ids: Any) -> Iterator[Any]:
+    """Go through ids.
+
+    Raises
+    ------
+    TypeError
+        It is one id, and no list of them, or a source of items.
+    """
+    if isinstance(ids, ReadingVerbs):
+        raise TypeError(f"ids is {ids!r}; give a list of ids, as the ids of a view are")
+    if not isinstance(ids, (str, bytes, bytearray)):  # in which others may be as well
+        with suppress(TypeError):
+            each: Iterator[Any] = iter(ids)
+            return each
+    raise TypeError(f"ids is {ids!r}, which is one; give a list of ids")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +15,7 @@ from gulpio2.grouping import groups_of
 from gulpio2.passage import IN_ARROW, load_arrow
 from gulpio2.query import select_rows
 from gulpio2.storage.index.mappings import PartOfMapping
-from gulpio2.verbs import ReadingVerbs
+from gulpio2.verbs import ReadingVerbs, each_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -118,7 +117,7 @@ class GulpView(ReadingVerbs):
         index = directory._item_index
         self._held = index.hold()  # stays, whatever is done while ids are given
         rows: dict[int, None] = {}
-        for id_ in map(str, _each_of(ids)):
+        for id_ in map(str, each_of(ids)):
             row = index.row(id_)
             if row is None:
                 raise ItemNotFoundError(
@@ -345,23 +344,6 @@ class GulpView(ReadingVerbs):
         """Pickle as the ids, and what opens the directory again."""
         ids = self.ids
         return _open_view, (*self.directory._reopening(ids), ids)
-
-
-def _each_of(ids: Any) -> Iterator[Any]:
-    """Go through ids.
-
-    Raises
-    ------
-    TypeError
-        It is one id, and no list of them, or a source of items.
-    """
-    if isinstance(ids, ReadingVerbs):
-        raise TypeError(f"ids is {ids!r}; give a list of ids, as the ids of a view are")
-    if not isinstance(ids, (str, bytes, bytearray)):  # in which others may be as well
-        with suppress(TypeError):
-            each: Iterator[Any] = iter(ids)
-            return each
-    raise TypeError(f"ids is {ids!r}, which is one; give a list of ids")
 
 
 def _open_view(

@@ -826,7 +826,7 @@ def test_a_link_that_leads_nowhere_is_not_taken_for_no_file(tmp_path, name, chan
     assert states(folder) == before
 
 
-@pytest.mark.parametrize("ids", ["item1", "12", b"12"])
+@pytest.mark.parametrize("ids", ["item1", "12", b"12", 1])
 def test_one_id_is_no_list_of_them(folder, ids):
     before = content(folder)
     with pytest.raises(TypeError, match="which is one; give a list of ids"):
