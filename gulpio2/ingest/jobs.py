@@ -64,6 +64,7 @@ class Task:
     _places: dict[str, int] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+    """The first place of each id in `listed`, once it was asked for."""
 
     @property
     def name(self) -> str:
@@ -95,8 +96,8 @@ class Task:
     def _listed_place(self, id_: str) -> int | None:
         """Give the first place in `listed` of an id; None where it is not listed."""
         if not self._places:  # many may come at other places than where they are listed
-            pairs = enumerate(self.listed)
-            self._places.update((each, at) for at, each in reversed([*pairs]))
+            pairs = reversed([*enumerate(self.listed)])
+            self._places.update({each: at for at, each in pairs})
         return self._places.get(id_)
 
     def place_of(self, position: int, id_: str | None) -> tuple[int, str | None]:

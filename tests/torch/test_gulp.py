@@ -136,6 +136,22 @@ def test_classes_come_from_the_labels_at_the_priority_of_a_file(make_directory):
     assert GulpDataset(folder, ann_file=path).metainfo == {"classes": ["file"]}
 
 
+class Scaled(FrameAdapter):
+    """Tells values of the dataset that are not equal to themselves."""
+
+    @property
+    def metainfo(self):
+        return {"scale": float("nan"), "mean": [1.0, float("nan")]}
+
+
+def test_metainfo_of_directories_is_compared_by_what_it_says(tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        GulpIngestor(Scaled(num_items=2), folder, 2, 1).run()
+    for source in (folders[0], folders):
+        assert np.isnan(GulpDataset(source).metainfo["scale"])
+
+
 @pytest.mark.parametrize(
     "labels",
     [{"a": 0, "b": 2}, {"a": 0, "b": 0}, {"a": [0]}, {"a": None}, ["a", "b"], 3],

@@ -62,8 +62,9 @@ def lost_items(
         # deletes and compacts writes them.
         try:
             data = read_unless_missing(store, REMOVALS_NAME)
-            if data is not None and data != told:  # it may be long
-                removals = load_removals(data, where=store.path(REMOVALS_NAME))
+            if data != told:  # it may be long
+                where = store.path(REMOVALS_NAME)
+                removals = load_removals(data, where=where) if data else Removals()
                 told = data
             there |= {id_ for id_, _ in removals.deleted.get(number, ())}
         except (MetaFileError, OSError):
