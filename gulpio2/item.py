@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     Seconds = float | Fraction | Iterable[float | Fraction]
 
-__all__ = ["StoredItem", "read_clips"]
+__all__ = ["EditedChecksums", "StoredItem", "read_clips"]
 
 
 @dataclass(slots=True, eq=False)
@@ -179,7 +179,7 @@ class StoredItem:
             self.checksums(indices),
             partial(handles.read_several, str(self.data_path)) if handles else None,
             isinstance(indices, range),
-            self.is_edited_to,
+            EditedChecksums(self),
         )
 
     def checksums(self, indices: Sequence[int]) -> list[int] | None:
@@ -188,18 +188,6 @@ class StoredItem:
         None where none are stored, too.
         """
         return self.record.crc32(indices) if self.verify else None
-
-    def is_edited_to(self, crc32: int) -> bool:
-        """Tell whether a frame is in another one's place by an edit of the entry.
-
-        Entries in memory may be edited, their frames put into another order.
-
-        Parameters
-        ----------
-        crc32 : int
-            Checksum of the frame, which is not the one stored for its place.
-        """
-        return self.record.is_edited(self.id_) and crc32 in self.extras.crc32
 
     def read_into(
         self, offset: int, length: int, memory: bytearray
@@ -261,6 +249,34 @@ def _each_of(seconds: Any) -> Iterable[Any]:
     except TypeError:  # also of an array that has no axis
         return [seconds]
     return each
+
+
+class EditedChecksums:
+    """Tells of a frame whether it is in another one's place by an edit of the entry.
+
+    Entries in memory may be edited, their frames put into another order. Asked for the
+    checksums of such frames, which are not those stored for their places; what it takes
+    to answer is looked for once, as every frame of an item may be asked for.
+
+    Parameters
+    ----------
+    item : StoredItem
+        As it is at the first question.
+    """
+
+    __slots__ = ("_found", "_item")
+
+    def __init__(self, item: StoredItem) -> None:
+        self._item = item
+        self._found: frozenset[int] | None = None
+
+    def __call__(self, crc32: int) -> bool:
+        """Tell whether the entry is edited and has a frame of this checksum."""
+        if self._found is None:
+            item = self._item
+            edited = item.record.is_edited(item.id_)
+            self._found = frozenset(item.extras.crc32 if edited else ())
+        return crc32 in self._found
 
 
 def read_clips(

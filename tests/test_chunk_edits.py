@@ -14,6 +14,7 @@ from gulpio2.errors import (
     AdapterContractError,
 )
 from gulpio2.format.entry import entry_check
+from gulpio2.record import EntryRecord
 from gulpio2.sanity import check_directory
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.index.entries import IndexRecord
@@ -277,6 +278,25 @@ def test_an_edit_that_was_flushed_before_an_error_is_not_doubled(folder, indexed
         None,
     ]
     assert set(problems(folder)) <= LEFT | {"overlap"}
+
+
+def test_that_frames_were_put_into_another_order_is_looked_for_once(
+    folder, monkeypatch
+):
+    asked = []
+    is_edited = EntryRecord.is_edited
+
+    def counting(record: EntryRecord, id_: str) -> bool:
+        asked.append(id_)
+        return is_edited(record, id_)
+
+    monkeypatch.setattr(EntryRecord, "is_edited", counting)
+    chunk = GulpDirectory(folder)._chunk(0)
+    jpegs = chunk.read_jpegs("a")
+    chunk.meta_dict["a"]["frame_info"].reverse()
+    assert len(jpegs) > 1
+    assert chunk.read_jpegs("a") == jpegs[::-1]
+    assert asked == ["a"]
 
 
 # --- checks of edited entries -------------------------------------------------------

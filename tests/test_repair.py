@@ -392,6 +392,17 @@ def test_the_first_of_two_items_keeps_the_id_and_copies_are_left_out(tmp_path):
     assert "second copy of item 'item0'" in report.notes[0]
 
 
+def test_items_of_one_place_get_ids_of_their_own(tmp_path):
+    source = make(tmp_path / "in", num_items=1, num_frames=3)
+    path = source / "meta_0.gmeta"
+    (entry,) = json.loads(path.read_text()).values()
+    damaged = json.dumps(dict.fromkeys("abc", entry))  # the check is of another id
+    path.write_text(damaged)
+    report = repaired(source, tmp_path / "out", items=0)
+    ids = [part.id for part in report.salvaged]
+    assert ids == ["salvaged_0_0", "salvaged_0_0_2", "salvaged_0_0_3"]
+
+
 def test_a_whole_item_keeps_the_id_before_a_damaged_one(tmp_path):
     source = make(tmp_path / "in", num_items=1)
     shutil.copy(source / "data_0.gulp", source / "data_1.gulp")

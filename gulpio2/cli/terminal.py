@@ -133,10 +133,10 @@ def size(num_bytes: float) -> str:
 
     Examples
     --------
-    >>> size(0), size(999), size(1000), size(12_345_678)
+    >>> size(0), size(999), size(999.6), size(12_345_678)
     ('0 B', '999 B', '1.0 kB', '12.3 MB')
     """
-    if num_bytes < 1000:
+    if num_bytes < 999.5:
         return f"{num_bytes:.0f} B"
     for unit in ("kB", "MB", "GB"):
         num_bytes /= 1000

@@ -568,8 +568,9 @@ def _require_kind(name: str, value: object, kind: type, such: str = "") -> None:
 
 def _whole_number(name: str, value: Any) -> int:
     try:
-        return int(value)
+        number = int(value)
     except (TypeError, ValueError, OverflowError):
-        raise IngestSettingError(
-            f"{name} is {value!r}; it must be a whole number"
-        ) from None
+        number = None
+    if number is None or (number != value and not isinstance(value, (str, bytes))):
+        raise IngestSettingError(f"{name} is {value!r}; it must be a whole number")
+    return number

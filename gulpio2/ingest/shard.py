@@ -43,10 +43,10 @@ class Shard:
                 raise IngestSettingError(str(cause)) from None
             object.__setattr__(self, name, number)  # those of NumPy are no JSON
         if not 1 <= self.number <= self.count:
+            count = max(self.count, 2)
             raise IngestSettingError(
-                f"there is no shard {self.number} of {self.count}; "
-                f"of {self.count or 2} they are 1/{self.count or 2} to "
-                f"{self.count or 2}/{self.count or 2}"
+                f"there is no shard {self.number} of {self.count}; of {count} they are "
+                f"1/{count} to {count}/{count}"
             )
 
     @classmethod

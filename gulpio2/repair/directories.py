@@ -232,11 +232,7 @@ def _survey(
             (parts if candidate.reason else whole).append(candidate)
     kept, doubles = _without_doubles(whole, report)
     parts += doubles
-    taken = {candidate.id for candidate in kept}
-    for part in parts:
-        while part.id in taken:
-            part.id += "_"
-        taken.add(part.id)
+    _tell_apart(kept, parts)
     report.items = len(kept)
     report.salvaged = [
         Salvaged(part.id, part.chunk, len(part.frames), part.item, part.reason)
@@ -276,17 +272,32 @@ def _removals(store: Store, report: RepairReport) -> Removals | None:
         return None
 
 
+def _tell_apart(kept: list[Candidate], parts: list[Candidate]) -> None:
+    """Give each of the parts an id that nothing else has."""
+    taken = {candidate.id for candidate in kept}
+    last: dict[str, int] = {}  # of what is put behind an id that is taken
+    for part in parts:
+        id_ = part.id
+        while part.id in taken:
+            last[id_] = last.get(id_, 1) + 1
+            part.id = f"{id_}_{last[id_]}"
+        taken.add(part.id)
+
+
 def _without_doubles(
     whole: list[Candidate], report: RepairReport
 ) -> tuple[list[Candidate], list[Candidate]]:
     """Let the first of several items keep the id."""
     first: dict[str, Candidate] = {}
+    contents: dict[str, Any] = {}  # of those that have a double
     doubles = []
     for candidate in whole:
         keeper = first.setdefault(candidate.id, candidate)
         if keeper is candidate:
             continue
-        if _content(keeper) == _content(candidate):
+        if keeper.id not in contents:
+            contents[keeper.id] = _content(keeper)
+        if contents[keeper.id] == _content(candidate):
             report.notes.append(
                 f"{data_name(candidate.chunk)}: a second copy of item "
                 f"{candidate.id!r} was left out"

@@ -277,15 +277,27 @@ def apply_border(
 
     Raises
     ------
+    TypeError
+        What is wanted is no whole numbers.
     ValueError
         The item has no frames, or there is no such border.
     """
     require_number("num_frames", num_frames, 1)
     require_choice("border", border, Border)
-    indices = np.asarray(wanted, dtype=np.int64)
+    indices = _whole_numbers(wanted)
     inside = (indices >= 0) & (indices < num_frames)
     if valid is not None:
         inside &= valid
     if inside.all():  # as mostly: then there is nothing to put anywhere
         return ClipIndices(indices.copy(), inside)
     return ClipIndices(BORDERS[border](indices, inside, num_frames), inside)
+
+
+def _whole_numbers(wanted: npt.ArrayLike) -> IndexArray:
+    """Refuse what would be cut off to a whole number, or is no number at all."""
+    numbers = np.asarray(wanted)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError(
+            f"wanted is of {numbers.dtype}, expected whole numbers: indices of frames"
+        )
+    return numbers.astype(np.int64, copy=False)

@@ -205,7 +205,7 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     first = given[0]
     for number, state in enumerate(given):
         names = (first.keys() | state.keys()) - {*_OF_RANKS}
-        differ = [name for name in sorted(names) if _differ(first, state, name)]
+        differ = sorted(str(name) for name in names if _differ(first, state, name))
         if differ:
             raise ValueError(
                 f"state {number} is not of the step of state 0: {', '.join(differ)} "

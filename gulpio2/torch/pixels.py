@@ -15,6 +15,7 @@ from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.output import empty_frames
 from gulpio2.codecs.recent import decoder_for
 from gulpio2.errors import CorruptFrameError, FormatError, GulpError, MetaFileError
+from gulpio2.item import EditedChecksums
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.source import read_frames
 from gulpio2.torch.stored import damaged_at, read_each
@@ -299,8 +300,9 @@ class _Work:
             return False
         view = memoryview(block)
         frames = zip(self._frames(read), read.crc32, strict=True)
+        edited = EditedChecksums(located.item)
         for (start, stop, _), crc32 in frames:
-            verify_crc32(view[start:stop], crc32, located.item.is_edited_to)
+            verify_crc32(view[start:stop], crc32, edited)
         return True
 
     def _frames(self, read: Read) -> Iterator[tuple[int, int, Rows]]:

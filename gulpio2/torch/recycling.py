@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from gulpio2._optional import require
+from gulpio2.arguments import require_number
 from gulpio2.codecs.output import lead_of
 from gulpio2.errors import FormatError
 from gulpio2.memory import is_for_new_process
@@ -79,10 +80,10 @@ class RecyclingCollate:
     """
 
     def __init__(self, *, num_slots: int = 32, slot_bytes: int = 512 << 20) -> None:
-        for name, value in (("num_slots", num_slots), ("slot_bytes", slot_bytes)):
-            if value < 1:
-                raise ValueError(f"{name} is {value!r}, expected at least 1")
-        self._sizes = num_slots, slot_bytes
+        self._sizes = (
+            require_number("num_slots", num_slots, 1),
+            require_number("slot_bytes", slot_bytes, 1),
+        )
         self._slots = _make_slots(*self._sizes)
         self._lease: Lease | None = None
         self.has_lent = False

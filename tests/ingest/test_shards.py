@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
-from gulpio2.errors import DuplicateIdError, FormatError
+from gulpio2.errors import DuplicateIdError, FormatError, IngestSettingError
 from gulpio2.format.manifest import Manifest, dump_manifest, load_manifest
 from gulpio2.ingest.planning import plan_run
 from gulpio2.ingest.shard import Shard
@@ -353,3 +353,10 @@ def test_what_is_refused_leaves_a_finished_directory_as_it_was(tmp_path, workers
             with pytest.raises(Exception, match=told):
                 ingestor.run()
             assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize(("count", "others"), [(-1, 2), (0, 2), (3, 3)])
+def test_a_share_that_is_not_there_is_refused_with_those_that_are(count, others):
+    told = f"no shard 4 of {count}; of {others} they are 1/{others} to {others}/"
+    with pytest.raises(IngestSettingError, match=told):
+        Shard(4, count)

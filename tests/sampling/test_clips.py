@@ -155,3 +155,17 @@ def test_a_class_of_somebody_s_own_stays_it_when_it_is_copied():
     match clip:
         case ClipIndices(indices, valid):
             assert (indices is clip.indices, valid is clip.valid) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "wanted", [[0.5, 1.9], [True, False], ["0"], np.array([0, 1], np.uint64)[::-1] / 1]
+)
+def test_what_is_no_whole_number_is_not_cut_off(wanted):
+    with pytest.raises(TypeError, match="expected whole numbers"):
+        apply_border(wanted, 4, "clamp")
+
+
+def test_no_frames_and_small_integers_are_wanted_as_they_are():
+    assert apply_border([], 4, "clamp").indices.tolist() == []
+    wanted = np.array([-1, 3, 9], np.int8)
+    assert apply_border(wanted, 4, "clamp").indices.tolist() == [0, 3, 3]

@@ -285,6 +285,7 @@ def test_datasets_are_told_apart(make_directory):
         ([], "there are no states"),
         ([{"epoch": 1, "position": 2}, {"epoch": 1, "position": 4}], "position differ"),
         ([{"epoch": 1}, {"epoch": 1, "position": 4}], "position differ"),
+        ([{"epoch": 1}, {"epoch": 2, 3: 4}], "3, epoch differ"),
         (2 * [{"epoch": 1, "counts": [[0, 1, 0]]}], "state 1 has damage of a rank"),
     ],
 )

@@ -568,3 +568,16 @@ def test_a_trainer_leaves_nothing_behind(
         if "gulp" in entry.name or entry.name.startswith(f"torch_{process.pid}")
     ]
     assert mine == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        ({"num_slots": 0}, ValueError, "num_slots is 0, expected at least 1"),
+        ({"slot_bytes": 1.5}, TypeError, "slot_bytes is 1.5, expected a whole number"),
+        ({"slot_bytes": "1GB"}, TypeError, "slot_bytes is '1GB'"),
+    ],
+)
+def test_sizes_of_memory_are_numbers_of_at_least_one(arguments, error, told):
+    with pytest.raises(error, match=told):
+        RecyclingCollate(**arguments)
