@@ -5,7 +5,7 @@ Torch itself is needed where tensors are made, and for nothing else here.
 - `gulpio2.torch.base`: `BaseDataset`, samples of an annotation file.
 - `gulpio2.torch.gulp`: `GulpDataset`, items of gulp directories.
 - `gulpio2.torch.clips`: `GulpClipDataset` and `GulpImageDataset`, their frames.
-- `gulpio2.torch.wrappers`, `mixture`: datasets made of datasets.
+- `gulpio2.torch.wrappers`, `balanced`, `mixture`: datasets made of datasets.
 - `gulpio2.torch.loader`: `GulpLoader`, batches decoded by threads or processes of its
   own, in an order.
   `plan`, `views`: which frames, which part of them, at which size.
@@ -27,6 +27,7 @@ Torch itself is needed where tensors are made, and for nothing else here.
 from __future__ import annotations
 
 from gulpio2.errors import AnnotationError, EmptySampleError, SampleIndexError
+from gulpio2.torch.balanced import ClassBalancedDataset
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.batch import Batch
 from gulpio2.torch.clips import GulpClipDataset, GulpImageDataset
@@ -51,12 +52,7 @@ from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.source import FrameReader, GulpSource
 from gulpio2.torch.timed import TimedCollate
 from gulpio2.torch.views import CenterCrop, FrameView, RandomResizedCrop, Region
-from gulpio2.torch.wrappers import (
-    ClassBalancedDataset,
-    ConcatDataset,
-    DatasetWrapper,
-    RepeatDataset,
-)
+from gulpio2.torch.wrappers import ConcatDataset, DatasetWrapper, RepeatDataset
 
 __all__ = [
     "AnnotationError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -93,10 +94,22 @@ def require_view(view: Any) -> None:
     TypeError
         It is none.
     """
-    if view is not None and (isinstance(view, type) or not hasattr(view, "choose")):
+    if view is None:
+        return
+    if isinstance(view, type) or not callable(getattr(view, "choose", None)):
         raise TypeError(
             f"view is {view!r}, expected one such as CenterCrop(224) or "
             "RandomResizedCrop(224)"
+        )
+    try:
+        good = min(operator.index(edge) for edge in view.shape) > 0
+        good = good and len(view.shape) == 2
+    except (AttributeError, TypeError, ValueError):
+        good = False
+    if not good:
+        raise TypeError(
+            f"the shape of the view {view!r} is {getattr(view, 'shape', 'missing')}, "
+            "expected height and width of its frames"
         )
 
 

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2.arguments import require_number
-from gulpio2.errors import EmptySampleError
+from gulpio2.errors import CorruptFrameError, EmptySampleError, StorageError
 from gulpio2.torch.annotations import join_prefixes, load_annotations
+from gulpio2.torch.damage import note_sample
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import given_metainfo
 from gulpio2.torch.packing import pack_samples, take_packed, unpack_sample
@@ -306,11 +307,16 @@ class BaseDataset:
             self.full_init()
         return timed_sample(self._make, idx)
 
-    def _make(self, idx: int) -> Any:
+    def _make(self, idx: int, prepare: Callable[[int], Any] | None = None) -> Any:
+        """Make a sample, or another one, by `prepare_data` or in another way."""
         asked, attempts = idx, 1 if self.test_mode else self.max_refetch + 1
         for attempt in range(1, attempts + 1):
-            with seeded(idx):
-                sample = self.prepare_data(idx)
+            try:
+                with seeded(idx):
+                    sample = (prepare or self.prepare_data)(idx)
+            except (CorruptFrameError, StorageError) as error:
+                note_sample(error, self, idx)
+                raise
             if sample is not None:
                 return sample
             if isinstance(asked, SampleIndex):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from gulpio2._optional import require
+from gulpio2.errors import FormatError
 from gulpio2.format.wording import counted
 from gulpio2.sampling import NO_FRAME, ClipIndices
 from gulpio2.sampling.clips import all_valid, require_chosen
@@ -22,7 +24,7 @@ from gulpio2.torch.choosing import (
 )
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.registry import register
-from gulpio2.torch.seeding import sample_rng, seeded
+from gulpio2.torch.seeding import sample_rng
 from gulpio2.torch.working import timed_sample, timed_transform
 
 __all__ = ["GulpClipDataset", "GulpImageDataset"]
@@ -119,7 +121,7 @@ class _FrameDataset(GulpDataset):
         return info, self.choose_frames(info, rng)
 
     def make_into(self, idx: int, out: npt.NDArray[np.uint8]) -> Any:
-        """Make a sample whose frames lie in memory that is given.
+        """Make a sample whose frames lie in memory that is given, where they fit.
 
         Parameters
         ----------
@@ -131,13 +133,9 @@ class _FrameDataset(GulpDataset):
         Returns
         -------
         object
-            None where that cannot be done: there are transforms, a subclass makes
-            samples in its own way, or this one is of another shape.
-
-        Raises
-        ------
-        FormatError
-            Its frames are of another size.
+            As of ``self[idx]``, whose frames are in memory of their own where they are
+            of another shape or cannot be decoded to any. None where nothing was done:
+            there are transforms, or a subclass makes samples in its own way.
         """
         if (
             self.transform is not None
@@ -145,16 +143,32 @@ class _FrameDataset(GulpDataset):
             or self._makes_its_own_samples
         ):
             return None
-        return timed_sample(self._make_into, idx, out)
+        return timed_sample(self._make, idx, partial(self._prepare_into, out=out))
 
-    def _make_into(self, idx: int, out: npt.NDArray[np.uint8]) -> Any:
-        with seeded(idx):
-            info, chosen = self.choose(idx)
-            lead = () if self.single_frame else chosen.indices.shape
-            if out.shape[:-3] != lead or not self.source.read_into(info, chosen, out):
-                return None
-            frames, target = _to_tensor(out), self.target_of(info)
-            return (frames, target) if self.has_targets else frames
+    def _prepare_into(self, idx: int, out: npt.NDArray[np.uint8]) -> Any:
+        # What is chosen is read one way or the other, and not chosen anew: the numbers
+        # may have come from a generator that goes on.
+        info, chosen = self.choose(idx)
+        if self._fits_into(info, chosen, out):
+            frames = _to_tensor(out)
+        else:
+            array = self.source.read(info, chosen)
+            self.shape_of_clips = array.shape[1:] if self.single_frame else array.shape
+            frames = self._transformed(_to_tensor(array))
+        if frames is None:
+            return None
+        target = self.target_of(info)
+        return (frames, target) if self.has_targets else frames
+
+    def _fits_into(
+        self, info: Info, chosen: ClipIndices, out: npt.NDArray[np.uint8]
+    ) -> bool:
+        """Read frames into memory; tell whether they are there."""
+        lead = () if self.single_frame else chosen.indices.shape
+        try:
+            return out.shape[:-3] == lead and self.source.read_into(info, chosen, out)
+        except FormatError:  # of another size
+            return False
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Make the samples of a batch, see `gulpio2.torch.recycling`."""

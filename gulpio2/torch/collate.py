@@ -117,9 +117,17 @@ def _as_array(leaves: list[Any]) -> Any:
     if len({np.shape(leaf) for leaf in leaves}) > 1:
         return leaves
     made = np.asarray(leaves)
-    # Whole numbers that no type of 64 bits holds would become floats, or objects.
-    whole = all(isinstance(leaf, int) for leaf in leaves)
-    return leaves if whole and made.dtype.kind not in "biu" else made
+    if made.dtype.kind in "fO" and all(map(_is_whole, leaves)):
+        # Some are unsigned: numpy would have no whole numbers for both.
+        fit = all(_LEAST <= leaf <= _MOST for leaf in leaves)
+        return np.array([*map(int, leaves)], np.int64) if fit else leaves
+    # One is beyond every float.
+    numbers = all(isinstance(leaf, _SINGLE_NUMBERS) for leaf in leaves)
+    return leaves if numbers and made.dtype.kind == "O" else made
+
+
+def _is_whole(leaf: Any) -> bool:
+    return isinstance(leaf, (int, np.integer, np.bool_))
 
 
 def collate_targets(targets: list[Any], *, tensors: bool) -> Any:
@@ -287,13 +295,19 @@ def _stack_others(torch: Any, leaves: list[Any]) -> Any:
         return leaves
     if any(isinstance(leaf, int) and not _LEAST <= leaf <= _MOST for leaf in leaves):
         return leaves
-    if isinstance(leaves[0], int) and any(isinstance(leaf, float) for leaf in leaves):
+    single = all(isinstance(leaf, _SINGLE_NUMBERS) for leaf in leaves)
+    if single and len({*map(type, leaves)}) > 1 and not all(map(_is_whole, leaves)):
         # Torch goes by the first, and takes 32 bits for floats that come later.
-        leaves = [float(leaves[0]), *leaves[1:]]
+        made = _as_array(leaves)
+        return torch.from_numpy(made) if isinstance(made, np.ndarray) else made
     try:
         return torch.utils.data.default_collate([*map(_as_torch_takes_it, leaves)])
     except TypeError:  # an array of texts, of objects
         return leaves
+    except RuntimeError:  # unsigned whole numbers, and others
+        if single:
+            return leaves
+        raise
 
 
 def _as_torch_takes_it(leaf: Any) -> Any:

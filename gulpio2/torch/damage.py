@@ -14,7 +14,15 @@ from gulpio2.torch.wrappers import leaves_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Damage", "DamageCount", "DamageState", "merge_states", "number_of"]
+__all__ = [
+    "Damage",
+    "DamageCount",
+    "DamageState",
+    "merge_states",
+    "note_sample",
+    "number_of",
+    "sample_of",
+]
 
 # What a state has beside the place in the order, which is the same from all ranks.
 _COUNTS = ("skipped", "substituted")
@@ -246,3 +254,17 @@ def number_of(dataset: Any, leaf: Any) -> int:
     """
     leaves = enumerate(leaves_of(dataset))
     return next(number for number, other in leaves if other is leaf)
+
+
+def note_sample(error: Exception, dataset: Any, index: int) -> None:
+    """Note which sample of a dataset is damaged, where it makes one of them.
+
+    It need not be the one that was asked for: a pipeline may have given None for that.
+    """
+    vars(error)["_sample"] = id(dataset), int(index)
+
+
+def sample_of(error: Exception, dataset: Any, asked: int) -> int:
+    """Give the damaged sample of a dataset, which was asked for one."""
+    made_by, index = vars(error).get("_sample", (None, 0))
+    return index if made_by == id(dataset) else int(asked)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from gulpio2.arguments import require_choice
 from gulpio2.errors import CorruptFrameError, StorageError
@@ -22,7 +22,7 @@ from gulpio2.torch.substitutes import OnCorrupt, stand_in
 from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from gulpio2.torch.damage import Damage, DamageCount
     from gulpio2.torch.profile import WorkersClock
@@ -72,8 +72,10 @@ class TolerantDataset(DatasetWrapper):
 
     Notes
     -----
-    It is the outermost dataset.
+    It is the outermost dataset: no wrapper takes it.
     """
+
+    _is_outermost: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -85,11 +87,6 @@ class TolerantDataset(DatasetWrapper):
         require_choice("on_corrupt", on_corrupt, OnCorrupt)
         self.dataset = as_dataset(dataset)
         self.on_corrupt = on_corrupt
-        if any(isinstance(part, TolerantDataset) for part in _parts(self.dataset)):
-            raise TypeError(
-                "there is a TolerantDataset inside of this one: wrap the outermost "
-                "dataset only"
-            )
         super().__init__([self.dataset], lazy_init=lazy_init)
 
     def _count(self) -> int:
@@ -224,11 +221,3 @@ class _CountedBatch(ClosedBatch):
         """Count it."""
         del workers
         damage.add(self._damage, *self._counts)
-
-
-def _parts(dataset: Any) -> Iterator[Any]:
-    """Give a dataset, and all that are inside of it."""
-    yield dataset
-    if isinstance(dataset, DatasetWrapper):
-        for member in dataset._members:
-            yield from _parts(member)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Set
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gulpio2.arguments import require_number
+from gulpio2.arguments import optional_number, require_number, whole_number
 from gulpio2.order import MixedOrder, PlainOrder, SourceIndices, derive_seed
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["MixtureDataset"]
+
+# Portions out of turn after which an epoch is computed as a whole: whoever looks at a
+# few samples does not wait for it.
+_FEW_JUMPS = 8
+# Samples of an epoch that are kept: twelve bytes each, two seconds or so to compute.
+_MOST_KEPT = 1 << 20
+_END_OF_EPOCHS = 1 << 63
 
 
 class _SharedNumber:
@@ -75,6 +82,8 @@ class MixtureDataset(DatasetWrapper):
     short epoch they are about right.
     """
 
+    _goes_by_epoch: ClassVar[bool] = True
+
     def __init__(
         self,
         datasets: Sequence[Any],
@@ -85,13 +94,10 @@ class MixtureDataset(DatasetWrapper):
         lazy_init: bool = False,
     ) -> None:
         self.datasets = as_datasets(datasets)
-        if not isinstance(weights, Iterable):
-            raise TypeError(f"weights are {weights!r}, expected one for each dataset")
-        self.weights = list(weights)
-        self.length = length
-        self.seed = seed
+        self.weights = _listed(weights)
+        self.length = optional_number("length", length, 1)
+        self.seed = whole_number("seed", seed)
         self._epoch = _SharedNumber()
-        self._portion: tuple[tuple[int, int], SourceIndices] | None = None
         super().__init__(self.datasets, lazy_init=lazy_init)
 
     def set_epoch(self, epoch: int) -> None:
@@ -103,7 +109,10 @@ class MixtureDataset(DatasetWrapper):
             From 0. Workers that persist from one epoch to the next hear of it, unless
             they were spawned. A `SampleIndex` has its own epoch, which counts for it.
         """
-        self._epoch.value = require_number("epoch", epoch, 0)
+        number = require_number("epoch", epoch, 0)
+        if number >= _END_OF_EPOCHS:
+            raise ValueError(f"epoch is {number}, expected below 2**63")
+        self._epoch.value = number
 
     @property
     def epoch(self) -> int:
@@ -118,6 +127,7 @@ class MixtureDataset(DatasetWrapper):
         self.order = MixedOrder(
             orders, self.weights, epoch_length=self.length, seed=self.seed
         )
+        self._places = _Places(self.order)
 
     def _rule(self) -> int:
         return self.order.fingerprint
@@ -128,12 +138,67 @@ class MixtureDataset(DatasetWrapper):
     def _locate(self, idx: int) -> tuple[int, int]:
         position = sample_position(idx, self._count())
         epoch = idx.epoch if isinstance(idx, SampleIndex) else self.epoch
-        portion, place = divmod(position, self.order.block_length)
-        # Samples are mostly asked for in order: keep the portion of the last one.
-        cached = self._portion
-        if cached is None or cached[0] != (epoch, portion):
-            start = portion * self.order.block_length
-            stop = min(start + self.order.block_length, self._count())
-            found = self.order.source_indices(epoch, np.arange(start, stop))
-            self._portion = cached = ((epoch, portion), found)
-        return int(cached[1].sources[place]), int(cached[1].indices[place])
+        return self._places.at(epoch, position)
+
+
+def _listed(weights: Any) -> list[float]:
+    """Refuse weights that are in no order, or have others beside them."""
+    if not isinstance(weights, Iterable) or isinstance(weights, (Mapping, Set, str)):
+        raise TypeError(f"weights are {weights!r}, expected one for each dataset")
+    return list(weights)
+
+
+class _Part(NamedTuple):
+    """Positions of an epoch, and where they come from."""
+
+    epoch: int
+    start: int
+    stop: int
+    found: SourceIndices
+
+
+class _Places:
+    """Where positions of a mixture come from, many computed at once.
+
+    A portion takes milliseconds, since each source in it has a permutation of its own,
+    and a whole epoch some microseconds a position. So those who jump about get all of
+    it, unless it is too long to be kept: then each position by itself.
+    """
+
+    def __init__(self, order: MixedOrder) -> None:
+        self._order = order
+        self._parts: tuple[_Part, ...] = ()  # the last two, of different epochs
+        self._num_jumps = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it is made of."""
+        return _Places, (self._order,)
+
+    def at(self, epoch: int, position: int) -> tuple[int, int]:
+        """Give source, and sample there."""
+        for part in self._parts:
+            if part.epoch == epoch and part.start <= position < part.stop:
+                break
+        else:
+            part = self._find(epoch, position)
+            others = [other for other in self._parts if other.epoch != epoch]
+            self._parts = (part, *others[:1])
+        sources, indices = part.found
+        place = position - part.start
+        return int(sources[place]), int(indices[place])
+
+    def _find(self, epoch: int, position: int) -> _Part:
+        length, size = self._order.epoch_length, self._order.block_length
+        start = position - position % size
+        before = [part for part in self._parts if part.epoch == epoch]
+        follows = start == (before[0].stop if before else 0)
+        self._num_jumps = 0 if follows else self._num_jumps + 1
+        stop = start + size
+        if self._num_jumps > _FEW_JUMPS:
+            whole = length <= _MOST_KEPT
+            start, stop = (0, length) if whole else (position, position + 1)
+        stop = min(stop, length)
+        found = self._order.source_indices(epoch, np.arange(start, stop))
+        # Half the memory for the one of which the numbers are small.
+        found = found._replace(sources=found.sources.astype(np.int32))
+        return _Part(epoch, start, stop, found)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from gulpio2._optional import require
 from gulpio2.arguments import require_number
 from gulpio2.codecs.output import lead_of
-from gulpio2.errors import FormatError
 from gulpio2.memory import is_for_new_process
 from gulpio2.torch.collate import collate_leaves, default_collate, stack_leaves
 from gulpio2.torch.wrappers import DatasetWrapper, find_sample
@@ -293,9 +292,6 @@ def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
     for number, (leaf, place) in enumerate(found):
         sample = None
         if memory is not None and leaf.shape_of_clips == shape:
-            try:
-                sample = leaf.make_into(place, memory[number])
-            except FormatError:  # of another size: in memory of its own
-                sample = None
+            sample = leaf.make_into(place, memory[number])
         samples.append(leaf[place] if sample is None else sample)
     return samples

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.tolerant import is_damage
-from gulpio2.torch.damage import Damage, number_of
+from gulpio2.torch.damage import Damage, number_of, sample_of
 from gulpio2.torch.seeding import SampleIndex, substitute_index
 from gulpio2.torch.wrappers import find_sample
 
@@ -62,7 +62,8 @@ def stand_in(
     index, num_tried = asked, 0
     while True:
         require_rule(on_corrupt, error)
-        damages.append(Damage(number_of(dataset, leaf), int(index), str(error)))
+        damaged = sample_of(error, leaf, index)
+        damages.append(Damage(number_of(dataset, leaf), damaged, str(error)))
         log_damage(idx, on_corrupt, str(error))
         if on_corrupt == "skip":
             return None

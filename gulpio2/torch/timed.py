@@ -77,6 +77,8 @@ class TimedCollate:
         # Without a batch_size it is a sample by itself.
         samples = data_batch if isinstance(data_batch, list) else [data_batch]
         count = sum(not is_left_out(sample) for sample in samples)
+        if self._recycling is not None:
+            self._recycling.has_lent = False  # it is not asked for a batch of nothing
         batch, clock = WORK.collate(self.collate, data_batch, count)
         return _TimedBatch(batch, clock, self._recycling)
 

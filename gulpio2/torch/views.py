@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gulpio2.arguments import as_number
 from gulpio2.errors import FormatError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class CenterCrop:
     def __post_init__(self) -> None:
         """Check size and share."""
         object.__setattr__(self, "size", _size_of(self.size))
-        if not 0 < self.share <= 1:
+        if not 0 < as_number(self.share) <= 1:
             raise ValueError(f"share is {self.share!r}, expected above 0, 1 at most")
 
     @property
@@ -129,8 +130,12 @@ class RandomResizedCrop:
         """Check the bounds."""
         object.__setattr__(self, "size", _size_of(self.size))
         _require_bounds("area", self.area)
+        if self.area[1] > 1:
+            raise ValueError(
+                f"area is {self.area!r}, expected shares of the frame's area: 1 at most"
+            )
         _require_bounds("ratio", self.ratio)
-        if not 0 <= self.mirrored <= 1:
+        if not 0 <= as_number(self.mirrored) <= 1:
             raise ValueError(f"mirrored is {self.mirrored!r}, expected 0 to 1")
 
     @property

@@ -1,4 +1,4 @@
-"""Datasets made of other datasets: one after the other, repeated, balanced.
+"""Datasets made of other datasets: one after the other, or repeated.
 
 A wrapper is no subclass of `BaseDataset`. It maps an index to one of a dataset inside
 and leaves everything else, fetching another sample too, to that one. Wrappers nest.
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from gulpio2.arguments import require_number
-from gulpio2.order import repeat_counts
+from gulpio2.errors import with_article
 from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import require_equal_metainfo
 from gulpio2.torch.registry import build, register
@@ -24,7 +21,6 @@ from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.selection import sample_position
 
 __all__ = [
-    "ClassBalancedDataset",
     "ConcatDataset",
     "DatasetWrapper",
     "RepeatDataset",
@@ -32,6 +28,7 @@ __all__ = [
     "as_datasets",
     "find_sample",
     "leaves_of",
+    "parts_of",
 ]
 
 
@@ -87,9 +84,20 @@ class DatasetWrapper(ABC):
     """
 
     _fully_initialized: bool = False
+    # Whether only the loader may be given it.
+    _is_outermost: ClassVar[bool] = False
+    # Whether a sample is another one in each epoch.
+    _goes_by_epoch: ClassVar[bool] = False
 
     def __init__(self, datasets: Sequence[Any], *, lazy_init: bool) -> None:
         self._members = list(datasets)
+        for part in parts_of(self._members):
+            if part._is_outermost:
+                name = type(part).__name__
+                raise TypeError(
+                    f"there is a {name} inside of this {type(self).__name__}: wrap the "
+                    f"outermost dataset only in {with_article(name)}"
+                )
         if not lazy_init:
             self.full_init()
 
@@ -185,6 +193,14 @@ class DatasetWrapper(ABC):
         )
 
     get_subset_ = get_subset
+
+
+def parts_of(datasets: Iterable[Any]) -> Iterator[DatasetWrapper]:
+    """Give the wrappers among datasets, and all that are inside of them."""
+    for dataset in datasets:
+        if isinstance(dataset, DatasetWrapper):
+            yield dataset
+            yield from parts_of(dataset._members)
 
 
 def only_finds(dataset: Any) -> bool:
@@ -327,54 +343,6 @@ class RepeatDataset(DatasetWrapper):
 
     def _locate(self, idx: int) -> tuple[int, int]:
         return 0, sample_position(idx, self._count()) % self._inner_length
-
-
-@register
-class ClassBalancedDataset(DatasetWrapper):
-    """A dataset whose samples of rare categories come several times.
-
-    Parameters
-    ----------
-    dataset : dataset or config
-        It says the categories of a sample by ``get_cat_ids``.
-    oversample_thr : float
-        Samples of a category that less than this share of the samples has are
-        repeated, see `gulpio2.order.repeat_factors`. At least 0, and finite.
-    lazy_init : bool, default False
-        True: initialise nothing yet.
-
-    Attributes
-    ----------
-    repeat_indices : list of int
-        Sample of the dataset inside for each sample of this one.
-    """
-
-    def __init__(
-        self,
-        dataset: Any,
-        oversample_thr: float,
-        lazy_init: bool = False,  # noqa: FBT001, FBT002  the interface
-    ) -> None:
-        self.dataset = as_dataset(dataset)
-        self.oversample_thr = oversample_thr
-        self.repeat_indices: list[int] = []
-        super().__init__([self.dataset], lazy_init=lazy_init)
-
-    def _prepare(self) -> None:
-        categories = [
-            self.dataset.get_cat_ids(position) for position in range(len(self.dataset))
-        ]
-        counts = repeat_counts(categories, self.oversample_thr)
-        self.repeat_indices = np.repeat(np.arange(len(counts)), counts).tolist()
-
-    def _rule(self) -> int:
-        return zlib.crc32(np.array(self.repeat_indices, "<i8").tobytes())
-
-    def _count(self) -> int:
-        return len(self.repeat_indices)
-
-    def _locate(self, idx: int) -> tuple[int, int]:
-        return 0, self.repeat_indices[sample_position(idx, self._count())]
 
 
 def _key_set(keys: Any) -> frozenset[str]:

@@ -122,6 +122,32 @@ def test_whole_numbers_of_more_than_64_bits_stay_a_list(collate, batch):
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [16777217, np.float32(0.5)],
+        [np.int64(16777217), 0.5],
+        [np.float32(1), 1e300],
+        [np.float32(0.5), 0.1],
+    ],
+    ids=str,
+)
+def test_numbers_of_several_kinds_keep_their_digits(batch):
+    for ordered in (batch, batch[::-1]):
+        collated = default_collate(ordered)
+        assert str(collated.dtype) == "torch.float64"
+        assert collated.tolist() == array_collate(ordered).tolist() == ordered
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("collate", [default_collate, array_collate])
+@pytest.mark.parametrize("batch", [[1.0, 2**70], [1, np.uint64(2**63)]], ids=str)
+def test_numbers_that_no_type_holds_stay_a_list(collate, batch):
+    assert collate(batch) is not batch
+    assert collate(batch) == batch
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("batch", [[0, 1234567.891], [1234567.891, 0]], ids=str)
 def test_floats_have_64_bits_wherever_the_first_is(batch):
     collated = default_collate(batch)

@@ -342,14 +342,35 @@ def test_substitutes_need_the_place_in_the_run(damaged):
 def test_it_is_the_outermost_dataset_and_there_is_one(damaged):
     with pytest.raises(TypeError, match="wrap the outermost dataset only"):
         TolerantDataset(ConcatDataset([TolerantDataset(damaged)]))
+    with pytest.raises(TypeError, match="a TolerantDataset inside of this ConcatData"):
+        ConcatDataset([TolerantDataset(damaged), TolerantDataset(damaged)])
     with pytest.raises(ValueError, match="on_corrupt is 'ignore'; it must be one of"):
         TolerantDataset(damaged, on_corrupt="ignore")  # type: ignore[arg-type]  # too
 
 
-@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: ConcatDataset([d])])
-def test_a_gulp_loader_has_a_rule_of_its_own(damaged, wrap):
+def test_a_gulp_loader_has_a_rule_of_its_own(damaged):
     with pytest.raises(TypeError, match="the dataset inside, and on_corrupt"):
-        GulpLoader(wrap(TolerantDataset(damaged)), batch_size=2)
+        GulpLoader(TolerantDataset(damaged), batch_size=2)
+
+
+@pytest.mark.parametrize("how", POLICIES)
+def test_a_damaged_sample_that_was_fetched_for_another_is_the_one_that_is_told(
+    damaged, how
+):
+    taken = {f"clip{number}" for number in (0, *BAD)}
+    damaged.transform = None
+    damaged.pipeline.transforms.append(
+        lambda sample: sample if sample["id"] in taken else None
+    )
+    sampler, loader = loader_of(
+        damaged, how, collate=pseudo_collate, max_corrupt=len(BAD)
+    )
+    for _ in range(2):
+        for _ in sampler.track(loader):
+            pass
+    state = sampler.state_dict()
+    assert state["damaged"] == [[0, 0, number] for number in BAD]
+    assert state["skipped" if how == "skip" else "substituted"] > len(BAD)
 
 
 def test_it_is_a_wrapper_as_others(damaged):

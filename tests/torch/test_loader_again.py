@@ -336,12 +336,24 @@ def test_leaving_does_not_wait_for_all_that_could_be_planned(folder):
     assert len(calls) < 10  # of 32
 
 
+class OwnView:
+    """A view of somebody's own, whose shape is none."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def choose(self, height, width, rng):
+        raise AssertionError("it is refused before")
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"dataset": [1, 2]}, TypeError, "dataset is a list, expected"),
         ({"order": [1, 2]}, TypeError, "order is a list, expected"),
         ({"view": 224}, TypeError, "view is 224, expected one such as"),
+        ({"view": OwnView(8)}, TypeError, "the shape of the view .* is 8, exp"),
+        ({"view": OwnView((8, 0))}, TypeError, r"the shape of the view .* is \(8, 0\)"),
         ({"view": CenterCrop}, TypeError, "view is <class .*expected one such as"),
         ({"batch_size": "4"}, TypeError, "batch_size is '4', expected a whole number"),
         ({"batch_size": 2.5}, TypeError, "batch_size is 2.5, expected a whole number"),

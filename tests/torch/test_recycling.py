@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gulpio2.sampling import ClipIndices, sample_window, spaced_windows
+from gulpio2.sampling import NO_FRAME, ClipIndices, sample_window, spaced_windows
 from gulpio2.testing import make_frames, make_gulp_directory
 from gulpio2.torch import (
     ConcatDataset,
     GulpClipDataset,
     GulpImageDataset,
     RecyclingCollate,
+    RepeatDataset,
     ResumableSampler,
     default_collate,
 )
@@ -277,6 +278,41 @@ def test_clips_have_the_same_pixels_and_targets(large, change):
             assert list(names) == list(other_names)
             assert torch.equal(clips, other)
             assert clips.stride() == other.stride()
+
+
+def sometimes_masked(num_frames, rng):
+    """Choose two frames, of which the second is missing half of the time."""
+    found = np.array([True, rng.random() < 0.5])
+    return ClipIndices(np.where(found, [0, 1], NO_FRAME), found)
+
+
+def sometimes_short(num_frames, rng):
+    """Choose one window, or two."""
+    count = 1 if rng.random() < 0.5 else 2
+    return spaced_windows(num_frames, clip_length=2, num_windows=count)
+
+
+@pytest.mark.parametrize("sampler", [sometimes_masked, sometimes_short])
+def test_a_clip_that_does_not_fit_is_not_chosen_anew(large, sampler):
+    """By indices without a seed: what is random goes on from sample to sample."""
+    dataset = GulpClipDataset(large.source.readers[0].output_dir, sampler)
+
+    def run(collate):
+        seed = torch.Generator().manual_seed(5)
+        loader = loader_of(
+            RepeatDataset(dataset, 4),
+            collate,
+            batch_size=1 if sampler is sometimes_short else 4,
+            num_workers=1,
+            generator=seed,
+        )
+        return [clips.clone() for clips in loader]
+
+    mine, plain = run(RecyclingCollate()), run(default_collate)
+    assert len({tuple(clips.shape[:2]) for clips in plain} - {(4, 2)}) in (0, 2)
+    assert len(mine) == len(plain)
+    for clips, other in zip(mine, plain, strict=True):
+        assert torch.equal(clips, other)
 
 
 class Inverted(GulpClipDataset):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,6 +62,11 @@ def test_random_regions_reach_everywhere_and_are_mirrored_half_the_time():
     regions = [view.choose(256, 340, rng(seed)) for seed in range(400)]
     assert min(region.top for region in regions) < 10
     assert max(region.left + region.width for region in regions) > 330
+    # To the last row and column, where nearly all of them are taken.
+    whole = RandomResizedCrop(32, area=(0.9, 0.9), ratio=(1.0, 1.0))
+    edges = [whole.choose(20, 20, rng(seed)) for seed in range(60)]
+    assert {region.top + region.height for region in edges} == {19, 20}
+    assert {region.left + region.width for region in edges} == {19, 20}
     assert 150 < sum(region.mirrored for region in regions) < 250
     still = RandomResizedCrop(32, mirrored=0)
     assert not any(still.choose(256, 340, rng(seed)).mirrored for seed in range(50))
@@ -78,6 +84,11 @@ def test_a_size_that_is_no_number_is_refused():
         CenterCrop("112")  # type: ignore[arg-type]  # refused
 
 
+# Shares as a config may have them.
+TEXT: Any = "0.5"
+NONE: Any = None
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -87,6 +98,10 @@ def test_a_size_that_is_no_number_is_refused():
         (lambda: RandomResizedCrop(8, area=(0.5, 0.1)), "area is"),
         (lambda: RandomResizedCrop(8, ratio=(0, 1)), "ratio is"),
         (lambda: RandomResizedCrop(8, area=(0.5, math.inf)), "area is"),
+        (lambda: RandomResizedCrop(8, area=(20, 100)), "area is .*: 1 at most"),
+        (lambda: RandomResizedCrop(8, mirrored=TEXT), "mirrored is '0.5'"),
+        (lambda: CenterCrop(8, TEXT), "share is '0.5', expected above 0"),
+        (lambda: CenterCrop(8, NONE), "share is None, expected above 0"),
         (lambda: RandomResizedCrop(8, ratio=(0.5, math.inf)), "ratio is"),
         (lambda: RandomResizedCrop(8, mirrored=2), "mirrored is 2"),
     ],
@@ -97,6 +112,10 @@ def test_a_size_that_is_no_number_is_refused():
         "area",
         "ratio",
         "endless-area",
+        "percent",
+        "mirrored-text",
+        "share-text",
+        "share-none",
         "endless-ratio",
         "mirrored",
     ],

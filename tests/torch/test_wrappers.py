@@ -139,6 +139,10 @@ def test_a_config_builds_the_dataset_inside(wrap, make):
 @pytest.mark.parametrize("outer", WRAPPERS.values(), ids=WRAPPERS)
 def test_wrappers_nest(wrap, outer, make):
     inner = wrap(make())
+    if isinstance(inner, MixtureDataset) and outer is WRAPPERS["balanced"]:
+        with pytest.raises(ValueError, match="there is a MixtureDataset inside, whose"):
+            outer(RepeatDataset(inner, 2))
+        return
     wrapped = outer(inner)
     assert set(names(wrapped)) == set(names(inner))
     assert wrapped.get_cat_ids(0) == wrapped.get_data_info(0)["cats"]
@@ -376,6 +380,71 @@ def test_workers_that_persist_hear_of_the_next_epoch(make):
     assert names(again) == names(mixture)
     with pytest.raises(ValueError, match="epoch is -1"):
         mixture.set_epoch(-1)
+
+
+def test_datasets_of_a_mixture_have_orders_of_their_own(make):
+    mixture = MixtureDataset([make("a", [[0]] * 50), make("b", [[0]] * 50)], [1, 1])
+    found = names(mixture)
+    orders = [[name[1:] for name in found if name[0] == letter] for letter in "ab"]
+    of_each = [order.epoch_length for order in mixture.order.orders]
+    assert of_each == [50, 50]
+    assert [sorted(order) == order for order in orders] == [False, False]
+    both = min(map(len, orders))
+    assert orders[0][:both] != orders[1][:both]
+
+
+@pytest.mark.parametrize("most_kept", [1 << 20, 100], ids=["whole", "one by one"])
+def test_a_mixture_that_is_shuffled_is_computed_as_a_whole(
+    make, monkeypatch, most_kept
+):
+    from gulpio2.torch import mixture as module
+
+    monkeypatch.setattr(module, "_MOST_KEPT", most_kept)
+    mixed = MixtureDataset([make("f"), make("m")], [2, 1], length=2000, seed=3)
+    in_order = []
+    for epoch in range(3):
+        mixed.set_epoch(epoch)
+        in_order.append(names(mixed))
+    asked = []
+    of_order = mixed.order.source_indices
+
+    def counting(epoch, positions):
+        asked.append(len(positions))
+        return of_order(epoch, positions)
+
+    again = pickle.loads(pickle.dumps(mixed))
+    monkeypatch.setattr(mixed.order, "source_indices", counting)
+    places = np.random.default_rng(1).permutation(2000).tolist()
+    for epoch in (0, 1, 2, 1, 2):  # of two epochs, as when batches are read ahead
+        mixed.set_epoch(epoch)
+        again.set_epoch(epoch)
+        for place in places[:300]:
+            assert mixed[place]["img_path"] == in_order[epoch][place]
+            assert again[place]["img_path"] == in_order[epoch][place]
+    if most_kept > 2000:
+        assert sum(asked) <= 3 * 2000 + 30 * 256
+        assert asked.count(2000) == 3
+    else:
+        assert asked[-100:] == [1] * 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        ({"seed": None}, TypeError, "seed is None, expected a whole number"),
+        ({"length": 0}, ValueError, "length is 0, expected at least 1"),
+        ({"length": 2.5}, TypeError, "length is 2.5, expected a whole number"),
+        ({"weights": {1: 0.5}}, TypeError, "weights are {1: 0.5}, expected one for"),
+        ({"weights": {1.0}}, TypeError, "weights are {1.0}, expected one for each"),
+    ],
+)
+def test_arguments_of_a_mixture_are_named_where_they_are_wrong(
+    make, arguments, error, told
+):
+    with pytest.raises(error, match=told):
+        MixtureDataset(**{"datasets": [make()], "weights": [1], **arguments})
+    with pytest.raises(ValueError, match=r"epoch is .*, expected below 2\*\*63"):
+        MixtureDataset([make()], [1]).set_epoch(2**64)
 
 
 def test_a_mixture_in_any_order_of_asking_is_the_same(make):
