@@ -54,8 +54,9 @@ def parse_column(values: list[str]) -> list[Any]:
     list
         Where every cell that is not blank is ``true`` or ``false``: bool. An integer
         without leading zeros or plus sign: int. A decimal number that a float can be,
-        ``nan`` or ``inf``, and at least one of them finite: float. A blank cell is None
-        in these. In any other case the texts as they are, the blank ones too.
+        whole ones exactly, ``nan`` or ``inf``, and at least one of them finite: float.
+        A blank cell is None in these. In any other case the texts as they are, the
+        blank ones too.
 
     Examples
     --------
@@ -72,12 +73,21 @@ def parse_column(values: list[str]) -> list[Any]:
         return [_BOOLEANS.get(text.lower()) for text in texts]
     if all(_INTEGER.fullmatch(text) for text in filled):
         return [int(text) if text else None for text in texts]
-    if all(_FLOAT.fullmatch(text) for text in filled):
+    if all(_FLOAT.fullmatch(text) and _fits_a_float(text) for text in filled):
         numbers = [as_float(text) if text else None for text in texts]
         known = [number for number in numbers if isinstance(number, float)]
         if len(known) == len(filled) and any(map(math.isfinite, known)):
             return numbers
     return values
+
+
+def _fits_a_float(text: str) -> bool:
+    """Tell whether nothing is lost but the last digits behind the point."""
+    number = float(text)
+    if _INTEGER.fullmatch(text):
+        return math.isfinite(number) and int(number) == int(text)
+    digits = text.lower().partition("e")[0]
+    return number != 0 or not any(digit in digits for digit in "123456789")
 
 
 def as_seconds(cell: object) -> float:

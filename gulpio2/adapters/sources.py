@@ -65,8 +65,11 @@ OTHER_VIDEO_FORMATS = frozenset(
         "y4m",
     }
 )  # fmt: skip
-# A number in a name, but not the decimals of one: 1.25 comes before 1.5.
+# A number in a name, but not the decimals of one: 1.25 comes before 1.5. Where two
+# would be the same number so, as 1.1 and 1.10, they count: 1.2 comes before 1.10.
 _NUMBER = re.compile(r"(?<![0-9])(?<![0-9]\.)[0-9]+")
+_ANY_NUMBER = re.compile("[0-9]+")
+_DECIMAL = re.compile(r"(?<=[0-9])(\.[0-9]*?)0+(?![0-9])")
 _DIGITS = 32
 # Folders in a folder of which a warning tells; where each item has one there are many.
 _MAX_WARNINGS = 20
@@ -176,7 +179,7 @@ def folder_frames(
 def _listed_frames(
     folder: StrPath, formats: tuple[str, ...], frame_size: int
 ) -> FrameSource:
-    paths = sorted(find_images_in_folder(folder, formats), key=_by_number)
+    paths = _in_order(find_images_in_folder(folder, formats))
     others = _other_images(folder, paths)
     if not paths:
         what = " or ".join(f"*.{ending}" for ending in formats)
@@ -244,7 +247,16 @@ def _counted(endings: dict[str, int]) -> str:
     return ", ".join(f".{ending} ({n})" for ending, n in sorted(endings.items()))
 
 
-def _by_number(path: str) -> tuple[str, str]:
-    """Give what orders the files of a folder as if all numbers had as many digits."""
-    name = path.rpartition("/")[2]
-    return _NUMBER.sub(lambda found: found[0].zfill(_DIGITS), name), name
+def _in_order(paths: Iterable[str]) -> list[str]:
+    """Sort the files of a folder as if all numbers had as many digits."""
+    names = {path: path.rpartition("/")[2] for path in paths}
+    # What is the same without the zeros at the end of decimals.
+    numbers = Counter(_DECIMAL.sub(r"\1", name) for name in names.values())
+    number = _NUMBER if max(numbers.values(), default=1) == 1 else _ANY_NUMBER
+    return sorted(
+        names,
+        key=lambda path: (
+            number.sub(lambda found: found[0].zfill(_DIGITS), names[path]),
+            names[path],
+        ),
+    )

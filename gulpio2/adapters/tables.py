@@ -10,7 +10,9 @@ import csv
 import gzip
 import json
 import os
+import reprlib
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -224,9 +226,21 @@ def read_json_file(path: StrPath) -> Any:
 
 def _parse_json(text: str, where: str) -> Any:
     try:
-        return json.loads(text, parse_float=as_float)
+        return json.loads(text, parse_float=as_float, object_pairs_hook=_once)
     except (ValueError, RecursionError) as cause:  # a number may be too long
         raise SourceFormatError(f"{where} is no JSON: {cause}.") from cause
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that comes twice, of which JSON would keep the last one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = Counter(key for key, _ in pairs)
+        ((twice, number),) = keys.most_common(1)
+        raise ValueError(
+            f"the key {reprlib.repr(twice)} is there {number} times in one object"
+        )
+    return found
 
 
 def records_by_id(content: Any, refusal: str) -> dict[str, dict[str, Any]]:

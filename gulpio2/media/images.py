@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gulpio2.arguments import whole_number
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.wording import counted
@@ -57,7 +58,7 @@ class ImageFrames(FramesByIndex):
                 f"paths is {paths!r}, a single one; give a list: a file for each frame"
             )
         self._names = tuple(os.fspath(path) for path in paths)
-        self.frame_size = frame_size
+        self.frame_size = whole_number("frame_size", frame_size)
 
     def __repr__(self) -> str:
         """Show how many files there are, and the size."""

@@ -131,6 +131,11 @@ def layout_of(format_: Any) -> Layout:
     )
 
 
+# swscale reads these in the other byte order, which it does right where it only turns
+# them round.
+_TURNED = re.compile("(rgb|bgr)(555|565)be")
+
+
 def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
     """Look at the planes of a frame, without copying.
 
@@ -183,6 +188,7 @@ class PlaneReader:
 
     def __init__(self) -> None:
         self._reformatter = VideoReformatter()
+        self._turner = VideoReformatter()
 
     def yuv(
         self, frame: Any, layout: Layout, *, full_range: bool
@@ -212,8 +218,11 @@ class PlaneReader:
 
     def _converted(self, frame: Any, layout: Layout, *, full_range: bool) -> Any:
         """Take a frame apart where its pixel format needs it."""
-        if frame.format.name == layout.read_as:
+        name = frame.format.name
+        if name == layout.read_as:
             return frame
+        if _TURNED.fullmatch(name):
+            frame = self._turner.reformat(frame, format=f"{name[:-2]}le", threads=1)
         # The same range on both sides: swscale is to move values, not to change them.
         range_ = ColorRange.JPEG if full_range else ColorRange.MPEG
         return self._reformatter.reformat(

@@ -11,6 +11,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from gulpio2.arguments import whole_number
 from gulpio2.errors import SourceReadError
 from gulpio2.format.rates import parse_frame_rate
 from gulpio2.media.indexing import FramesByIndex
@@ -108,7 +109,7 @@ class VideoFrames(FramesByIndex):
     ) -> None:
         self.path = Path(path)
         self.frame_rate = parse_frame_rate(frame_rate)
-        self.frame_size = frame_size
+        self.frame_size = whole_number("frame_size", frame_size)
         self.stream = stream
         self.threads = threads
         self.max_pixels = max_pixels

@@ -9,21 +9,36 @@ so a few reads of their structure tell what decoding does not.
   out what it does not understand in the middle.
 * AVI: the RIFF chunks at the top.
 * ASF, WMV: the header and the data, unless it was recorded from a broadcast.
-* Ogg: all pages.
-* GIF: all blocks up to the trailer.
+* Ogg: all pages. IVF: all frames. MXF: all triplets, and where its footer is.
+* GIF: all blocks up to the trailer. PNG that moves: all chunks up to the last.
 * Y4M: all frames, which are of one size.
+* MPEG-TS, DV: whether it ends between two packets, or sequences of blocks.
 
-Other containers (MPEG-TS, FLV, raw streams) do not say how long they are; there, a
-cut is noticed only where it goes through a frame and the decoder minds.
+Other containers (FLV, raw streams) do not say how long they are; there, a cut is
+noticed only where it goes through a frame and the decoder minds.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from typing import IO, TYPE_CHECKING, NamedTuple
+
+from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.part_walks import (
+    KLV_KEY,
+    PNG_SIGNATURE,
+    check_gif,
+    check_ivf,
+    check_mxf,
+    check_ogg,
+    check_png,
+    check_units,
+    check_y4m,
+    dv_unit,
+    transport_packet,
+)
 
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
@@ -76,23 +91,7 @@ _ASF_OBJECT, _ASF_FLAGS_AT, _BROADCAST = 24, 88, 1
 _ASF_HEADER = 1 << 20
 # Of no file: it stands for a length that was not known yet.
 _UNKNOWN_LENGTH = (1 << 64) - 1
-_OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
 _LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
-# How Y4M names its pixels, and by how much the width and the height of chroma are
-# smaller. FFmpeg passes over a last frame that is cut.
-_Y4M = re.compile(rb"(420|422|411|444|mono)(?:jpeg|mpeg2|paldv|(alpha)|p?(9|1[0246]))?")
-_Y4M_CHROMA = {b"420": (2, 2), b"422": (2, 1), b"411": (4, 1), b"444": (1, 1)}
-_Y4M_FRAME = b"FRAME"
-_LONGEST_LINE = 256  # bytes: FFmpeg takes up to 128
-
-
-class Damage(NamedTuple):
-    """What is missing from a file."""
-
-    message: str
-    """For an error: a clause without a subject, as "is cut ..."."""
-    excusable: bool = False
-    """All frames may be there nevertheless, if the container counted them."""
 
 
 def find_damage(path: StrPath) -> Damage | None:
@@ -132,29 +131,28 @@ def find_damage(path: StrPath) -> Damage | None:
         if start == _ASF:
             return _check_asf(file, size)
         if start[:4] == b"OggS":
-            return _check_ogg(file, size)
+            return check_ogg(file, size)
         if start[:4] == b"GIF8":
-            return _check_gif(file)
+            return check_gif(file)
         if start[:10] == b"YUV4MPEG2 ":
-            return _check_y4m(file, size)
+            return check_y4m(file, size)
+        if start[:4] == b"DKIF":
+            return check_ivf(file, size)
+        if start[:8] == PNG_SIGNATURE:
+            return check_png(file, size)
+        if start[:4] == KLV_KEY:
+            return check_mxf(file, size)
+        if dv := dv_unit(start):
+            return check_units(file, size, dv)
+        if packet := transport_packet(file):
+            return check_units(file, size, packet)
     return None
-
-
-def _cut(what: str, promised: int, size: int, *, excusable: bool = False) -> Damage:
-    return Damage(
-        f"is cut off: {what} ends at byte {promised} and the file at {size}", excusable
-    )
-
-
-def _read_at(file: IO[bytes], position: int, count: int) -> bytes:
-    file.seek(position)
-    return file.read(count)
 
 
 def _check_boxes(file: IO[bytes], size: int) -> Damage | None:
     position = 0
     while position + 8 <= size:
-        header = _read_at(file, position, 16)
+        header = read_at(file, position, 16)
         length, name = int.from_bytes(header[:4], "big"), header[4:8]
         if length == 1:
             length = int.from_bytes(header[8:], "big")
@@ -163,39 +161,39 @@ def _check_boxes(file: IO[bytes], size: int) -> Damage | None:
         position += length
         if position > size:
             what = f"its {name.decode()!r} box"
-            return _cut(what, position, size, excusable=name not in _INDEX_BOXES)
+            return cut(what, position, size, excusable=name not in _INDEX_BOXES)
     return None
 
 
 def _check_riff(file: IO[bytes], size: int) -> Damage | None:
     position = 0
     while position + 8 <= size:
-        header = _read_at(file, position, 8)
+        header = read_at(file, position, 8)
         length = int.from_bytes(header[4:], "little")
         if header[:4] != b"RIFF" or length == 0:
             return None  # a recorder that was switched off leaves 0
         end = position + 8 + length
         if end > size:
-            return _cut("its RIFF chunk", end, size, excusable=True)
+            return cut("its RIFF chunk", end, size, excusable=True)
         position = end + length % 2
     return None
 
 
 def _check_asf(file: IO[bytes], size: int) -> Damage | None:
-    length = int.from_bytes(_read_at(file, 16, 8), "little")
+    length = int.from_bytes(read_at(file, 16, 8), "little")
     if length > size:
-        return _cut("its header", length, size)
-    header = _read_at(file, 0, min(length, _ASF_HEADER))
+        return cut("its header", length, size)
+    header = read_at(file, 0, min(length, _ASF_HEADER))
     place = header.find(_ASF_PROPERTIES)
     if place < 0 or place + _ASF_FLAGS_AT >= len(header):
         return None
-    data = _read_at(file, length, _ASF_OBJECT)
+    data = read_at(file, length, _ASF_OBJECT)
     if header[place + _ASF_FLAGS_AT] & _BROADCAST or data[:16] != _ASF_DATA:
         return None  # its lengths are of no meaning, or this is no data
     data_length = int.from_bytes(data[16:], "little")
     if data_length == _UNKNOWN_LENGTH or length + data_length <= size:
         return None
-    return _cut("its data", length + data_length, size)
+    return cut("its data", length + data_length, size)
 
 
 class _Element(NamedTuple):
@@ -210,7 +208,7 @@ class _Element(NamedTuple):
 
 def _element(file: IO[bytes], position: int) -> _Element | None:
     """Read the header of an element; None where there is none."""
-    header = _read_at(file, position, _LONGEST_HEADER)
+    header = read_at(file, position, _LONGEST_HEADER)
     id_length = _vint_length(header[:1])
     if not 1 <= id_length <= 4:
         return None
@@ -236,7 +234,7 @@ def _check_matroska(file: IO[bytes], size: int) -> Damage | None:
     if segment is None or segment.id_ != _SEGMENT:
         return Damage("is cut off or damaged: it has no Matroska segment")
     if segment.end is not None and segment.end > size:
-        return _cut("its segment", segment.end, size)
+        return cut("its segment", segment.end, size)
     end = size if segment.end is None else segment.end
     position = segment.start
     while position < end:
@@ -244,7 +242,7 @@ def _check_matroska(file: IO[bytes], size: int) -> Damage | None:
         if element is None:
             return _broken(position)
         if element.end is not None and element.end > end:
-            return _cut("an element", element.end, size)
+            return cut("an element", element.end, size)
         if element.id_ == _CLUSTER:
             stop = _end_of_cluster(file, element, end)
             if isinstance(stop, Damage):
@@ -270,81 +268,10 @@ def _end_of_cluster(file: IO[bytes], cluster: _Element, end: int) -> int | Damag
         if element.id_ not in _IN_CLUSTER or element.end is None:
             return _broken(position)
         if element.end > limit:
-            return _cut("a block", element.end, end)
+            return cut("a block", element.end, end)
         position = element.end
     return position
 
 
 def _broken(position: int) -> Damage:
     return Damage(f"is damaged: there is no Matroska element at byte {position}")
-
-
-def _check_ogg(file: IO[bytes], size: int) -> Damage | None:
-    position = 0
-    while position < size:
-        header = _read_at(file, position, _OGG_HEADER)
-        if header[:4] != b"OggS"[: len(header)]:
-            return None  # what follows the last page
-        num_parts = header[26] if len(header) == _OGG_HEADER else 0
-        parts = file.read(num_parts)
-        position += _OGG_HEADER + num_parts + sum(parts)
-        if position > size or len(parts) < num_parts:
-            return _cut("its last page", position, size)
-    return None
-
-
-def _check_gif(file: IO[bytes]) -> Damage | None:
-    screen = _read_at(file, 0, 13)
-    _skip_colours(file, screen[10:11])
-    while kind := file.read(1):
-        if kind == b";":
-            return None
-        if kind == b"!":
-            file.read(1)
-        elif kind == b",":
-            _skip_colours(file, file.read(9)[8:])
-            file.read(1)  # bits of the first codes
-        else:
-            return Damage(f"is damaged at byte {file.tell() - 1}")
-        while length := file.read(1):
-            if length == b"\0":
-                break
-            file.seek(length[0], os.SEEK_CUR)
-    return Damage("is cut off: it has no trailer")
-
-
-def _skip_colours(file: IO[bytes], flags: bytes) -> None:
-    if flags and flags[0] & 0x80:
-        file.seek(3 << ((flags[0] & 7) + 1), os.SEEK_CUR)
-
-
-def _check_y4m(file: IO[bytes], size: int) -> Damage | None:
-    line, newline, _ = _read_at(file, 0, _LONGEST_LINE).partition(b"\n")
-    length = _y4m_frame_length(line) if newline else 0
-    position = len(line) + 1
-    while length and position < size:
-        line, newline, _ = _read_at(file, position, _LONGEST_LINE).partition(b"\n")
-        if line[:5] != _Y4M_FRAME[: len(line)]:
-            return None  # what follows the last frame
-        end = position + len(line) + 1 + length
-        if not newline or end > size:
-            return _cut("its last frame", end, size)
-        position = end
-    return None
-
-
-def _y4m_frame_length(header: bytes) -> int:
-    """Count the bytes of a frame; 0 where the header does not say it."""
-    words = {word[:1]: word[1:] for word in header.split()[1:] if word[:1] != b"X"}
-    # Some programs name the pixels in a comment of their own only.
-    default = b"" if b" XYSCSS" in header else b"420"
-    pixels = _Y4M.fullmatch(words.get(b"C", default))
-    width, height = words.get(b"W", b""), words.get(b"H", b"")
-    if pixels is None or not (width.isdigit() and height.isdigit()):
-        return 0
-    w, h = int(width), int(height)
-    samples = w * h * (2 if pixels[2] else 1)
-    if pixels[1] in _Y4M_CHROMA:
-        across, down = _Y4M_CHROMA[pixels[1]]
-        samples += 2 * -(-w // across) * -(-h // down)
-    return samples * (2 if pixels[3] else 1)

@@ -53,6 +53,9 @@ def test_a_folder_of_images_comes_sorted_by_name(make_jpeg, tmp_path):
         ["f_99998.jpg", "f_99999.jpg", "f_100000.jpg"],  # of a pattern such as f_%05d
         ["cam2-9.jpg", "cam2-10.jpg", "cam10-1.jpg"],
         ["12.25.jpg", "12.5.jpg", "100.125.jpg"],  # seconds
+        ["1.05.jpg", "1.1.jpg", "1.25.jpg", "1.5.jpg", "10.00.jpg"],
+        ["cam1.1.jpg", "cam1.2.jpg", "cam1.9.jpg", "cam1.10.jpg", "cam1.11.jpg"],
+        ["v1.1.0.jpg", "v1.1.9.jpg", "v1.1.10.jpg", "v1.2.0.jpg", "v1.2.00.jpg"],
         ["a-1.jpg", "a.jpg", "a1.jpg", "a_1.jpg"],  # as by name
         ["01.jpg", "1.jpg"],
     ],

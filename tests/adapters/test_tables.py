@@ -29,6 +29,11 @@ from gulpio2.errors import SourceFormatError, SourceReadError
         (["1.0", "inf", "-inf", ""], [1.0, math.inf, -math.inf, None]),
         (["1e400", "2"], ["1e400", "2"]),
         (["-1e400", "inf", "2"], ["-1e400", "inf", "2"]),
+        (["9007199254740993", "1.5"], ["9007199254740993", "1.5"]),
+        (["1234567890123456789", "nan"], ["1234567890123456789", "nan"]),
+        (["9007199254740992", "1.5"], [9007199254740992.0, 1.5]),
+        (["1e-400", "1.5"], ["1e-400", "1.5"]),
+        (["0.0e7", "-0", "1.5"], [0.0, 0.0, 1.5]),
         (["True", "false", ""], [True, False, None]),
         (["007", "12"], ["007", "12"]),
         (["+49", "12"], ["+49", "12"]),
@@ -222,6 +227,15 @@ LONG = "9" * 5000
 def test_json_that_python_does_not_take_is_refused_by_name(tmp_path, name, content):
     (tmp_path / name).write_text(content)
     with pytest.raises(SourceFormatError, match=f"{name}.* is no JSON"):
+        read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_a_key_that_comes_twice_is_refused(tmp_path, name):
+    row = '{"id": "a", "label": "run", "more": {"x": 1}, "label": "jump"}'
+    (tmp_path / name).write_text(f"[{row}]" if name == "a.json" else f"{row}\n")
+    told = f"{name}.* the key 'label' is there 2 times in one object"
+    with pytest.raises(SourceFormatError, match=told):
         read_table(tmp_path / name)
 
 

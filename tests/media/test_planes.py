@@ -166,6 +166,25 @@ def test_deep_rgb_is_rounded_not_cut(name, highest):
     assert np.abs(read - rgb * (255 / highest)).max() <= 0.51
 
 
+@pytest.mark.parametrize("order", ["be", "le"])
+@pytest.mark.parametrize("name", ["rgb555", "bgr555", "rgb565", "bgr565"])
+def test_rgb_of_sixteen_bits_is_read_in_its_byte_order(name, order):
+    """Against values by hand: swscale takes those of another order for this one's."""
+    green = 6 if name.endswith("565") else 5
+    values = np.array([(31, 0, 0), (0, 2**green - 1, 0), (0, 0, 31), (31, 0, 31)])
+    first, middle, last = values.T if name.startswith("rgb") else values.T[::-1]
+    words = first << (5 + green) | middle << 5 | last
+    pixels = np.tile(words, (4, 4)).astype(">u2" if order == "be" else "<u2")
+    frame = av.VideoFrame(16, 4, f"{name}{order}")
+    rows = np.zeros((4, frame.planes[0].line_size // 2), pixels.dtype)
+    rows[:, :16] = pixels
+    frame.planes[0].update(rows.tobytes())
+    layout = layout_of(frame.format)
+    read = PlaneReader().rgb(frame, layout)
+    wanted = np.array([(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 0, 255)], np.uint8)
+    assert read.tolist() == np.tile(wanted, (4, 4, 1)).tolist()
+
+
 def test_a_palette_is_looked_up():
     frame = av.VideoFrame(16, 16, "pal8")
     indices = np.zeros((16, frame.planes[0].line_size), np.uint8)

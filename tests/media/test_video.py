@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media.images import ImageFrames
 from gulpio2.media.video import VideoFrames
 from gulpio2.types import DeferredImage, FrameSource, YuvFrame
 
@@ -427,3 +428,12 @@ def test_a_picture_that_is_cropped_at_the_left_has_its_own_columns(tmp_path):
     assert stored.shape == (52, 88, 3)
     expected = ramp[4:56, 2:90].astype(int)
     assert np.abs(stored.astype(int) - expected).max() <= 6
+
+
+@pytest.mark.parametrize("size", ["32", 32.0, 32.5, None])
+def test_a_size_that_is_no_whole_number_is_refused_where_it_is_given(size):
+    told = f"frame_size is {size!r}, expected a whole number"
+    with pytest.raises(TypeError, match=told):
+        VideoFrames("clip.mp4", frame_size=size)
+    with pytest.raises(TypeError, match=told):
+        ImageFrames(["a.jpg"], frame_size=size)

@@ -24,6 +24,16 @@ CONTAINERS = {
     "avi": ("mpeg4", "clip.avi", {}),
     "gif": ("gif", "clip.gif", {}),
     "y4m": ("wrapped_avframe", "clip.y4m", {}),
+    "ivf": ("libvpx", "clip.ivf", {}),
+    "mxf": ("mpeg2video", "clip.mxf", {}),
+    "apng": ("apng", "clip.apng", {}),
+}
+# Bytes of which a file is a number.
+UNITS = {
+    "ts": ("libx264", "clip.ts", {}, 188, 0),
+    "hevc ts": ("libx265", "clip.ts", {}, 188, 0),
+    "m2ts": ("mpeg2video", "clip.m2ts", {}, 192, 4),
+    "dv": ("dvvideo", "clip.dv", {}, 144_000, 0),
 }
 
 
@@ -42,11 +52,11 @@ def assert_damage(folder, data, message, *, excusable=False):
 
 @written_once
 def write_whole(path, kind, write_video, pictures):
-    codec, name, mux_options = CONTAINERS[kind]
-    pix_fmt = "rgb8" if codec == "gif" else "yuv420p"
+    codec, name, mux_options = CONTAINERS.get(kind) or UNITS[kind][:3]
+    pix_fmt = {"gif": "rgb8", "apng": "rgb24"}.get(codec, "yuv420p")
     return write_video(
         path,
-        pictures(12, 48, 64),
+        pictures(3, 576, 720) if codec == "dvvideo" else pictures(12, 48, 64),
         codec=codec,
         pix_fmt=pix_fmt,
         options={"g": "4"},
@@ -73,6 +83,34 @@ def test_a_cut_file_is_damaged(whole, part):
     damage = find_damage(whole)
     assert damage is not None
     assert "cut off" in damage.message
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_a_file_that_ends_inside_of_a_packet_or_a_frame_is_damaged(
+    tmp_path, kind, write_video, pictures
+):
+    _, name, _, num_bytes, hidden = UNITS[kind]
+    data = write_whole(tmp_path / name, kind, write_video, pictures).read_bytes()
+    assert len(data) % num_bytes == 0
+    assert_damage(tmp_path, data, None)
+    assert_damage(tmp_path, data + bytes(1000), None)  # which is no packet
+    assert_damage(tmp_path, data + b"TAG of a player", None)
+    for more in (hidden + 1, hidden + 40, num_bytes - 1):
+        size = len(data) // 2 // num_bytes * num_bytes
+        assert_damage(tmp_path, data[:size], None)  # which nothing tells
+        assert_damage(tmp_path, data[: size + more], "is cut off: its last")
+    (tmp_path / name).write_bytes(data[:-20])
+    with pytest.raises(SourceReadError, match="is cut off: its last"):
+        list(VideoFrames(tmp_path / name))
+
+
+def test_an_mxf_is_cut_off_where_its_footer_is_missing(tmp_path, write_video, pictures):
+    whole = write_whole(tmp_path / "clip.mxf", "mxf", write_video, pictures)
+    data = whole.read_bytes()
+    key = bytes.fromhex("060e2b34020501010d01020101")
+    footer = data.rfind(key + b"\x04")
+    assert footer > len(data) // 2
+    assert_damage(tmp_path, data[:footer], "before its footer ends at byte")
 
 
 def test_trailing_bytes_do_no_harm(whole):

@@ -1,0 +1,212 @@
+"""Containers of parts that follow each other, looked at one by one.
+
+A part that goes on behind the end of the file says that it was cut off.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import IO, NamedTuple
+
+from gulpio2.media.cut import Damage, cut, read_at
+
+__all__ = [
+    "KLV_KEY",
+    "PNG_SIGNATURE",
+    "Unit",
+    "check_gif",
+    "check_ivf",
+    "check_mxf",
+    "check_ogg",
+    "check_png",
+    "check_units",
+    "check_y4m",
+    "dv_unit",
+    "transport_packet",
+]
+
+_OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
+# How Y4M names its pixels, and by how much the width and the height of chroma are
+# smaller. FFmpeg passes over a last frame that is cut.
+_Y4M = re.compile(rb"(420|422|411|444|mono)(?:jpeg|mpeg2|paldv|(alpha)|p?(9|1[0246]))?")
+_Y4M_CHROMA = {b"420": (2, 2), b"422": (2, 1), b"411": (4, 1), b"444": (1, 1)}
+_Y4M_FRAME = b"FRAME"
+_LONGEST_LINE = 256  # bytes: FFmpeg takes up to 128
+_IVF_HEADER = 12  # bytes: the length of a frame, and its time
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PNG_AROUND = 12  # bytes: length, type and checksum of a chunk
+# SMPTE 336: keys are labels of 16 bytes that begin alike. SMPTE 377-1, partition pack:
+# the kind of partition in the key, and in the value where the footer is.
+KLV_KEY = bytes.fromhex("060e2b34")
+_KLV_KEY_BYTES = 16
+_HEADER_PARTITION = b"\x02"
+_FOOTER_AT = 24
+# ISO/IEC 13818-1: packets, each with a byte to find them by. On discs each has a time
+# before it.
+_TS_BYTES, _M2TS_BYTES, _TS_SYNC = 188, 192, b"\x47"
+# IEC 61834, SMPTE 314M: the header block of a frame, in its fourth byte the system, of
+# ten or twelve sequences of 12,000 bytes; frames of a higher rate are several of them.
+_DV_START = b"\x1f\x07\x00"
+_DV_BYTES = {b"\x3f": 120_000, b"\xbf": 144_000}
+
+
+def check_ogg(file: IO[bytes], size: int) -> Damage | None:
+    """Look at all pages of Ogg."""
+    position = 0
+    while position < size:
+        header = read_at(file, position, _OGG_HEADER)
+        if header[:4] != b"OggS"[: len(header)]:
+            return None  # what follows the last page
+        num_parts = header[26] if len(header) == _OGG_HEADER else 0
+        parts = file.read(num_parts)
+        position += _OGG_HEADER + num_parts + sum(parts)
+        if position > size or len(parts) < num_parts:
+            return cut("its last page", position, size)
+    return None
+
+
+def check_gif(file: IO[bytes]) -> Damage | None:
+    """Look at all blocks of a GIF."""
+    screen = read_at(file, 0, 13)
+    _skip_colours(file, screen[10:11])
+    while kind := file.read(1):
+        if kind == b";":
+            return None
+        if kind == b"!":
+            file.read(1)
+        elif kind == b",":
+            _skip_colours(file, file.read(9)[8:])
+            file.read(1)  # bits of the first codes
+        else:
+            return Damage(f"is damaged at byte {file.tell() - 1}")
+        while length := file.read(1):
+            if length == b"\0":
+                break
+            file.seek(length[0], os.SEEK_CUR)
+    return Damage("is cut off: it has no trailer")
+
+
+def _skip_colours(file: IO[bytes], flags: bytes) -> None:
+    if flags and flags[0] & 0x80:
+        file.seek(3 << ((flags[0] & 7) + 1), os.SEEK_CUR)
+
+
+def check_y4m(file: IO[bytes], size: int) -> Damage | None:
+    """Look at all frames of Y4M."""
+    line, newline, _ = read_at(file, 0, _LONGEST_LINE).partition(b"\n")
+    length = _y4m_frame_length(line) if newline else 0
+    position = len(line) + 1
+    while length and position < size:
+        line, newline, _ = read_at(file, position, _LONGEST_LINE).partition(b"\n")
+        if line[:5] != _Y4M_FRAME[: len(line)]:
+            return None  # what follows the last frame
+        end = position + len(line) + 1 + length
+        if not newline or end > size:
+            return cut("its last frame", end, size)
+        position = end
+    return None
+
+
+def _y4m_frame_length(header: bytes) -> int:
+    """Count the bytes of a frame; 0 where the header does not say it."""
+    words = {word[:1]: word[1:] for word in header.split()[1:] if word[:1] != b"X"}
+    # Some programs name the pixels in a comment of their own only.
+    default = b"" if b" XYSCSS" in header else b"420"
+    pixels = _Y4M.fullmatch(words.get(b"C", default))
+    width, height = words.get(b"W", b""), words.get(b"H", b"")
+    if pixels is None or not (width.isdigit() and height.isdigit()):
+        return 0
+    w, h = int(width), int(height)
+    samples = w * h * (2 if pixels[2] else 1)
+    if pixels[1] in _Y4M_CHROMA:
+        across, down = _Y4M_CHROMA[pixels[1]]
+        samples += 2 * -(-w // across) * -(-h // down)
+    return samples * (2 if pixels[3] else 1)
+
+
+def check_ivf(file: IO[bytes], size: int) -> Damage | None:
+    """Look at all frames of IVF; how many there are its header says in its own way."""
+    position = int.from_bytes(read_at(file, 6, 2), "little")
+    while position < size:
+        header = read_at(file, position, _IVF_HEADER)
+        length = int.from_bytes(header[:4], "little")
+        if not length:
+            return None  # what follows the last frame
+        end = position + _IVF_HEADER + length
+        if end > size:
+            return cut("its last frame", end, size)
+        position = end
+    return None
+
+
+def check_png(file: IO[bytes], size: int) -> Damage | None:
+    """Look at all chunks of a PNG, up to the one that ends it."""
+    position = len(PNG_SIGNATURE)
+    while position < size:
+        header = read_at(file, position, 8)
+        end = position + _PNG_AROUND + int.from_bytes(header[:4], "big")
+        if end > size:
+            return cut("a chunk", end, size)
+        if header[4:] == b"IEND":
+            return None
+        position = end
+    return Damage("is cut off: it has no 'IEND' chunk")
+
+
+def check_mxf(file: IO[bytes], size: int) -> Damage | None:
+    """Look at all triplets of MXF (key, length, value), and for its footer."""
+    position = 0
+    while position < size:
+        header = read_at(file, position, _KLV_KEY_BYTES + 9)
+        if header[:4] != KLV_KEY[: len(header)]:
+            return None  # what follows the last triplet
+        sizes = header[_KLV_KEY_BYTES:]
+        # Short, or how many bytes of it follow.
+        count = sizes[0] & 0x7F if sizes[:1] >= b"\x80" else 0
+        length = int.from_bytes(sizes[1 : 1 + count] if count else sizes[:1], "big")
+        start = position + _KLV_KEY_BYTES + 1 + count
+        if start + length > size:
+            return cut("its last triplet", start + length, size)
+        if position == 0:
+            # SMPTE 377-1, partition pack; 0 where it is open.
+            footer = int.from_bytes(read_at(file, start + _FOOTER_AT, 8), "big")
+            if footer >= size and header[13:14] == _HEADER_PARTITION:
+                return cut("what is before its footer", footer, size)
+        position = start + length
+    return None
+
+
+class Unit(NamedTuple):
+    """What a file is a number of."""
+
+    name: str
+    num_bytes: int
+    start: bytes
+    """Bytes that each has, at `at`."""
+    at: int = 0
+
+
+def dv_unit(start: bytes) -> Unit | None:
+    """Tell by the first bytes whether it is DV, and of which system."""
+    if start[:3] != _DV_START or start[3:4] not in _DV_BYTES:
+        return None
+    return Unit("frame", _DV_BYTES[start[3:4]], _DV_START)
+
+
+def transport_packet(file: IO[bytes]) -> Unit | None:
+    """Tell by its first bytes whether a file is an MPEG transport stream."""
+    start = read_at(file, 0, 3 * _M2TS_BYTES)
+    for num_bytes, at in ((_TS_BYTES, 0), (_M2TS_BYTES, _M2TS_BYTES - _TS_BYTES)):
+        if start[at::num_bytes][:3] == 3 * _TS_SYNC:
+            return Unit("transport packet", num_bytes, _TS_SYNC, at)
+    return None
+
+
+def check_units(file: IO[bytes], size: int, unit: Unit) -> Damage | None:
+    """See whether a file ends between two units."""
+    last = size - size % unit.num_bytes
+    begun = read_at(file, last + unit.at, len(unit.start))
+    if not begun or begun != unit.start[: len(begun)]:
+        return None  # nothing, or what follows the last one
+    return cut(f"its last {unit.name}", last + unit.num_bytes, size)
