@@ -14,10 +14,7 @@ from gulpio2.arguments import optional_number, require_verify
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.copies import plain_state, reopening, restore, stored_in
-from gulpio2.errors import (
-    DuplicateIdError,
-    ItemNotFoundError,
-)
+from gulpio2.errors import DuplicateIdError, ItemNotFoundError, MapChangedError
 from gulpio2.format.altered import altered_ids, describe_altered
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
@@ -38,7 +35,7 @@ from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import NO_MAP, map_states, state_in
-from gulpio2.storage.index.entries import first_entry
+from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import (
     ChosenEntries,
@@ -365,8 +362,14 @@ class GulpDirectory(ReadingVerbs):
         """Give a chunk's entries as the index had them, whatever was edited since."""
         if (index := self._index) is not None:
             for id_ in index.ids(number):
-                if (entry := first_entry(index.first(id_))) is not None:
-                    yield id_, entry
+                try:
+                    first = index.first(id_)
+                except MapChangedError:  # its spans are known nevertheless
+                    first = index.record(id_)
+                if isinstance(first, IndexRecord):
+                    yield id_, first.placed
+                elif first is not None:
+                    yield id_, first
 
     def _state_of(self, number: int) -> tuple[int, int] | None:
         """Give size and time of the map that a chunk's entries were read of."""

@@ -275,7 +275,9 @@ class EditedChecksums:
         if self._found is None:
             item = self._item
             edited = item.record.is_edited(item.id_)
-            self._found = frozenset(item.extras.crc32 if edited else ())
+            # Of an entry that is damaged elsewhere, too.
+            found = item.record.crc32(range(item.num_frames)) if edited else None
+            self._found = frozenset(found or ())
         return crc32 in self._found
 
 

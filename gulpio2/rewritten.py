@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from bisect import bisect_left, bisect_right
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ from gulpio2.format.entry import load_extras
 from gulpio2.format.layout import REMOVALS_NAME, data_number
 from gulpio2.format.removals import Removals, entry_spans, load_removals, merge_spans
 from gulpio2.storage.base import read_if_there
+from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import Entries
 from gulpio2.storage.index.texts import MapTexts
@@ -304,11 +306,21 @@ def _entries_of(chunk: _Chunk) -> Iterator[tuple[str, Any]]:
     """Give ids and entries, which are not kept for changes."""
     entries = chunk.meta_dict
     look = entries.peek if isinstance(entries, LazyDict) else entries.__getitem__
+    if isinstance(entries, Entries):
+        look = partial(_as_indexed, entries)
     for id_ in entries:
         try:
             yield id_, look(id_)
         except KeyError:
             continue  # an index that was made anew meanwhile has it no more
+
+
+def _as_indexed(entries: Entries, id_: str) -> Mapping[str, Any]:
+    """Give an entry as far as an index has it, whose map may have it no more."""
+    found = entries.look_up(id_)
+    if found is None:
+        raise KeyError(id_)
+    return found.placed if isinstance(found, IndexRecord) else found
 
 
 def _content_of(chunk: _Chunk) -> object:

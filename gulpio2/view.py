@@ -112,6 +112,8 @@ class GulpView(ReadingVerbs):
 
     # Why it cannot be read, where that was seen while it was unpickled.
     _lost: ItemNotFoundError | None = None
+    # Rows, and the ids that were made of them once somebody asked.
+    _listed: tuple[npt.NDArray[np.int64], list[str]] | None = None
 
     def __init__(self, directory: Viewed, ids: Iterable[str]) -> None:
         index = directory._item_index
@@ -198,10 +200,14 @@ class GulpView(ReadingVerbs):
 
     @property
     def ids(self) -> Sequence[str]:
-        """The items' ids, in order."""
+        """A list of the items' ids, in order."""
         self._require_whole()
-        columns = self._held.columns
-        return [columns.id_at(row) for row in self._rows.tolist()]
+        listed, rows = self._listed, self._rows
+        if listed is None or listed[0] is not rows:
+            columns = self._held.columns
+            listed = rows, [columns.id_at(row) for row in rows.tolist()]
+            self._listed = listed
+        return listed[1].copy()
 
     @property
     def merged_meta_dict(self) -> Mapping[str, Any]:

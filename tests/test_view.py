@@ -549,3 +549,14 @@ def test_the_chunks_of_a_view_are_without_what_was_deleted_in_memory(tmp_path):
     view = directory.view(["item2", "item0", "item1"])
     del directory.chunk_objs_lookup[0].meta_dict["item0"]
     assert [list(chunk.meta_dict) for chunk in view] == [["item2", "item1"]]
+
+
+def test_ids_are_listed_once_and_each_has_a_list_of_its_own(directory, monkeypatch):
+    view = directory.view(["item5", "item2"])
+    mine = view.ids
+    mine.reverse()
+    assert view.ids == ["item5", "item2"]
+    monkeypatch.setattr(type(view._held.columns), "id_at", None)
+    assert view.ids == ["item5", "item2"]
+    assert len(view.merged_meta_dict) == 2
+    assert bool(view.chunk_lookup)

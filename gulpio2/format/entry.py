@@ -49,9 +49,7 @@ __all__ = [
 ]
 
 EXTRAS_KEY = "gulp2"
-# Appends by GulpIO2 0.0.4 to one item that its check is looked for behind. Bounds the
-# work that a crafted entry can ask for.
-_MAX_APPENDS = 100
+_MAX_TRIES = 100  # numbers of metadata, from either end: few were there, or few came
 _NO_CRC32: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
 
 
@@ -274,7 +272,8 @@ def covered_part(id_: str, entry: Mapping[str, Any]) -> Mapping[str, Any] | None
     packed = base64.b64decode(entry[EXTRAS_KEY].get("crc32", ""))
     metas = entry["meta_data"]
     frame_info = entry["frame_info"][: len(packed) // 4]
-    for num_metas in range(len(metas) - 1, max(0, len(metas) - _MAX_APPENDS), -1):
+    numbers = range(len(metas))
+    for num_metas in {*numbers[:_MAX_TRIES], *numbers[-_MAX_TRIES:]}:
         before = {**entry, "frame_info": frame_info, "meta_data": metas[:num_metas]}
         if check == entry_check(id_, before):
             return before

@@ -29,7 +29,7 @@ CONTAINERS = {
     "apng": ("apng", "clip.apng", {}),
 }
 # Bytes of which a file is a number.
-UNITS = {
+UNITS: dict[str, tuple[str, str, dict[str, str], int, int]] = {
     "ts": ("libx264", "clip.ts", {}, 188, 0),
     "hevc ts": ("libx265", "clip.ts", {}, 188, 0),
     "m2ts": ("mpeg2video", "clip.m2ts", {}, 192, 4),

@@ -191,6 +191,16 @@ class IndexRecord:
         return made
 
     @property
+    def placed(self) -> OrderedDict[str, Any]:
+        """What says where the frames are: the entry, or the spans of an irregular one.
+
+        Nothing is read from the map for it.
+        """
+        if self.columns.flags.item(self.row) & IRREGULAR:
+            return OrderedDict(frame_info=self.frame_info)
+        return self.entry
+
+    @property
     def meta(self) -> dict[str, Any]:
         """A copy of the metadata; {} where there is none."""
         metas = _load(self._meta_text)

@@ -187,7 +187,8 @@ def find_unquoted(
                 written = as_written(column, quoted)
                 return (
                     f"in {as_written(node, quoted)}, {written} is a column of JSON "
-                    "text, as its values are of several types, or objects: "
+                    "text, as its values are of several types, objects, or texts "
+                    "with half a character: "
                     f"{why}, as in {written}{instead}"
                 )
         if (sides := _columns_of_text(table, node, quoted)) and (
@@ -196,7 +197,8 @@ def find_unquoted(
             one, other = sides if is_json(sides[0]) else sides[::-1]
             return (
                 f"in {as_written(node, quoted)}, {as_written(one, quoted)} is a column "
-                "of JSON text, as its values are of several types, or objects, and "
+                "of JSON text, as its values are of several types, objects, or "
+                "texts with half a character, and "
                 f"{as_written(other, quoted)} is one of texts: those of the first have "
                 "quotes of their own, and are never those of the second. Compare them "
                 "in Python, by the columns of `table`"

@@ -39,6 +39,10 @@ class _Chosen(Protocol):
         """Tell whether an id is among them."""
         ...
 
+    def __len__(self) -> int:
+        """Count them."""
+        ...
+
 
 class _ByItem(LazyDict[str, V]):
     """Id to something, of all items of an index."""
@@ -263,11 +267,18 @@ class PartOfMapping(LazyDict[str, Any]):
         self._whole = whole
 
     def _stored_len(self) -> int:
+        if self._is_all_there:
+            return len(self._view)
         return sum(1 for _ in self._stored_keys())
+
+    @property
+    def _is_all_there(self) -> bool:
+        """Whether nothing can have been deleted in the mapping of the directory."""
+        return isinstance(self._whole, LazyDict) and self._whole.untouched
 
     def _stored_keys(self) -> Iterator[str]:
         ids, whole = self._view.ids, self._whole
-        if isinstance(whole, LazyDict) and whole.untouched:
+        if self._is_all_there:
             return iter(ids)
         return (id_ for id_ in ids if id_ in whole)  # some may be deleted in it
 

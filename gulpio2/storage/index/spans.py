@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -14,13 +15,13 @@ __all__ = ["FrameSpans"]
 
 
 class _Triplet(list[int]):
-    """A triplet that is put into its list for good once somebody changes it."""
+    """A triplet, of which the list becomes one of its own once somebody changes it."""
 
-    __slots__ = ("_at", "_spans")
+    __slots__ = ("__weakref__", "_spans")
 
-    def __init__(self, triplet: Iterable[int], spans: FrameSpans, at: int) -> None:
+    def __init__(self, triplet: Iterable[int], spans: FrameSpans) -> None:
         super().__init__(triplet)
-        self._spans, self._at = spans, at
+        self._spans = spans
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Pickle and copy as a list."""
@@ -32,7 +33,7 @@ def _counting(name: str) -> Callable[..., Any]:
     change = getattr(list, name)
 
     def method(self: _Triplet, *values: Any, **how: Any) -> Any:
-        self._spans._keep(self, self._at)
+        self._spans._mine()
         return change(self, *values, **how)
 
     return method
@@ -51,12 +52,14 @@ class FrameSpans(MutableSequence[Any]):
     It equals the list that it stands for. Once it is changed it is that list.
     """
 
-    __slots__ = ("_columns", "_first", "_last", "_own")
+    __slots__ = ("_columns", "_first", "_given", "_last", "_own")
 
     def __init__(self, columns: Columns, row: int) -> None:
         self._columns = columns
         self._first, self._last = columns.frame_bounds[row : row + 2].tolist()
         self._own: list[Any] | None = None
+        # Triplets that somebody has: in a list they would be the same every time.
+        self._given: WeakValueDictionary[int, _Triplet] | None = None
 
     @property
     def changed(self) -> bool:
@@ -123,22 +126,26 @@ class FrameSpans(MutableSequence[Any]):
         return self._at(at) if isinstance(at, int) else [self._at(each) for each in at]
 
     def _at(self, at: int) -> _Triplet:
+        if self._given is None:
+            self._given = WeakValueDictionary()
+        elif (given := self._given.get(at)) is not None:
+            return given
         columns, place = self._columns, self._first + at
         triplet = (
             columns.frame_offset.item(place),
             columns.frame_pad.item(place),
             columns.frame_length.item(place),
         )
-        return _Triplet(triplet, self, at)
-
-    def _keep(self, triplet: _Triplet, at: int) -> None:
-        """Put a triplet that is about to be changed in the place of its like."""
-        own = self._mine()
-        if at < len(own) and own[at] == triplet:  # else the list is another by now
-            own[at] = triplet
+        self._given[at] = made = _Triplet(triplet, self)
+        return made
 
     def _mine(self) -> list[Any]:
-        self._own = self.to_list()
+        """Be a list from now on, of the triplets that somebody has and of others."""
+        if self._own is None:
+            own: list[Any] = self.to_list()
+            for at, triplet in (self._given or {}).items():
+                own[at] = triplet
+            self._own, self._given = own, None
         return self._own
 
     def __setitem__(self, index: Any, value: Any) -> None:

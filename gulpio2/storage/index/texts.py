@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from gulpio2.errors import MapChangedError, ReadRangeError
+from gulpio2.errors import MapChangedError, MetaFileError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
+from gulpio2.format.scan import UnusualMapError, scan_gmeta
 from gulpio2.storage.handles import read_once
-from gulpio2.storage.index.entries import find_entry
 
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns, IndexContent
 
 __all__ = ["MapTexts"]
+
+# Where a text begins, and its bytes.
+_Place: TypeAlias = tuple[int, int]
 
 # Bytes of maps that are read to tell whether they are those of an index, in some ten
 # milliseconds, and chunks that are looked at where there are more.
@@ -36,6 +40,8 @@ class MapTexts:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
+        # Of a map that was replaced: its number and state, and where its entries stand.
+        self._later: tuple[int, tuple[int, int] | None, dict[str, _Place]] | None = None
 
     def path(self, number: int) -> str:
         """Give the path of a chunk's map."""
@@ -127,10 +133,8 @@ class MapTexts:
         wanted = columns.entry_crc32.item(row)
         if crc32_of(text) != wanted:
             # Of a map that was replaced since, in which others may stand before it.
-            data = self._whole(columns.chunk.item(row))
-            length = columns.entry_length.item(row)
-            text = find_entry(data, columns.id_at(row), length, wanted)
-        if not text:
+            text = self._in_later(columns.chunk.item(row), columns.id_at(row))
+        if not text or crc32_of(text) != wanted:
             raise MapChangedError(
                 f"{self.path(columns.chunk.item(row))}: the entry of "
                 f"{columns.id_at(row)!r} has changed since the directory was opened. "
@@ -142,6 +146,22 @@ class MapTexts:
         """Read what is now in an entry's place; nothing where there is nothing."""
         offset, length = columns.entry_offset.item(row), columns.entry_length.item(row)
         return self.part(columns.chunk.item(row), offset, length)
+
+    def _in_later(self, number: int, id_: str) -> bytes:
+        """Read an item's entry from a map as it is now; nothing where it has none.
+
+        Such a map is looked through once, whoever asks for its entries.
+        """
+        state, later = self.state(number), self._later
+        if later is None or later[:2] != (number, state):
+            places: dict[str, _Place] = {}
+            # One that cannot be read says nothing.
+            with suppress(MetaFileError, UnusualMapError):
+                for entry in scan_gmeta(self._whole(number), where=self.path(number)):
+                    places[entry.id_] = entry.start, entry.stop - entry.start
+            self._later = later = number, state, places
+        place = later[2].get(id_)
+        return b"" if place is None else self.part(number, *place)
 
     def _whole(self, number: int) -> bytes:
         """Read a whole map; nothing where there is none."""

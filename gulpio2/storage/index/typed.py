@@ -10,6 +10,7 @@ of surrogates, which JSON can hold and Arrow cannot, has no column.
 from __future__ import annotations
 
 import json
+import re
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,8 @@ _EXACT = 2**53
 # than bounds of 32 bits tell: JSON text that is written anew is not eight times as long
 # (1e15 becomes 1000000000000000.0).
 _MOST_TEXT = 2**28
+# What is no character by itself, as of a file whose name is no UTF-8.
+_HALVES = re.compile("[\ud800-\udfff]")
 _BLOCK = 20_000  # items whose values are Python objects at the same time
 
 
@@ -105,7 +108,11 @@ def json_text(value: Any) -> str | None:
     if value is None:
         return None
     text = json.dumps(value, ensure_ascii=False)
-    return text if _is_text(text) else json.dumps(value)
+    return text if _is_text(text) else _HALVES.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _kinds(values: list[Any]) -> set[str]:

@@ -16,7 +16,7 @@ from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.storage.index import typed
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.keeping import build_index, check_index
-from gulpio2.storage.index.typed import typed_columns
+from gulpio2.storage.index.typed import json_text, typed_columns
 
 
 def columns_of(*metas: Any) -> dict[str, Any]:
@@ -339,3 +339,13 @@ def test_any_metadata_becomes_columns(metas):
         ):
             found = [None if text is None else json.loads(text) for text in found]
         np.testing.assert_equal(found, wanted)
+
+
+def test_half_a_character_leaves_the_others_of_a_value_as_they_are():
+    value = {"t": "caf\u00e9", "file": "\ud800.mp4", "more": ["\udfff\u4e2d"]}
+    text = json_text(value)
+    assert text is not None
+    assert "caf\u00e9" in text
+    assert "\\ud800.mp4" in text
+    assert "\\udfff\u4e2d" in text
+    assert json.loads(text) == value
