@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gulpio2.format.entry import (
-    EntryExtras,
-    covered_part,
-    load_extras,
-    stored_crc32,
-)
+from gulpio2.format.altered import crc32_to_compare
+from gulpio2.format.entry import EntryExtras, covered_part, load_extras
 from gulpio2.format.times import TimeRuns, runs_of
 from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.mappings import Entries
@@ -101,7 +97,7 @@ class EntryRecord:
 
     def crc32(self, indices: Sequence[int]) -> list[int] | None:
         """Give the checksum of each of these frames; None where there are none."""
-        return stored_crc32(self.entry, indices)
+        return crc32_to_compare(self.entry, indices)
 
     def is_edited(self, id_: str) -> bool:
         """Tell whether the entry, of this id, is not any more what its check says."""

@@ -7,6 +7,7 @@ import random
 import shutil
 import tracemalloc
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from gulpio2.repair.data_file import DataFile
 from gulpio2.repair.survey import survey_chunks
 from gulpio2.sanity import check_directory
 from gulpio2.serializers import pickle_serializer
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore, open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.types import no_progress
@@ -809,3 +811,62 @@ def test_kept_frames_are_as_a_list_of_them():
             kept[3]
     with pytest.raises(OverflowError):
         FramesOfFile([Frame(0, 0, 1, 1, 2**63)])
+
+
+def test_a_list_of_failures_that_is_gone_is_a_loss_wherever_it_is_asked_for(tmp_path):
+    source = tmp_path / "in"
+
+    def ingestor(**options):
+        adapter = FrameAdapter(num_items=3, bad=[1], list_ids=False)
+        return GulpIngestor(adapter, source, 1, 1, **options)
+
+    ingestor().run()
+    (source / "failures.jsonl").unlink()
+    report = repair_directory(source, tmp_path / "out")
+    assert [loss.file for loss in report.lost] == ["failures.jsonl"]
+    told = "failures.jsonl is missing, which gulp.json tells of"
+    with pytest.raises(MetaFileError, match=told):
+        ingestor(resume=True).run()
+    with pytest.raises(MetaFileError, match=told):
+        merge_directories([source], tmp_path / "merged")
+
+
+@pytest.mark.parametrize("kind", ["dangling", "below a file", "below a device"])
+def test_a_target_that_cannot_be_made_is_refused_before_anything_is_read(
+    tmp_path, kind
+):
+    source = make(tmp_path / "in", num_items=1)
+    (tmp_path / "dangling").symlink_to("nowhere")
+    target = {
+        "dangling": tmp_path / "dangling",
+        "below a file": source / "data_0.gulp" / "x",
+        "below a device": Path("/dev/null/x"),
+    }[kind]
+    told = []
+    for dry_run in (True, False):
+        with pytest.raises(StorageError, match="cannot"):
+            repair_directory(
+                source, target, dry_run=dry_run, progress=lambda **n: told.append(n)
+            )
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: repair_directory("", "out"),
+        lambda: delete_items("", ["item0"]),
+        lambda: compact_directory(""),
+        lambda: check_directory(""),
+        lambda: merge_directories([""], "out"),
+        lambda: build_index(""),
+    ],
+    ids=["repair", "delete", "compact", "check", "merge", "index"],
+)
+def test_an_empty_path_is_not_the_current_folder(tmp_path, monkeypatch, act):
+    make(tmp_path, num_items=1)
+    monkeypatch.chdir(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="empty"):
+        act()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

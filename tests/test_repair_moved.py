@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.errors import IngestError
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
@@ -547,3 +548,30 @@ def test_another_frame_in_the_place_of_the_only_one_is_kept(tmp_path):
     (part,) = report.salvaged
     found = items_of(tmp_path / "out")
     assert found[part.id][0] == items_of(other)["item0"][0]
+
+
+class TwoOfOne(FrameAdapter):
+    """Two items of the same frames, under ids that are not listed."""
+
+    def __init__(self):
+        super().__init__(num_items=2, num_frames=2)
+
+    def item_ids(self):
+        """Give none."""
+
+    def iter_data(self, slice_element=None):
+        """Give them."""
+        for id_, label in [("a", "cat"), ("b", "dog")][slice_element or slice(None)]:
+            yield {"id": id_, "meta": {"label": label}, "frames": make_frames(2)}
+
+
+def test_of_two_files_of_the_same_frames_one_has_lost_its_map(tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    GulpIngestor(TwoOfOne(), source, 1, 1).run()
+    (source / "meta_1.gmeta").unlink()
+    (source / "meta_0.gmeta").rename(source / "meta_50.gmeta")
+    report = repair_directory(source, target)
+    assert report.items == 1
+    assert [loss.file for loss in report.lost] == ["meta_1.gmeta"]
+    with pytest.raises(IngestError):
+        GulpIngestor(TwoOfOne(), target, 1, 1, resume=True).run()

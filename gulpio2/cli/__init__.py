@@ -4,7 +4,8 @@
 * `command`, `options`, `parameter_types`: what commands are made of.
 * `conditions`: ``--where``, by which several of them choose items.
 * `terminal`, `progress`: lines and a bar on stderr that stay out of each other's way.
-* `strict_json`: what ``--json`` prints, which every parser of JSON reads.
+* `strict_json`: what ``--json`` prints, which every parser of JSON reads;
+  `report_stream` keeps what an adapter prints out of it.
 * `ingest` `check` `info` `ls` `index` `extract` `sheet` `delete` `compact` `merge`
   `repair` `bench`: a file per command. A body parses, makes a call of the library, and
   prints.

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.cli.ingest_options import make_ingestor
+from gulpio2.cli.report_stream import stdout_for_report
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.survey import survey_lines
 from gulpio2.cli.terminal import count, escape, size, write_lines
 from gulpio2.ingest.survey_result import ID_TAKEN, Survey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gulpio2.cli.ingest_options import Settings
     from gulpio2.format.manifest import Run
+    from gulpio2.format.other_settings import SettingChange
     from gulpio2.ingest.planning import RunPlan
 
 __all__ = ["tell_plan"]
@@ -45,9 +45,28 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
         nor run out of space, no item's id would be reported as taken, and not all of
         the sample would fail.
     """
+    from gulpio2.format.other_settings import warning_of
+
+    with stdout_for_report():
+        plan, found, changes, is_good = _look_ahead(adapter, settings)
+    if settings.as_json:
+        write_json({**plan, "estimate": found.to_json()})
+    else:
+        warning = warning_of(changes, settings.output) if changes else None
+        write_lines(_lines(plan, found, warning, settings))
+    return is_good
+
+
+def _look_ahead(
+    adapter: Any, settings: Settings
+) -> tuple[dict[str, Any], Survey, Sequence[SettingChange], bool]:
+    """Find what would be ingested, what a sample of it says, and whether that is good.
+
+    Other settings of runs before come with it.
+    """
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.directory import GulpDirectory
-    from gulpio2.format.other_settings import changed_settings, warning_of
+    from gulpio2.format.other_settings import changed_settings
     from gulpio2.ingest.duplicates import advice_on_given
     from gulpio2.ingest.facts import ask_for_facts, require_items
     from gulpio2.storage.local import is_there
@@ -107,18 +126,13 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
     if refused is None:
         plan |= _judge_space(settings, found)
         is_out_of_space = plan["fits"] is False and not settings.ignore_space
-    if settings.as_json:
-        write_json({**plan, "estimate": found.to_json()})
-    else:
-        warning = warning_of(changes, settings.output) if changes else None
-        write_lines(_lines(plan, found, warning, settings))
-    if refused is not None or is_out_of_space:
-        return False
     is_reported = met is not None and settings.on_duplicate == "report"
     num_met = 0 if met is None else met.sampled
     is_nothing = not found.frames and found.sampled > num_met
     fails = bool(run.failures or is_reported or is_nothing)
-    return settings.allow_failures or not fails
+    is_good = settings.allow_failures or not fails
+    would_end = refused is None and not is_out_of_space
+    return plan, found, changes, is_good and would_end
 
 
 def _find_plan(
@@ -160,29 +174,13 @@ def _refuse_place(output: Path) -> None:
         refuse_unfinished_copying,
     )
     from gulpio2.storage.local import open_store
-    from gulpio2.storage.refusals import refused
+    from gulpio2.storage.refusals import refuse_unwritable
 
-    there = _existing(output)
-    if not there.exists():  # a link to nothing
-        is_there = OSError(errno.EEXIST, os.strerror(errno.EEXIST))
-        raise refused(is_there, "create the folder", there, writing=True)
-    reason = 0 if there.is_dir() else errno.ENOTDIR
-    if not (reason or os.access(there, os.W_OK | os.X_OK)):
-        is_mounted_so = os.statvfs(there).f_flag & os.ST_RDONLY
-        reason = errno.EROFS if is_mounted_so else errno.EACCES
-    if reason:
-        cause = OSError(reason, os.strerror(reason))
-        raise refused(cause, "write below", there, writing=True)
+    refuse_unwritable(output)
     if output.is_dir():
         store = open_store(output)
         refuse_unfinished_copying(store)
         refuse_misnamed_chunks(store)
-
-
-def _existing(output: Path) -> Path:
-    """Give the folder, or the nearest above it that is there, where a run makes it."""
-    paths = (output, *output.absolute().parents)
-    return next(path for path in paths if path.exists() or path.is_symlink())
 
 
 def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:
@@ -196,9 +194,10 @@ def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:
         refuse_above,
     )
     from gulpio2.storage.local import free_bytes, open_store
+    from gulpio2.storage.refusals import nearest_there
 
     output = settings.output
-    free = free_bytes(_existing(output))
+    free = free_bytes(nearest_there(output))
     if free is None:
         return {}
     if output.is_dir():

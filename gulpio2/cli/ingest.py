@@ -7,7 +7,6 @@ import inspect
 import logging
 import os
 import random
-import sys
 import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from gulpio2.cli.ingest_options import (
 )
 from gulpio2.cli.options import verbosity_options
 from gulpio2.cli.parameter_types import OutputFolder
+from gulpio2.cli.report_stream import stdout_for_report
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet, note, size
 
@@ -67,7 +67,9 @@ class AdapterGroup(DocumentedGroup):
             if cmd_name.startswith("-"):
                 return None
             name = cmd_name
-        return adapter_command(name, find_adapter(name))
+        with stdout_for_report():  # a user's module may print
+            cls = find_adapter(name)
+        return adapter_command(name, cls)
 
 
 @click.group(
@@ -128,7 +130,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
             if not settings.dry_run:
                 _number_alike(settings.output, folder)
             settings = replace(settings, output=folder)
-        adapter = _adapter(cls, given, settings.output)
+        with stdout_for_report():
+            adapter = _adapter(cls, given, settings.output)
         if settings.dry_run:
             if settings.scheduler is not None:
                 _refuse_address(settings.scheduler)
@@ -190,9 +193,7 @@ def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
     # --shuffle: one order for all shares of a run, and for a run that is resumed.
     random.seed(0)
     try:
-        # Stdout is for the report: that of --json is read by a program.
-        with contextlib.redirect_stdout(sys.stderr):
-            return make_adapter(cls, given, output)
+        return make_adapter(cls, given, output)
     except IngestSettingError as cause:
         raise click.UsageError(str(cause)) from cause
     except GulpError:
@@ -221,13 +222,47 @@ def _refuse_address(scheduler: str) -> None:
 
 
 def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
-    """Ingest with a bar, and report."""
+    """Ingest, and report."""
+    from gulpio2.format.layout import FAILURES_NAME
+    from gulpio2.ingest.report import IngestReport
+
+    with stdout_for_report():
+        report, num_items = _run(adapter, settings)
+    if settings.as_json:
+        write_json({"output": str(settings.output), **report.to_json()})
+    elif settings.resume and replace(report, failures=[]) == IngestReport():
+        but = ", but for what failed" if report.failures else ""
+        note(f"gulp2: nothing to resume: {escape(settings.output)} is complete{but}")
+        if report.failures:
+            note(
+                "gulp2: to try those again, ingest with --on-duplicate skip in the "
+                "place of --resume"
+            )
+    elif not is_quiet():
+        click.echo(_sentence(report, settings.output))
+    if settings.shard is not None and not num_items and not is_quiet():
+        note(
+            f"gulp2: shard {settings.shard} has no chunk: there are fewer chunks than "
+            "shards. That loses no item; a smaller --videos-per-chunk, the same for "
+            "all shards, would give each of them some"
+        )
+    if report.failures:
+        them = "it" if len(report.failures) == 1 else "them"
+        note(
+            f"gulp2: {count(len(report.failures), 'item')} failed; "
+            f"{escape(settings.output / FAILURES_NAME)} lists {them}"
+        )
+    if (report.failures or report.not_given) and not settings.allow_failures:
+        ctx.exit(1)
+
+
+def _run(adapter: Any, settings: Settings) -> tuple[IngestReport, int]:
+    """Ingest with a bar; give what came of it, and how many items there were to do."""
     from gulpio2.cli.interrupts import insist_on_interrupts
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.errors import LockedError, StorageError
-    from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
+    from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.ingest.facts import count_items
-    from gulpio2.ingest.report import IngestReport
 
     num_workers, executor = settings.num_workers, None
     num_items = count_items(adapter)
@@ -268,32 +303,7 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
                     "give the same command with it"
                 )
             raise
-    if settings.as_json:
-        write_json({"output": str(settings.output), **report.to_json()})
-    elif settings.resume and replace(report, failures=[]) == IngestReport():
-        but = ", but for what failed" if report.failures else ""
-        note(f"gulp2: nothing to resume: {escape(settings.output)} is complete{but}")
-        if report.failures:
-            note(
-                "gulp2: to try those again, ingest with --on-duplicate skip in the "
-                "place of --resume"
-            )
-    elif not is_quiet():
-        click.echo(_sentence(report, settings.output))
-    if settings.shard is not None and not num_items and not is_quiet():
-        note(
-            f"gulp2: shard {settings.shard} has no chunk: there are fewer chunks than "
-            "shards. That loses no item; a smaller --videos-per-chunk, the same for "
-            "all shards, would give each of them some"
-        )
-    if report.failures:
-        them = "it" if len(report.failures) == 1 else "them"
-        note(
-            f"gulp2: {count(len(report.failures), 'item')} failed; "
-            f"{escape(settings.output / FAILURES_NAME)} lists {them}"
-        )
-    if (report.failures or report.not_given) and not settings.allow_failures:
-        ctx.exit(1)
+    return report, num_items
 
 
 def _sentence(report: IngestReport, output: Path) -> str:

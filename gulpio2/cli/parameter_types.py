@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import click
 
+from gulpio2.cli.terminal import escape
 from gulpio2.errors import StorageError
 
 ParamType = click.ParamType[Any]
@@ -209,7 +211,7 @@ class NamedFolder(click.Path):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
-        """Refuse an empty word."""
+        """Refuse an empty word, and what is there and no folder."""
         if value == "":
             self.fail(
                 "It is empty: perhaps a variable of the shell is not set. The current "
@@ -217,7 +219,11 @@ class NamedFolder(click.Path):
                 param,
                 ctx,
             )
-        return super().convert(value, param, ctx)
+        path = super().convert(value, param, ctx)
+        # Click asks of files alone: this is a pipe, or a device.
+        if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112  # Path's raise
+            self.fail(f"{escape(path)!r} is no folder.", param, ctx)
+        return path
 
 
 class InputFolder(NamedFolder):

@@ -6,19 +6,20 @@ are written, all that its check covers stands in the map already.
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import CorruptFrameError, MetaFileError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.entry import EXTRAS_KEY, verify_entry
+from gulpio2.format.entry import EXTRAS_KEY, stored_crc32, verify_entry
 from gulpio2.format.gmeta import dump_text
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["altered_ids", "describe_altered", "is_altered"]
+__all__ = ["altered_ids", "crc32_to_compare", "describe_altered", "is_altered"]
 
 _END = b', "check": "%s"}}'
 _END_LENGTH = len(_END % (8 * b"0"))
@@ -105,3 +106,45 @@ def _is_other(id_: str, entry: Mapping[str, Any]) -> bool:
     except MetaFileError:
         return True
     return False
+
+
+def crc32_to_compare(
+    entry: Mapping[str, Any], indices: Sequence[int]
+) -> list[int] | None:
+    """Give the checksums that frames are to be compared with.
+
+    Parameters
+    ----------
+    entry : mapping
+        Its extras may be damaged.
+    indices : sequence of int
+        Which frames, from 0.
+
+    Returns
+    -------
+    list of int or None
+        None where there is not one for each frame of the item, see `stored_crc32`.
+
+    Raises
+    ------
+    CorruptFrameError
+        There were some, and they cannot be told any more.
+    """
+    found = stored_crc32(entry, indices)
+    extras = entry.get(EXTRAS_KEY) if found is None else None
+    text = extras.get("crc32", "") if isinstance(extras, dict) else ""
+    if not _is_base64(text):
+        raise CorruptFrameError(
+            "the checksums of its frames are damaged, in its entry, so that nothing "
+            "tells whether the frames are. Run `gulp2 check` on the directory; "
+            "GulpDirectory(path, verify=False) gives what is there"
+        )
+    return found
+
+
+def _is_base64(text: Any) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -185,7 +185,12 @@ class GulpIngestor:
             "on_duplicate", on_duplicate, OnDuplicate, error=IngestSettingError
         )
         if chunk_bytes is not None:
-            chunk_bytes = _whole_number("chunk_bytes", chunk_bytes)
+            given: Any = chunk_bytes
+            chunk_bytes = _whole_number("chunk_bytes", given)
+            if chunk_bytes != given and not isinstance(given, str):
+                raise IngestSettingError(
+                    f"chunk_bytes is {given!r}; it must be a whole number"
+                )
             if chunk_bytes < 1:
                 raise IngestSettingError(
                     f"chunk_bytes is {chunk_bytes!r}; a chunk holds at least one byte "
@@ -567,10 +572,10 @@ def _require_kind(name: str, value: object, kind: type, such: str = "") -> None:
 
 
 def _whole_number(name: str, value: Any) -> int:
+    """Give what ``int`` makes of it, as GulpIO2 0.0.4 does, or refuse it."""
     try:
-        number = int(value)
+        return int(value)
     except (TypeError, ValueError, OverflowError):
-        number = None
-    if number is None or (number != value and not isinstance(value, (str, bytes))):
-        raise IngestSettingError(f"{name} is {value!r}; it must be a whole number")
-    return number
+        raise IngestSettingError(
+            f"{name} is {value!r}; it must be a whole number"
+        ) from None

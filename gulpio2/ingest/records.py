@@ -34,6 +34,7 @@ from gulpio2.storage.base import (
     read_if_there,
     read_manifest,
     read_unless_missing,
+    require_failures_file,
 )
 
 if TYPE_CHECKING:
@@ -169,8 +170,9 @@ def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
     Raises
     ------
     MetaFileError
-        The list of them is damaged.
+        The list of them is damaged, or gone.
     """
+    require_failures_file(store, read_manifest(store))
     try:
         found = _listed_failures(store)
     except (ValueError, TypeError, RecursionError) as cause:

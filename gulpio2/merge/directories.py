@@ -166,7 +166,7 @@ def merge_directories(
     tell = progress or no_progress
     out = open_store(target)
     with contextlib.ExitStack() as stack:
-        found = [open_part(stack, Path(path)) for path in parts]
+        found = [open_part(stack, path) for path in parts]
         hold = stack.enter_context(made_and_locked(out, target))
         interrupted = unfinished_copying(out)
         if interrupted is not None and interrupted.verb != "merge":

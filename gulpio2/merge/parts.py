@@ -23,6 +23,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import changed_settings, warning_of_part
+from gulpio2.storage.base import require_failures_file
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.unfinished import describe_lost, lost_chunks, unfinished_copying
@@ -74,9 +75,9 @@ class Part:
     """Number in the target by number in the part."""
 
 
-def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
+def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
     """Look at a part, and keep writers away from it."""
-    store = open_store(path)
+    store, path = open_store(folder), Path(folder)
     if path.is_dir():
         stack.enter_context(store.lock())  # until the merge has ended
     names = set(store.names())
@@ -119,6 +120,7 @@ def open_part(stack: contextlib.ExitStack, path: Path) -> Part:
             f"{describe_lost(path, lost)}. 'gulp2 repair' copies what is there to a "
             "new directory: merge the copy to do without them"
         )
+    require_failures_file(store, manifest)
     chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
     return Part(path, store, manifest, chunks, removals.erased)
 

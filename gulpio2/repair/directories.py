@@ -37,7 +37,7 @@ from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.local import is_there, open_store, real_path
 from gulpio2.storage.permissions import permit_copy
-from gulpio2.storage.refusals import local_path
+from gulpio2.storage.refusals import local_path, refuse_unwritable
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import StoredFrame, no_progress
 
@@ -134,9 +134,10 @@ def repair_directory(
     >>> print(repair_directory("damaged", "clean"))
     3 whole items moved, 24 frames (0.0 MB) in 2 chunks; 0 losses
     """
+    store = open_store(source)
+    open_store(target)  # or an empty path is refused
     _refuse_bad_target(Path(source), Path(target))
     report = RepairReport(str(source), str(target), dry_run)
-    store = open_store(source)
     try:
         _refuse_other_folder(store, Path(source))
         # Frames can be read without the manifest. If it cannot be read, that is told
@@ -176,6 +177,7 @@ def _refuse_bad_target(source: Path, target: Path) -> None:
             "which is not to be changed. Give another folder",
         )
     _refuse_full(target)
+    refuse_unwritable(target)
 
 
 def _refuse_full(target: StrPath) -> None:

@@ -43,7 +43,7 @@ def take_over_files(store: Store, output: Store | None, report: RepairReport) ->
         try:
             data = store.read(name)
         except FileNotFoundError:
-            if name == LABELS_NAME and manifest and name in manifest.files:
+            if manifest and name in manifest.files:
                 report.lost.append(Loss(name, "is missing, and gulp.json tells of it"))
             continue
         except OSError as cause:

@@ -376,7 +376,10 @@ class _ChunkSurveyor:
         own = {start for start, _ in self.hidden}
         if left := [loc for loc in moved.left[self.number] if loc not in own]:
             self._lose(_LEFT.format(counted(len(left), "frame")))
-        if hits and not regions and self.survey.lost == [no_map(self.number)]:
+        # Frames of the same bytes may be in another file: then it is not told whose map
+        # this one has lost.
+        is_it = moved.all_taken_from(self.number)
+        if is_it and not regions and self.survey.lost == [no_map(self.number)]:
             # It is the data file of another map, under a name of its own.
             self.survey.lost.clear()
             self.survey.notes.append(f"{self.name}: all that is in it has other maps")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from gulpio2.format.layout import MANIFEST_NAME
+from gulpio2.errors import MetaFileError
+from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME
 from gulpio2.format.manifest import (
     CHECKED_FILES,
     Manifest,
@@ -224,3 +225,19 @@ def read_manifest(store: Store) -> Manifest:
     if data is None:
         return Manifest()
     return load_manifest(data, where=store.path(MANIFEST_NAME))
+
+
+def require_failures_file(store: Store, manifest: Manifest) -> None:
+    """Refuse a directory whose list of what failed is gone, by its manifest.
+
+    Raises
+    ------
+    MetaFileError
+        It is: nothing else tells which items of the source are missing.
+    """
+    if FAILURES_NAME in manifest.files and FAILURES_NAME not in store.names():
+        raise MetaFileError(
+            f"{store.path(FAILURES_NAME)} is missing, which {MANIFEST_NAME} tells of: "
+            "nothing else says which items failed. Put it back; or make a copy without "
+            "it by `gulp2 repair`, which tells that it is lost"
+        )

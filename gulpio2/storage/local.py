@@ -245,6 +245,11 @@ class LocalStore:
     """
 
     def __init__(self, folder: StrPath) -> None:
+        if not os.fspath(folder):
+            raise ValueError(
+                "the path of the folder is empty: perhaps a variable is not set. The "
+                "current folder is '.'"
+            )
         self.folder = Path(folder)
         self._handles = HandlePool()
 

@@ -18,7 +18,9 @@ __all__ = [
     "cannot",
     "left_without_map",
     "local_path",
+    "nearest_there",
     "not_opened",
+    "refuse_unwritable",
     "refused",
 ]
 
@@ -217,3 +219,32 @@ def _seen_from(path: str) -> str:
         return f" in {Path.cwd()}, where this path begins"
     except OSError:
         return ": the folder where this path begins is gone"
+
+
+def refuse_unwritable(folder: StrPath) -> None:
+    """Refuse a folder that cannot be written to, or made, before any work is done.
+
+    Raises
+    ------
+    StorageError
+        It, or the nearest above it that is there, may not be written to, is no folder,
+        or is a link to nothing.
+    """
+    there = nearest_there(folder)
+    if not os.path.exists(there):  # noqa: PTH110  # a link to nothing; Path's raises
+        is_there = OSError(errno.EEXIST, os.strerror(errno.EEXIST))
+        raise refused(is_there, "create the folder", there, writing=True)
+    reason = 0 if there.is_dir() else errno.ENOTDIR
+    if not (reason or os.access(there, os.W_OK | os.X_OK)):
+        is_mounted_so = os.statvfs(there).f_flag & os.ST_RDONLY
+        reason = errno.EROFS if is_mounted_so else errno.EACCES
+    if reason:
+        cause = OSError(reason, os.strerror(reason))
+        raise refused(cause, "write below", there, writing=True)
+
+
+def nearest_there(folder: StrPath) -> Path:
+    """Give a folder, or the nearest above it that is there, where it would be made."""
+    path = Path(folder)
+    paths = (path, *path.absolute().parents)
+    return next(each for each in paths if os.path.lexists(each))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -251,3 +252,15 @@ def test_a_folder_of_shares_is_told_from_an_empty_one(gulp2, tmp_path):
         make_gulp_directory(tmp_path / f"shard_{k}_of_2")
     (line, *_) = gulp2("check", tmp_path, status=1).stdout.splitlines()
     assert "from shard_1_of_2 to shard_2_of_2: `gulp2 merge` makes one" in line
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "file"])
+def test_what_is_no_folder_is_wrong_usage(gulp2, tmp_path, kind):
+    path = {"pipe": tmp_path / "p", "device": "/dev/null", "file": tmp_path / "f"}[kind]
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "file":
+        path.write_text("")
+    for words in (["check", path], ["repair", tmp_path, path], ["ls", path]):
+        result = gulp2(*map(str, words), status=2)
+        assert str(path) in result.stderr

@@ -530,3 +530,47 @@ class Helpful(FrameAdapter):
     assert "--adapter-help" in gulp2("ingest", "helpful.py:Helpful", "--help").stdout
     told = gulp2("ingest", "helpful.py:Helpful", "out", "--adapter-help", "3").stdout
     assert "out: 3 items" in told
+
+
+PRINTING = """
+import os
+from gulpio2.testing import FrameAdapter
+
+print("loading labels")
+os.write(1, b"as a library of C does\\n")
+
+class Printing(FrameAdapter):
+    def __init__(self):
+        print("in the constructor")
+        super().__init__(num_items=4)
+
+    def __len__(self):
+        print("counted")
+        return 4
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            print("an item")
+            os.write(1, b"out of a worker\\n")
+            yield item
+"""
+
+
+@pytest.mark.parametrize(
+    "options", [["--num-workers", "1"], ["--num-workers", "2"], ["--dry-run"]], ids=str
+)
+def test_what_an_adapter_prints_is_not_in_the_report(tmp_path, options):
+    (tmp_path / "printing.py").write_text(PRINTING)
+    program = [sys.executable, "-m", "gulpio2.cli.main", "ingest"]
+    done = subprocess.run(
+        [*program, "printing.py:Printing", "out", "--json", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    found = json.loads(done.stdout)
+    assert found["items"] == 4
+    for printed in ("loading labels", "library of C", "in the constructor", "worker"):
+        assert printed in done.stderr

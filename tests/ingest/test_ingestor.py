@@ -590,7 +590,6 @@ def test_refused_ids_are_named_with_both_sources_before_anything_is_written(tmp_
         ((0, 1), {}, "a chunk must hold at least 1 item"),
         ((None, 1), {}, "videos_per_chunk is None; it must be a whole number"),
         ((2, "two"), {}, "num_workers is 'two'; it must be a whole number"),
-        ((1.9, 1), {}, "videos_per_chunk is 1.9; it must be a whole number"),
         ((2, 1), {"chunk_bytes": 1e9 + 0.5}, "chunk_bytes is 1000000000.5; it must be"),
         ((2, 1), {"on_duplicate": "ignore"}, "must be one of raise, skip, report"),
         ((2, 1), {"chunk_bytes": 0}, "at least one byte"),

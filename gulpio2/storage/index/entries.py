@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MapChangedError
+from gulpio2.format.altered import crc32_to_compare
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras, stored_crc32
+from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras
 from gulpio2.format.gmeta import dump_text, validate_entry
 from gulpio2.format.times import TimeRuns, runs_of
 from gulpio2.storage.index.columns import ALTERED, HAS_CRC32, IRREGULAR
@@ -233,7 +234,7 @@ class IndexRecord:
             checksum = self.columns.frame_crc32.item
             return [checksum(first + index) for index in indices]
         if flags & IRREGULAR:
-            return stored_crc32(self.entry, indices)
+            return crc32_to_compare(self.entry, indices)
         return None
 
     def is_edited(self, id_: str) -> bool:

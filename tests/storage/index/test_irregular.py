@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.errors import MapChangedError, MetaFileError
+from gulpio2.errors import CorruptFrameError, MapChangedError, MetaFileError
 from gulpio2.format.scan import scan_gmeta
 from gulpio2.removal import delete_items
 from gulpio2.storage.index import texts
@@ -163,3 +163,20 @@ def test_a_frame_that_is_taken_out_twice_is_one(folder, indexed):
     del third[1]
     taken[0] = 999
     assert third == spans()[:1] + spans()[2:]
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "plain"])
+def test_a_damaged_frame_is_told_where_the_facts_of_its_source_are_damaged_too(
+    folder, indexed
+):
+    entries = read_map(folder)
+    entries["item1"]["gulp2"]["source"] = "no object"
+    place = entries["item1"]["frame_info"][1][0]
+    write_map(folder, entries)
+    with (folder / "data_0.gulp").open("r+b") as file:
+        file.seek(place + 300)
+        file.write(b"damage")
+    directory = GulpDirectory(folder, indexed=indexed)
+    assert len(directory.read_jpegs("item1", [0])) == 1
+    with pytest.raises(CorruptFrameError, match=r"item 'item1'.*its checksum is"):
+        directory.read_jpegs("item1", [1])

@@ -23,6 +23,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import (
+    CorruptFrameError,
     DuplicateIdError,
     ItemNotFoundError,
     MapChangedError,
@@ -483,7 +484,11 @@ def test_damaged_extras_are_told_when_they_are_needed(folder):
     meta_dict["item 0/4"]["gulp2"]["crc32"] = "?"
     path.write_text(json.dumps(meta_dict))
     directory = indexed(folder)
-    assert len(directory["item 0/4"][0]) == 4
+    for each in (directory, GulpDirectory(folder, indexed=False)):
+        with pytest.raises(CorruptFrameError, match="checksums of its frames are dam"):
+            each["item 0/4"]
+        with GulpDirectory(folder, indexed=each is directory, verify=False) as other:
+            assert len(other["item 0/4"][0]) == 4
     with pytest.raises(MetaFileError, match="'gulp2' part of the entry is damaged"):
         _ = directory.item("item 0/4").extras
 
