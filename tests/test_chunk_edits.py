@@ -476,3 +476,45 @@ def test_the_serializer_leaves_damage_marked_and_other_files_as_they_are(folder)
     for thing in (chunk.meta_dict, [1], {"x": {"gulp2": 1}}):
         json_serializer.dump(thing, path)
         assert path.read_text() == json.dumps(thing)
+
+
+def test_what_is_appended_elsewhere_stays_where_both_have_edited_an_item(tmp_path):
+    mine = new_chunk(tmp_path)
+    with mine.open("wb"):
+        mine.append("a", {"m": 1}, JPEGS[:1])
+        mine.append("a", {"n": 1}, JPEGS[:1])
+    other = new_chunk(tmp_path)
+    other.meta_dict["a"]["meta_data"][0]["o"] = 1
+    other.meta_dict["a"]["meta_data"][1]["o"] = 1
+    with other.open("ab"):
+        other.append("a", {"second": 1}, JPEGS[:1])
+    mine.meta_dict["a"]["meta_data"][0]["label"] = "x"
+    with mine.open("ab"):
+        mine.append("a", {"third": 1}, JPEGS[:1])
+    metas = [{"m": 1, "label": "x"}, {"n": 1, "o": 1}, {"second": 1}, {"third": 1}]
+    assert entry_of(tmp_path, "a")["meta_data"] == metas
+    assert len(entry_of(tmp_path, "a")["frame_info"]) == 4
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("again", [1, 2])
+@pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "plain"])
+def test_a_chunk_that_was_pickled_leaves_what_others_have_edited(
+    folder, indexed, again
+):
+    chunk = GulpDirectory(folder, indexed=indexed).chunk_objs_lookup[0]
+    for _ in range(again):
+        chunk = pickle.loads(pickle.dumps(chunk))
+    other = GulpDirectory(folder).chunk_objs_lookup[0]
+    label(other.meta_dict, "b", "edited there")
+    with other.open("ab"):
+        other.append("b", {"more": 1}, JPEGS[:1])
+    label(chunk.meta_dict, "a", "edited here")
+    with chunk.open("ab"):
+        chunk.append("z", {}, JPEGS[:1])
+    entries = GulpDirectory(folder).merged_meta_dict
+    assert entries["a"]["meta_data"][0]["label"] == "edited here"
+    assert entries["b"]["meta_data"][0]["label"] == "edited there"
+    assert entries["b"]["meta_data"][1] == {"more": 1}
+    assert "z" in entries
+    assert problems(folder) == []

@@ -302,7 +302,17 @@ class LabelFileMixin:
     def _number_rows(self, label_name: str) -> dict[str, int]:
         labels = (row[label_name] for row in self.data)
         exists = self.check_if_label2idx_exists()
-        return number_labels(labels, self.read_label2idx() if exists else {})
+        known = self.read_label2idx() if exists else {}
+        return _Numbers(number_labels(labels, known))
+
+
+class _Numbers(dict[str, int]):
+    """Indices by label, where labels that are numbers are found as in GulpIO2 0.0.4."""
+
+    def __missing__(self, label: object) -> int:
+        if isinstance(label, str):
+            raise KeyError(label)
+        return self[label_key(label)]
 
 
 class FolderLabelMixin(LabelFileMixin):

@@ -206,7 +206,9 @@ def _merge(
     }
     # Of two edits the one here wins; but frames are where the disk says they are.
     infos = disk["frame_info"] if parts["frame_info"] is None else parts["frame_info"]
-    metas = mine["meta_data"] if parts["meta_data"] is None else parts["meta_data"]
+    metas = parts["meta_data"]
+    if metas is None:
+        metas = _one_by_one(*(list(e["meta_data"]) for e in (mine, base, disk)))
     content = {**mine, "frame_info": list(infos), "meta_data": list(metas)}
     if EXTRAS_KEY in content:  # which `Origins` makes fit
         del content[EXTRAS_KEY]
@@ -225,6 +227,22 @@ def _joined(mine: list[Any], base: list[Any], disk: list[Any]) -> list[Any] | No
         alike = len(added) if same(disk[len(base) : len(mine)], added) else 0
         return mine + disk[len(base) + alike :]
     return None
+
+
+def _one_by_one(mine: list[Any], base: list[Any], disk: list[Any]) -> list[Any]:
+    """Join changes of a list that both have edited, and perhaps appended to.
+
+    Of an element that both have edited, and where one has removed some, mine is taken.
+    """
+    count = len(base)
+    if len(mine) < count or len(disk) < count:
+        return mine
+    first = [
+        theirs if same(own, was) else own
+        for own, was, theirs in zip(mine, base, disk, strict=False)
+    ]
+    joined = _joined(mine[count:], [], disk[count:])
+    return first + (mine[count:] if joined is None else joined)
 
 
 class Origins:

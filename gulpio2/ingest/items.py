@@ -169,7 +169,7 @@ def _place(
     given: set[str] = set()
     listed = listed[: stop - start]
     is_early = _early_ones(listed)
-    position = start
+    position, first_error = start, None
     try:
         _begin(position)
         for item in _fresh(adapter).iter_data(slice(start, stop)):
@@ -191,6 +191,7 @@ def _place(
     except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
+        first_error = error
     on_left(PlacedItem(position, error=AdapterContractError("it was begun")))
     for single in range(position, stop):
         _begin(single)
@@ -208,7 +209,9 @@ def _place(
                     if listed and placed.id_ is not None:
                         given.add(placed.id_)  # each listed id once
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
-            yield PlacedItem(single, error=as_failure(error))
+            # The first one, where it failed twice: by then the adapter may be changed.
+            at_first = first_error if single == position else None
+            yield PlacedItem(single, error=as_failure(at_first or error))
     _begin(NOTHING)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+from typing import Any
 
 import pytest
 
@@ -148,3 +150,22 @@ def test_labels_cannot_be_written_without_an_output_folder():
     with pytest.raises(IngestError, match="made without output_folder"):
         mixin.write_label2idx_dict()
     assert not mixin.check_if_label2idx_exists()
+
+
+def test_labels_that_are_numbers_are_found_as_they_are(tmp_path):
+    class Numbered(Custom20BNAdapterMixin):
+        output_folder = str(tmp_path)
+
+        def __init__(self):
+            self.data = [{"cls": 3}, {"cls": 1}, {"cls": True}]
+
+    numbers = Numbered().create_label2idx_dict("cls")
+    by_label: dict[Any, int] = numbers
+    assert sorted(numbers) == ["1", "3", "true"]
+    assert by_label[3] == numbers["3"]
+    assert by_label[True] == numbers["true"]
+    assert json.loads(json.dumps(numbers)) == numbers
+    assert pickle.loads(pickle.dumps(numbers))[3] == numbers["3"]
+    for missing in (7, "walk", None):
+        with pytest.raises(KeyError):
+            by_label[missing]

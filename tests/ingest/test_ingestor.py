@@ -760,3 +760,27 @@ def test_an_error_that_cannot_be_shown_costs_its_item_alone(tmp_path, workers):
     (failure,) = report.failures
     assert (failure.position, failure.error) == (1, "SpeechlessError")
     assert failure.message == "its message cannot be shown"
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_of_an_item_that_failed_twice_the_first_error_is_told(tmp_path, num_workers):
+    class Popping(ListAdapter):
+        """It changes what it is asked for again."""
+
+        def __init__(self):
+            self.rows = [{"id": n, "path": f"p{n}"} for n in range(5)]
+
+        def __len__(self):
+            return len(self.rows)
+
+        def iter_data(self, slice_element=None):
+            for row in self.rows[slice_element or slice(None)]:
+                path = row.pop("path")
+                if path == "p2":
+                    raise ConnectionError(f"cannot read {path}")
+                yield {"id": row["id"], "meta": row, "frames": make_frames(1)}
+
+    with pytest.raises(ConnectionError, match="cannot read p2"):
+        GulpIngestor(Popping(), tmp_path, 2, num_workers)()
+    (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
+    assert json.loads(line)["error"] == "ConnectionError"

@@ -37,6 +37,8 @@ class GivenMap:
     def __init__(self, meta_dict: MutableMapping[str, Any]) -> None:
         # Of a copy whose original had its chunk changed.
         self._is_lost = False
+        # Of a copy, the items of which it is known what the map said.
+        self._sure: frozenset[str] = frozenset()
         is_of_index = isinstance(meta_dict, Entries)
         self._entries = meta_dict if is_of_index else OrderedDict(meta_dict)
         self._state = _state_of(self._entries)
@@ -75,9 +77,12 @@ class GivenMap:
                 "directory was closed meanwhile, so that nothing tells what of it was "
                 "edited. Open the directory again, and edit the map that it has then"
             )
-        given, before = self._entries, {}
-        if isinstance(given, Entries):
-            first = {id_: given.first_entry(id_) for id_ in given._stored_keys()}
+        given: Mapping[str, Any] = self._entries
+        before = {id_: entry for id_, entry in given.items() if id_ in self._sure}
+        given = {id_: given[id_] for id_ in given if id_ not in self._sure}
+        if isinstance(self._entries, Entries):
+            entries = self._entries
+            first = {id_: entries.first_entry(id_) for id_ in entries._stored_keys()}
             before = {id_: entry for id_, entry in first.items() if entry is not None}
             # Where that is not known any more, the disk wins.
             lost = first.keys() - before.keys()
@@ -97,14 +102,14 @@ class GivenMap:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as an ordinary mapping, which also has what was deleted since."""
-        given, state = self._entries, {"_is_lost": self._has_changed}
+        given = self._entries
+        state = {"_is_lost": self._has_changed, "_sure": self._sure}
         if not isinstance(given, Entries):
             return GivenMap, (given,), state
-        entries = {
-            id_: given.first_entry(id_) or given.get(id_)
-            for id_ in given._stored_keys()
-        }
+        first = {id_: given.first_entry(id_) for id_ in given._stored_keys()}
+        entries = {id_: entry or given.get(id_) for id_, entry in first.items()}
         known = {id_: entry for id_, entry in entries.items() if entry}
+        state["_sure"] = frozenset(id_ for id_, entry in first.items() if entry)
         return GivenMap, (known,), state
 
 
