@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import FrameEncoder
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import (
     AdapterContractError,
     GulpError,
-    SourceReadError,
-    StorageError,
-    with_article,
 )
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.edits import check_ids
@@ -30,81 +27,29 @@ from gulpio2.format.gmeta import (
     validate_entry,
 )
 from gulpio2.format.metadata import plain_metadata
+from gulpio2.frame_sources import (
+    SourceFacts,
+    facts_of,
+    is_source,
+    stored_frames,
+    whole_ticks,
+)
 from gulpio2.gathering import GatheredRecords
-from gulpio2.types import StoredFrame
 
 if TYPE_CHECKING:
     from collections.abc import (
         Callable,
         Iterable,
-        Iterator,
         MutableMapping,
     )
 
     from gulpio2.format.edits import Origins
     from gulpio2.format.records import FrameInfo
     from gulpio2.storage.base import StoreWriter
-    from gulpio2.types import FrameSource
 
-__all__ = ["ChunkAppender", "stored_frames"]
+__all__ = ["ChunkAppender"]
 
 _IN_THIS_THREAD = FrameEncoder()
-
-
-def _is_source(frames: Any) -> TypeGuard[FrameSource]:
-    """Tell a frame source by its class: asking the object could open its file."""
-    return callable(getattr(type(frames), "stored", None))
-
-
-def _is_image(frames: Any) -> bool:
-    """Tell one picture from the frames of a clip: rows are no frames."""
-    shape: tuple[int, ...] = getattr(frames, "shape", ())
-    return len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
-
-
-def stored_frames(
-    frames: Iterable[Any], *, is_deferred: Callable[[], bool] | None = None
-) -> Iterator[StoredFrame]:
-    """Give frames one at a time in the form in which they are stored.
-
-    Parameters
-    ----------
-    frames : iterable
-        As `ChunkAppender.append` takes them.
-    is_deferred : callable, optional
-        Says, frame by frame, whether a `DeferredImage` is wanted, where the source can
-        give it. Default: it is not.
-
-    Raises
-    ------
-    SourceReadError
-        A storage refused to give a source's bytes. As a `StorageError` it would pass
-        for a fault of the storage that is written to, which ends a run.
-    """
-    try:
-        if _is_source(frames):
-            later = getattr(type(frames), "deferred", None)
-            if later is None or is_deferred is None:
-                yield from frames.stored()
-            else:
-                yield from later(frames, is_deferred)
-            return
-        if isinstance(frames, bytes) or _is_image(frames):
-            raise AdapterContractError(
-                "its frames are a single image, not a list of images: put it in a list"
-            )
-        try:
-            images = iter(frames)
-        except TypeError as cause:
-            raise AdapterContractError(
-                f"its frames are {frames!r}, {with_article(type(frames).__name__)}; "
-                "they must be an iterable of images or a source as VideoFrames(path), "
-                "and of an item that an adapter gives are found under 'frames'"
-            ) from cause
-        for frame in images:
-            yield frame if isinstance(frame, StoredFrame) else StoredFrame(frame)
-    except StorageError as cause:
-        raise SourceReadError(f"the frames cannot be read: {cause}") from cause
 
 
 class ChunkAppender:
@@ -201,7 +146,8 @@ class ChunkAppender:
         entry = self.meta_dict.setdefault(id_, {"frame_info": [], "meta_data": []})
         infos: list[FrameInfo] = []
         try:
-            times = self._write_frames(id_, frames, infos, growth)
+            times = whole_ticks(self._write_frames(id_, frames, infos, growth), id_)
+            facts = facts_of(frames, id_) if growth else SourceFacts()
         except BaseException:
             self._block.cut(start)
             if old_lengths is None:
@@ -213,10 +159,9 @@ class ChunkAppender:
         entry["frame_info"].extend(infos)
         entry["meta_data"].append(meta_data)
         if growth:
-            source = frames if _is_source(frames) else None
-            if source is not None and not num_before:
-                growth.source = source.source_info()
-            growth.add(infos, times, None if source is None else source.time_base)
+            if facts.source is not None and not num_before:
+                growth.source = facts.source
+            growth.add(infos, times, facts.time_base)
         return len(infos)
 
     def take_over(
@@ -293,7 +238,7 @@ class ChunkAppender:
         times: list[int | None] = []
         block = self._block
         # Only a source promises that a frame stays as it is after the next one came.
-        encoder = self.frame_encoder if _is_source(frames) else _IN_THIS_THREAD
+        encoder = self.frame_encoder if is_source(frames) else _IN_THIS_THREAD
         encoded = encoder.encode(
             stored_frames(frames, is_deferred=encoder.is_helped), self._settings
         )

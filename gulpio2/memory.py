@@ -105,15 +105,25 @@ class Parcel:
     Attributes
     ----------
     content : object
-        It, on both sides.
+        It, on both sides. There it is unpickled when it is first asked for: what that
+        raises would end a process that is being started, without a word.
     """
 
     def __init__(
         self, content: Any, refusal: Callable[[Exception], Exception] | None = None
     ) -> None:
-        self.content = content
+        self._content = content
         self._refusal = refusal
         self._sent: SharedBytes | None = None
+        self._arrived: SharedBytes | None = None
+
+    @property
+    def content(self) -> Any:
+        """What is in it."""
+        if self._arrived is not None:
+            self._content = pickle.loads(self._arrived.memory)  # noqa: S301  # who starts this
+            self._arrived = None
+        return self._content
 
     def __getstate__(self) -> SharedBytes:
         """Put the content into memory, and send that."""
@@ -121,7 +131,7 @@ class Parcel:
 
         # As for the process itself: some of it may be for such a one only.
         try:
-            pickled = reduction.ForkingPickler.dumps(self.content)
+            pickled = reduction.ForkingPickler.dumps(self._content)
         except MemoryError:
             raise
         except Exception as cause:
@@ -134,9 +144,9 @@ class Parcel:
         return shared
 
     def __setstate__(self, shared: SharedBytes) -> None:
-        """Take the content out."""
-        self.content = pickle.loads(shared.memory)  # noqa: S301  # who starts this
-        self._refusal = self._sent = None
+        """Hold the memory until the content is asked for."""
+        self._content = self._refusal = self._sent = None
+        self._arrived = shared
 
 
 def is_for_new_process() -> bool:

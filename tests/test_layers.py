@@ -39,6 +39,7 @@ LAYERS = (
         "jobs",
         "reading",
         "gathering",
+        "frame_sources",
         "appending",
         "staging",
         "record",

@@ -169,7 +169,11 @@ def check_jpeg(data: bytes | memoryview) -> JpegHeader:
     if bytes(data[:2]) != SOI:
         raise CorruptFrameError("not a JPEG: it does not begin with FF D8")
     if bytes(data[-2:]) != EOI:
-        raise CorruptFrameError("a cut JPEG: it does not end with FF D9")
+        behind = len(data) - 2 - bytes(data).rfind(EOI)
+        raise CorruptFrameError(
+            "a cut JPEG: it does not end with FF D9"
+            + (f", which is {behind} bytes before" if behind < len(data) - 1 else "")
+        )
     return read_header(data)
 
 

@@ -9,7 +9,8 @@ is the specification that these modules implement.
 * `altered`: entries that are not what their checks say.
 * `gmeta`: the map of a chunk, to bytes and back.
 * `metadata`: users' metadata as JSON can hold it.
-* `edits`: a map that was edited in memory, beside what happened to it on the disk.
+* `edits`: a map that was edited in memory, beside what happened to it on the disk;
+  `snapshot` to go back to what its entries were.
 * `other_frames`: entries in memory in the places of which the disk has other frames.
 * `manifest`: ``gulp.json``, how a directory was made.
 * `other_settings`: in what runs differ that are in one directory.

@@ -9,8 +9,7 @@ another process may have appended.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, MutableMapping, MutableSequence
-from copy import deepcopy
+from collections.abc import Mapping, MutableMapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,29 +28,12 @@ from gulpio2.format.entry import (
 )
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.other_frames import settle_other_frames
+from gulpio2.format.snapshot import replace_entry, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["Origins", "Snapshot", "check_ids", "renew_checks", "same", "take_in"]
-
-
-def same(one: Any, other: Any) -> bool:
-    """Compare as JSON, in which a triplet is a list, NaN is NaN, and 1 is not True."""
-    return one is other or _text(one) == _text(other)
-
-
-def _text(value: Any) -> str:
-    try:
-        return json.dumps(value, default=repr)
-    except (TypeError, ValueError, RecursionError):  # of a pickled map
-        return repr(value)
-
-
-def _replace(entry: MutableMapping[str, Any], content: Mapping[str, Any]) -> None:
-    """Change an entry that others hold too."""
-    entry.clear()
-    entry.update(content)
+__all__ = ["Origins", "check_ids", "renew_checks", "take_in"]
 
 
 def check_ids(ids: Collection[Any]) -> None:
@@ -74,50 +56,6 @@ def check_ids(ids: Collection[Any]) -> None:
                 "well, and in JSON both have this id. Rename one of them"
             )
         names.add(name)
-
-
-class Snapshot:
-    """Entries as they are, to go back to.
-
-    Parameters
-    ----------
-    entries : mapping
-        Id to entry.
-    """
-
-    def __init__(self, entries: Mapping[str, Any]) -> None:
-        self._items = list(entries.items())
-        self._contents = [_copied(entry) for _, entry in self._items]
-
-    def restore(self, meta_dict: MutableMapping[str, Any] | None = None) -> None:
-        """Make the entries, the very same objects, what they were.
-
-        Parameters
-        ----------
-        meta_dict : mutable mapping, optional
-            Has exactly these entries afterwards.
-        """
-        for (_, entry), content in zip(self._items, self._contents, strict=True):
-            if isinstance(entry, MutableMapping) and not same(entry, content):
-                _replace(entry, content)
-        if meta_dict is not None:
-            meta_dict.clear()
-            meta_dict.update(self._items)
-
-
-def _copied(entry: Any) -> Any:
-    """Copy an entry so far as programs edit it: not its triplets, which are many."""
-    if not isinstance(entry, Mapping):
-        return entry
-    return {key: _copied_part(key, value) for key, value in entry.items()}
-
-
-def _copied_part(key: str, value: Any) -> Any:
-    if key == "frame_info" and isinstance(value, MutableSequence):
-        return list(value)
-    if key == EXTRAS_KEY and isinstance(value, Mapping):
-        return dict(value)
-    return deepcopy(value)
 
 
 def take_in(
@@ -198,7 +136,7 @@ def _merge(
     if disk is base or same(disk, base) or same(mine, disk):
         return
     if same(mine, base):
-        _replace(mine, disk)
+        replace_entry(mine, disk)
         return
     parts = {
         key: _joined(*(list(entry[key]) for entry in (mine, base, disk)))
@@ -214,7 +152,7 @@ def _merge(
         del content[EXTRAS_KEY]
         if EXTRAS_KEY in disk:
             content[EXTRAS_KEY] = disk[EXTRAS_KEY]
-    _replace(mine, content)
+    replace_entry(mine, content)
 
 
 def _joined(mine: list[Any], base: list[Any], disk: list[Any]) -> list[Any] | None:

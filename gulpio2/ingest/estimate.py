@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.appending import stored_frames
 from gulpio2.children import begin_child, starting
 from gulpio2.codecs.jpeg import encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
 from gulpio2.format.wording import counted
+from gulpio2.frame_sources import stored_frames
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.sample_plan import plan_sample
@@ -198,7 +198,11 @@ def _look_at(
     adapter: Adapter, position: int, encoder: EncoderSettings, deadline: float
 ) -> tuple[int, float]:
     """Give frames and bytes of one item."""
-    (item,) = list(place_items(adapter, position, position + 1))[:1]
+    items = place_items(adapter, position, position + 1)
+    # As in a run, the adapter waits where it gave the item: its files may be open.
+    item = next(items, None)
+    if item is None:
+        raise LookupError(position)
     if item.error is not None:
         raise item.error
     encoded = num_frames = size = 0

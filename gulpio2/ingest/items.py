@@ -170,6 +170,7 @@ def _place(
     listed = listed[: stop - start]
     is_early = _early_ones(listed)
     position, first_error = start, None
+    left: PlacedItem | None = None
     try:
         _begin(position)
         for item in _fresh(adapter).iter_data(slice(start, stop)):
@@ -177,6 +178,7 @@ def _place(
             if placed.id_ is not None:
                 if listed and is_early(position - start, placed.id_):
                     _logger.debug("position %d: %r; one by one", position, placed.id_)
+                    left = placed
                     break
                 given.add(placed.id_)
                 if placed.id_ in known:
@@ -192,7 +194,8 @@ def _place(
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
         first_error = error
-    on_left(PlacedItem(position, error=AdapterContractError("it was begun")))
+    # Of an item that failed nobody knows what its metadata were to be.
+    on_left(left or PlacedItem(position, error=AdapterContractError("it was begun")))
     for single in range(position, stop):
         _begin(single)
         try:

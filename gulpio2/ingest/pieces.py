@@ -154,9 +154,9 @@ class CutTasks:
 
     def untold(self, result: TaskResult) -> list[ItemFailure]:
         """List the failures of a result that no earlier one of its task has told."""
+        if not result.failures:
+            return []
         index = result.task.index
-        if index not in self._indices:
-            return result.failures
         told = self._told.setdefault(index, set())
         new = [each for each in result.failures if (each.position, each.id) not in told]
         told.update((each.position, each.id) for each in new)

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
 from gulpio2.codecs.pixels import to_storable
 from gulpio2.errors import AdapterContractError, CorruptFrameError, SourceReadError
 from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import padded_length
+from gulpio2.frame_sources import stored_frames
 from gulpio2.ingest.estimate import MAP_BYTES
-from gulpio2.ingest.extrapolation import Look, Varied, take_sample
+from gulpio2.ingest.extrapolation import Look, Seen, Varied, take_sample
 from gulpio2.ingest.facts import ask, is_utf8, item_ids
 from gulpio2.ingest.items import as_failure, describe_failure, place_items
 from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
@@ -30,15 +30,13 @@ from gulpio2.ingest.sample_plan import plan_sample
 from gulpio2.ingest.survey_result import ID_TAKEN, Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.media.scaling import resize_chroma
-from gulpio2.types import Progress, YuvFrame, no_progress
+from gulpio2.types import Adapter, Progress, StoredFrame, YuvFrame, no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.ingest.extrapolation import Seen
     from gulpio2.ingest.items import PlacedItem
-    from gulpio2.types import Adapter, StoredFrame
 
 __all__ = ["survey"]
 
@@ -258,7 +256,8 @@ def _oddities(seen: Seen) -> Iterator[Oddity]:
 def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> Look:
     """Look at the item at a position, or note why it cannot be stored."""
     look = Look()
-    for item in list(place_items(adapter, position, position + 1))[:1]:
+    # The adapter waits meanwhile, as in a run: its files may be open.
+    for item in place_items(adapter, position, position + 1):
         try:
             if item.error is not None:
                 raise item.error
@@ -273,6 +272,7 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
             look.id_ = str(item.id_)
         else:
             look.note("no frames", f"item {item.id_!r}")
+        break
     return look
 
 

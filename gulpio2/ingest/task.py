@@ -25,7 +25,7 @@ from gulpio2.ingest.items import (
     portable_error,
     unlisted,
 )
-from gulpio2.ingest.jobs import TaskResult
+from gulpio2.ingest.jobs import Job, Task, TaskResult
 from gulpio2.ingest.pieces import Piece
 from gulpio2.ingest.resuming import refuse_ended_run, refuse_other_items
 from gulpio2.ingest.task_journal import Part, TaskJournal
@@ -37,7 +37,6 @@ from gulpio2.storage.local import open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gulpio2.ingest.jobs import Job, Task
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress
 
@@ -47,7 +46,7 @@ _logger = logging.getLogger(__name__)
 
 # Bytes of small items that are written together, with one line in the journal.
 _GATHERED_BYTES = 1 << 17
-# Seconds after which they are written in any case: a killed process loses no more work.
+# Seconds after which they are written in any case: one killed loses no more work.
 _GATHERED_SECONDS = 0.05
 
 
@@ -160,7 +159,7 @@ class _TaskRun:
             self.result.first_error = IngestError(str(record.failures[0]))
         if (opened := record.open_part) is not None:
             self.meta_dict, self.frames = opened.meta_dict, opened.frames
-            session = self._session(resume=(opened.partial, opened.size))
+            self._session(resume=(opened.partial, opened.size))
         self.known = {*self.ids, *self.meta_dict}
         self.result.resumed = len(self.known)
         if self.task.ids is None:
@@ -180,7 +179,7 @@ class _TaskRun:
         if self.task.later_spans is None:  # else its pieces have told of it
             self.progress(items=self.result.resumed, failures=len(record.failures))
         if opened is not None:  # the run may have ended just before it was closed
-            self._stage_if_full(session)
+            self._stage_if_full()
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Give the positions of items to ask for, between those that pieces hold."""
@@ -221,6 +220,8 @@ class _TaskRun:
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
         self.write_journal(item)
+        # Not before: until the next item came, its metadata could be changed.
+        self._stage_if_full()
         if item.error is not None:
             self.fail(item, item.error)
             return
@@ -250,10 +251,10 @@ class _TaskRun:
         self.frames += num_frames
         self._unwritten = (item.position, item.id_, item.meta, dict(item.meta))
         self.progress(items=1)
-        self._stage_if_full(session)
 
-    def _stage_if_full(self, session: ChunkSession) -> None:
-        if self.job.chunk_bytes and session.tell() >= self.job.chunk_bytes:
+    def _stage_if_full(self) -> None:
+        limit, session = self.job.chunk_bytes, self.session
+        if limit and session is not None and session.tell() >= limit:
             self.stage()
 
     def _append(self, session: ChunkSession, id_: str, item: PlacedItem) -> int:

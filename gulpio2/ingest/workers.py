@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.children import begin_child, hold_interrupts, is_orphan, starting
+from gulpio2.errors import AdapterContractError
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import PlacedItem, begin_worker
@@ -255,6 +256,8 @@ def _pass_on(told: Connection, report: Reporter, look: Callable[[], None]) -> No
 _job: Job | None = None
 _told: _Teller | None = None
 _cores: SharedCores | None = None
+# Why the job could not be unpickled.
+_fault: str | None = None
 
 
 class _Teller:
@@ -284,8 +287,12 @@ def _begin_worker(
     cores: SharedCores,
     slots: WorkerSlots,
 ) -> None:
-    global _job, _told, _cores  # one of each per worker process
-    _job, in_place = parcel.content
+    global _job, _told, _cores, _fault  # one of each per worker process
+    in_place: Mapping[int, PlacedItem] = {}
+    try:
+        _job, in_place = parcel.content
+    except Exception as cause:  # noqa: BLE001  # told by the first task
+        _fault = f"{type(cause).__name__}: {cause}"
     _told, _cores = _Teller(tell), cores
     begin_worker(slots.claim(), in_place)
     # The garbage collector need not look through what is here now, which stays until
@@ -310,6 +317,12 @@ def _keep_freed_memory() -> None:
 
 
 def _run_in_worker(task: Task) -> TaskResult:
+    if _fault is not None:
+        raise AdapterContractError(
+            f"a worker process cannot make the adapter that it was sent: {_fault}. "
+            "What pickling leaves out of it has to be made again when it is unpickled, "
+            "and its module must be there to import"
+        )
     if _job is None or _told is None or _cores is None:
         raise RuntimeError("the worker was not begun")
     if is_orphan():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.errors import AdapterContractError, with_article
 from gulpio2.media.indexing import FramesByIndex
 
 if TYPE_CHECKING:
@@ -63,5 +64,12 @@ class DeferredFrames(FramesByIndex):
     def found(self) -> FrameSource:
         """Give the source; what finding it raises comes through."""
         if self._found is None:
-            self._found = self._find()
+            found = self._find()
+            if not callable(getattr(type(found), "stored", None)):
+                raise AdapterContractError(
+                    f"what was found for a DeferredFrames is "
+                    f"{with_article(type(found).__name__)}; it must be a source, such "
+                    "as VideoFrames(path) or ImageFrames(paths)"
+                )
+            self._found = found
         return self._found

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.appending import stored_frames
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.format.metadata import plain_metadata
+from gulpio2.frame_sources import stored_frames
 
 if TYPE_CHECKING:
     from gulpio2.types import Adapter

@@ -1,5 +1,6 @@
 """What the system may refuse of what worker processes need."""
 
+import os
 import resource
 import shutil
 import subprocess
@@ -103,3 +104,42 @@ def test_a_pool_that_cannot_start_its_last_thread_is_not_waited_for(
     assert in_child(run) == 0
     assert time.monotonic() - began < 10
     assert ingest(tmp_path, 2, resume=True).items == 6
+
+
+UNMADE = """
+import multiprocessing, sys
+from gulpio2 import GulpIngestor
+from gulpio2.errors import AdapterContractError
+from gulpio2.testing import FrameAdapter
+
+class Unmade(FrameAdapter):
+    def __setstate__(self, state):
+        raise RuntimeError("there is no connection here")
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[2])
+    try:
+        GulpIngestor(Unmade(num_items=6), sys.argv[1], 2, 2).run()
+    except AdapterContractError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_an_adapter_that_cannot_be_made_in_a_worker_is_told_of(tmp_path, start):
+    (tmp_path / "unmade.py").write_text(UNMADE)
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, "unmade.py", out, start],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(
+        "a worker process cannot make the adapter that it was sent: RuntimeError: "
+        "there is no connection here"
+    )
+    assert "Traceback" not in done.stderr
+    assert not (out / "ingest.journal").exists()

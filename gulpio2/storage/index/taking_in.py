@@ -6,7 +6,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ChunkMismatchError
-from gulpio2.format.edits import Snapshot, same, take_in
+from gulpio2.format.edits import take_in
+from gulpio2.format.snapshot import Snapshot, same
 from gulpio2.storage.index.composing import NO_MAP, crc32_in
 from gulpio2.storage.index.mappings import ChosenEntries, Entries
 
