@@ -207,16 +207,20 @@ class StoredItem:
 
     def frame_indices_at(self, seconds: Seconds, mode: TimeMode) -> list[int]:
         """Find the frames at these times."""
-        extras = self.extras
-        if extras.time_base is None or not extras.pts:
+        times = self.record.frame_times(self._where)
+        if times is None:
             raise FrameTimeError(
                 f"item {self.id_!r} in {self.data_path} has no presentation times: it "
                 "has no video behind it, or GulpIO2 0.0.4 wrote it. Select by index"
             )
-        order = sorted(range(len(extras.pts)), key=extras.pts.__getitem__)
-        ascending = [extras.pts[index] for index in order]
+        ticks, time_base = times
+        ascending = ticks
+        order: Sequence[int] = range(len(ticks))
+        if not isinstance(ticks, range) and sorted(ticks) != [*ticks]:
+            order = sorted(order, key=ticks.__getitem__)
+            ascending = [ticks[index] for index in order]
         return [
-            order[index_at(ascending, extras.time_base, time, mode)]
+            order[index_at(ascending, time_base, time, mode)]
             for time in _each_of(seconds)
         ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.format.altered import crc32_to_compare
 from gulpio2.format.entry import EntryExtras, covered_part, load_extras
-from gulpio2.format.times import TimeRuns, runs_of
+from gulpio2.format.times import FrameTimes, TimeRuns, runs_of, times_of
 from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.mappings import Entries
 from gulpio2.storage.index.spans import FrameSpans
@@ -44,6 +44,9 @@ class ItemRecord(Protocol):
 
     def times(self, where: str) -> TimeRuns | None:
         """Give the times as they are stored, where it has some."""
+
+    def frame_times(self, where: str) -> FrameTimes | None:
+        """Give a time for each frame, where it has some."""
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
@@ -86,6 +89,10 @@ class EntryRecord:
     def times(self, where: str) -> TimeRuns | None:
         """Give the times as they are stored, where it has some."""
         return runs_of(self.extras(where))
+
+    def frame_times(self, where: str) -> FrameTimes | None:
+        """Give a time for each frame, where it has some."""
+        return times_of(self.extras(where))
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""

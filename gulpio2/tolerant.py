@@ -11,7 +11,7 @@ from gulpio2.errors import CorruptFrameError, ReadRangeError, StorageError
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from gulpio2.directory import GulpDirectory
     from gulpio2.types import FrameSelection, Meta
@@ -96,6 +96,7 @@ class TolerantReader:
         self.on_damage = on_damage
         self.ceiling = ceiling
         self.damage = DamageReport()
+        self._num_damaged = 0  # to count them all for each would take ever longer
 
     def read_frames(
         self, id_: Any, slice_: FrameSelection = None
@@ -145,8 +146,10 @@ class TolerantReader:
             if not is_damage(error):
                 raise
             self.damage.reads += 1
-            self.damage.frames.setdefault(item.id_, set()).add(index)
-            if self.damage.count > self.ceiling:
+            known = self.damage.frames.setdefault(item.id_, set())
+            self._num_damaged += index not in known
+            known.add(index)
+            if self._num_damaged > self.ceiling:
                 raise type(error)(
                     *error.args[:-1],
                     f"{error.args[-1]}. It is one more than the ceiling of "
@@ -168,10 +171,12 @@ class TolerantReader:
         )
 
 
-def _by_distance(index: int, num_frames: int) -> Sequence[int]:
-    """Order the other frames by their distance, earlier ones first."""
-    others = (n for n in range(num_frames) if n != index)
-    return sorted(others, key=lambda other: (abs(other - index), other))
+def _by_distance(index: int, num_frames: int) -> Iterator[int]:
+    """Give the other frames by their distance, earlier ones first."""
+    for distance in range(1, num_frames):
+        for other in (index - distance, index + distance):
+            if 0 <= other < num_frames:
+                yield other
 
 
 def is_damage(error: Exception) -> bool:

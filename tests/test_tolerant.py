@@ -6,7 +6,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.errors import CorruptFrameError, ItemNotFoundError, ReadRangeError
 from gulpio2.testing import make_gulp_directory
-from gulpio2.tolerant import TolerantReader
+from gulpio2.tolerant import TolerantReader, _by_distance
 
 
 @pytest.fixture
@@ -122,3 +122,11 @@ def test_other_errors_come_through(folder):
 def test_wrong_settings_are_refused(folder, options, message):
     with pytest.raises(ValueError, match=message):
         reader_of(folder, **options)
+
+
+def test_the_nearest_frame_is_found_from_any_place():
+    for number in range(1, 8):
+        for index in range(number):
+            others = [n for n in range(number) if n != index]
+            others.sort(key=lambda other: (abs(other - index), other))
+            assert [*_by_distance(index, number)] == others

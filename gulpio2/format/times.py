@@ -9,6 +9,8 @@ from math import ceil, floor
 from numbers import Rational
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsFloat
 
+import numpy as np
+
 from gulpio2.arguments import require_choice
 from gulpio2.errors import FrameTimeError
 from gulpio2.format.entry import expand_runs, ticks_to_runs
@@ -16,21 +18,45 @@ from gulpio2.format.entry import expand_runs, ticks_to_runs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
+
     from gulpio2.format.entry import EntryExtras
 
 __all__ = [
+    "FrameTimes",
     "TimeMode",
     "TimeRuns",
     "exact_ticks",
     "first_tick",
     "index_at",
     "runs_of",
+    "times_of",
 ]
 
 # Far below the time between two frames of any camera, far above a float's error.
 _SNAP_SECONDS = Fraction(1, 1_000_000)
+_EXACT = 2**53  # whole numbers below are floats of 64 bits
 
 TimeMode = Literal["at", "before", "nearest"]
+
+
+class FrameTimes(NamedTuple):
+    """Presentation times of an item, one for each frame."""
+
+    ticks: Sequence[int]
+    """In the order in which the frames are stored."""
+    time_base: Fraction
+    """Seconds of a tick."""
+
+    @property
+    def seconds(self) -> npt.NDArray[np.float64]:
+        """The times in seconds."""
+        ticks, base = self.ticks, self.time_base
+        if isinstance(ticks, range) and max(abs(ticks.start), abs(ticks.stop)) < _EXACT:
+            values = np.arange(ticks.start, ticks.stop, ticks.step).astype(np.float64)
+        else:
+            values = np.array(ticks, dtype=np.float64)
+        return values * base.numerator / base.denominator
 
 
 class TimeRuns(NamedTuple):
@@ -47,6 +73,11 @@ class TimeRuns(NamedTuple):
     def num_frames(self) -> int:
         """Frames that have them."""
         return sum(count for _, _, count in self.runs)
+
+    @property
+    def of_frames(self) -> FrameTimes:
+        """A time for each frame."""
+        return FrameTimes(_expanded(self.runs), Fraction(*self.time_base))
 
     @property
     def ends(self) -> list[int]:
@@ -79,6 +110,32 @@ class TimeRuns(NamedTuple):
         ticks = sorted(expand_runs(self.runs, self.num_frames))
         gaps = [later - tick for tick, later in pairwise(ticks) if later > tick]
         return ticks[-1] - ticks[0] + (median(gaps) if gaps else 0)
+
+
+def _expanded(runs: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Give the ticks of runs that are in order; a range where it is one of them."""
+    if len(runs) == 1 and runs[0][1] > 0:
+        start, step, count = runs[0]
+        return range(start, start + step * count, step)
+    try:
+        starts, steps, counts = np.array(runs, np.int64).T
+    except OverflowError:
+        return expand_runs([*runs], sum(count for _, _, count in runs))
+    ends = starts.astype(float) + steps.astype(float) * counts
+    if max(np.abs(starts.astype(float)).max(), np.abs(ends).max()) >= _EXACT:
+        return expand_runs([*runs], sum(count for _, _, count in runs))
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    places = np.arange(len(first)) - first
+    ticks: list[int] = (
+        np.repeat(starts, counts) + np.repeat(steps, counts) * places
+    ).tolist()
+    return ticks
+
+
+def times_of(extras: EntryExtras) -> FrameTimes | None:
+    """Give the times of an item's frames; None where it has none."""
+    base = extras.time_base
+    return None if base is None or not extras.pts else FrameTimes(extras.pts, base)
 
 
 def runs_of(extras: EntryExtras) -> TimeRuns | None:

@@ -61,6 +61,8 @@ class Task:
     """Which part of a task it is that was cut, if any: see `gulpio2.ingest.pieces`."""
     later_spans: tuple[range, ...] | None = None
     """Of a task that was cut, and now closes its chunk: the later pieces' positions."""
+    is_begun: bool = field(default=True, compare=False)
+    """Whether an interrupted run may have left files of it."""
     _places: dict[str, int] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )

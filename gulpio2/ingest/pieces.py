@@ -86,7 +86,7 @@ class CutTasks:
         With `resume` some of it may have been stored already.
         """
         self._cuts.clear()
-        names = store.names() if resume and self._indices else []
+        names = store.names() if resume else []
         firsts: list[Task] = []
         later: list[Task] = []
         for task in tasks:
@@ -104,7 +104,13 @@ class CutTasks:
             else:
                 firsts.append(first)
                 later += others
-        return firsts + later
+        if not resume:
+            return firsts + later
+        # Once for all: looking for its own takes each task a listing of the folder.
+        begun = {name.partition(".")[0] for name in names}
+        return [
+            replace(task, is_begun=task.name in begun) for task in (*firsts, *later)
+        ]
 
     def _cut(self, task: Task) -> list[Task]:
         positions = task.positions()

@@ -137,7 +137,7 @@ class _TaskRun:
             task.name,
             task.start,
             task.stop,
-            resume=job.resume or task.later_spans is not None,
+            resume=task.is_begun and (job.resume or task.later_spans is not None),
         )
         self.result.journal = self.journal.name
 

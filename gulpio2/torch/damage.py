@@ -221,12 +221,14 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             )
     parts = [DamageState.of(state, number) for number, state in enumerate(given)]
     ranks = [{row[0] for row in part.counts | part.damaged} for part in parts]
+    before: set[int] = set()
     for number, own in enumerate(ranks):
-        if own & set().union(*ranks[:number]):
+        if own & before:
             raise ValueError(
                 f"state {number} has damage of a rank that a state before it has, too: "
                 "give the state of each rank once"
             )
+        before |= own
     merged = DamageState(
         frozenset().union(*(part.counts for part in parts)),
         frozenset().union(*(part.damaged for part in parts)),

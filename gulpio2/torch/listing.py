@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import MetaFileError
+from gulpio2.format.entry import load_extras
+from gulpio2.format.times import times_of
 from gulpio2.storage.index.columns import arrays_crc32
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
+    from gulpio2.format.times import FrameTimes
     from gulpio2.storage.index.index import Held
 
-__all__ = ["Listing"]
+__all__ = ["Listing", "look_at", "times_in"]
 
 
 class Listing:
@@ -129,3 +132,18 @@ def _directory_of(reader: Any) -> Any:
     if isinstance(reader, GulpView):
         reader = reader.directory
     return reader if isinstance(reader, GulpDirectory) else None
+
+
+def look_at(reader: Any, id_: str) -> Mapping[str, Any]:
+    """Give an entry; a directory with an index keeps nothing of it."""
+    entries = reader.merged_meta_dict
+    entry: Mapping[str, Any] = getattr(entries, "peek", entries.__getitem__)(id_)
+    return entry
+
+
+def times_in(reader: Any, id_: str, where: str) -> FrameTimes | None:
+    """Give the times of an item's frames; None where it has none."""
+    if isinstance(reader, (GulpDirectory, GulpView)):
+        # By an index, without all else of the entry.
+        return reader.item(id_).record.frame_times(where)
+    return times_of(load_extras(look_at(reader, id_), where=where))

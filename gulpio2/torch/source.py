@@ -18,11 +18,10 @@ from gulpio2.errors import (
     FrameTimeError,
     ItemNotFoundError,
 )
-from gulpio2.format.entry import load_extras
 from gulpio2.format.metadata import first_metadata
 from gulpio2.sampling.clips import require_chosen
 from gulpio2.storage.refusals import local_path
-from gulpio2.torch.listing import Listing
+from gulpio2.torch.listing import Listing, look_at, times_in
 from gulpio2.torch.metainfo import are_equal
 from gulpio2.unfinished import warn_of_what_is_missing
 from gulpio2.view import GulpView
@@ -128,8 +127,8 @@ class GulpSource:
         numbers = [
             number
             for number, reader in enumerate(self.readers)
-            if id_ in reader.merged_meta_dict
-            and entry.get("source_idx", number) == number
+            if entry.get("source_idx", number) == number
+            and id_ in reader.merged_meta_dict
         ]
         if not numbers:
             raise ItemNotFoundError(
@@ -157,7 +156,7 @@ class GulpSource:
         return self._named(first_metadata([item.meta]), number, id_, item.num_frames)
 
     def _describe(self, number: int, id_: str) -> dict[str, Any]:
-        entry = _look_at(self.readers[number], id_)
+        entry = look_at(self.readers[number], id_)
         info = first_metadata(entry["meta_data"])
         return self._named(info, number, id_, len(entry["frame_info"]))
 
@@ -221,14 +220,13 @@ class GulpSource:
         """
         reader, id_ = self.find(info)
         where = f"item {id_!r} of {reader!r}"
-        extras = load_extras(_look_at(reader, id_), where=where)
-        if extras.time_base is None or not extras.pts:
+        times = times_in(reader, id_, where)
+        if times is None:
             raise FrameTimeError(
                 f"{where} has no presentation times: it has no video behind it, or "
                 "GulpIO2 0.0.4 wrote it. Sample its frames by index"
             )
-        ticks = np.array(extras.pts, dtype=np.float64)
-        return ticks * extras.time_base.numerator / extras.time_base.denominator
+        return times.seconds
 
     def read(self, info: Mapping[str, Any], clip: ClipIndices) -> npt.NDArray[np.uint8]:
         """Decode the frames of a clip, or of several.
@@ -349,13 +347,6 @@ def read_frames(
             "of uint8"
         )
     return frames
-
-
-def _look_at(reader: FrameReader, id_: str) -> Mapping[str, Any]:
-    """Give an entry; a directory with an index keeps nothing of it."""
-    entries = reader.merged_meta_dict
-    entry: Mapping[str, Any] = getattr(entries, "peek", entries.__getitem__)(id_)
-    return entry
 
 
 def _reader(part: Any, data_root: str) -> FrameReader:

@@ -294,9 +294,10 @@ class ConcatDataset(DatasetWrapper):
 
     def _require_equal_metainfo(self, numbers: Sequence[int]) -> None:
         """Compare those that know their metadata, which lazy ones do not yet."""
+        first = self.datasets[numbers[0]].metainfo if numbers[1:] else {}  # a copy
         for number in numbers[1:]:
             require_equal_metainfo(
-                self.datasets[numbers[0]].metainfo,
+                first,
                 self.datasets[number].metainfo,
                 (numbers[0], number),
                 self.ignore_keys,

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import FrameTimeError
-from gulpio2.format.entry import EntryExtras
-from gulpio2.format.times import index_at, runs_of
+from gulpio2.format.entry import EntryExtras, expand_runs
+from gulpio2.format.times import TimeRuns, index_at, runs_of, times_of
 
 MILLISECOND = Fraction(1, 1000)
 # Of a screen recording: long gaps, one time twice, none evenly spaced.
@@ -163,3 +163,31 @@ def test_runs_tell_of_their_frames_what_the_times_of_each_do(pts):
 )
 def test_without_times_there_are_no_runs(extras):
     assert runs_of(extras) is None
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.integers(-(2**70), 2**70) | st.integers(-1000, 1000),
+        st.integers(-(2**64), 2**64) | st.integers(-40, 40),
+        st.integers(1, 9),
+    ).map(list),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(RUNS, st.sampled_from([(1, 1000), (1001, 30000), (1, 1)]))
+def test_frames_have_the_times_of_their_runs(runs, time_base):
+    number = sum(count for _, _, count in runs)
+    expected = expand_runs(runs, number)
+    times = TimeRuns(time_base, runs, {}).of_frames
+    assert [*times.ticks] == [*expected]
+    assert times.time_base == Fraction(*time_base)
+    numerator, denominator = time_base
+    seconds = np.array(expected, np.float64) * numerator / denominator
+    assert times.seconds.tolist() == seconds.tolist()
+    extras = EntryExtras(time_base=Fraction(*time_base), pts=tuple(expected))
+    of_extras = times_of(extras)
+    assert of_extras is not None
+    assert of_extras.seconds.tolist() == seconds.tolist()
+    assert times_of(EntryExtras()) is None

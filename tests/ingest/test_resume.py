@@ -21,7 +21,7 @@ from gulpio2.removal import delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
 from gulpio2.staging import ChunkSession
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import LocalStore, open_store
 from gulpio2.testing import FrameAdapter
 from tests.chunks import open_files
 from tests.faults.killed import is_killed
@@ -517,3 +517,27 @@ def test_a_run_that_is_refused_late_leaves_the_directory_unfinished(tmp_path):
     assert len(GulpDirectory(tmp_path)) == stored
     assert make(on_duplicate="skip").run().items == 12 - stored
     assert check_directory(tmp_path, deep=True).problems == []
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_the_folder_is_not_listed_for_each_task_that_was_not_begun(
+    tmp_path, monkeypatch, num_workers
+):
+    folder, whole = tmp_path / "out", tmp_path / "whole"
+    assert is_killed(61, ingest(folder, num_items=60).run)
+    listings = tmp_path / "listings"
+    names = LocalStore.names
+
+    def counting(store):
+        with listings.open("a") as file:  # of workers, too
+            file.write("1")
+        return names(store)
+
+    monkeypatch.setattr(LocalStore, "names", counting)
+    adapter = FrameAdapter(num_items=60, num_frames=2)
+    report = GulpIngestor(adapter, folder, 2, num_workers, resume=True).run()
+    assert report.items == 60
+    assert len(listings.read_text()) < 20  # of 30 tasks
+    monkeypatch.undo()
+    ingest(whole, num_items=60).run()
+    assert content(folder) == content(whole)

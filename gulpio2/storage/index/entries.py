@@ -13,7 +13,7 @@ from gulpio2.format.altered import crc32_to_compare
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, EntryExtras, load_extras
 from gulpio2.format.gmeta import dump_text, validate_entry
-from gulpio2.format.times import TimeRuns, runs_of
+from gulpio2.format.times import FrameTimes, TimeRuns, runs_of
 from gulpio2.storage.index.columns import ALTERED, HAS_CRC32, IRREGULAR
 from gulpio2.storage.index.spans import FrameSpans
 
@@ -217,6 +217,11 @@ class IndexRecord:
         if not flags & HAS_CRC32:  # of extras without checksums nothing holds
             return runs_of(self.extras(where)) if text or flags & IRREGULAR else None
         return times_in(json.loads(text))
+
+    def frame_times(self, where: str) -> FrameTimes | None:
+        """Give a time for each frame, where it has some."""
+        times = self.times(where)
+        return None if times is None else times.of_frames
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
         """Give offset and length of the JPEG of each of these frames."""
