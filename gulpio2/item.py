@@ -187,7 +187,10 @@ class StoredItem:
 
         None where none are stored, too.
         """
-        return self.record.crc32(indices) if self.verify else None
+        try:
+            return self.record.crc32(indices) if self.verify else None
+        except CorruptFrameError as cause:
+            raise CorruptFrameError(f"{self._where}: {cause}") from cause
 
     def read_into(
         self, offset: int, length: int, memory: bytearray

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
@@ -575,3 +576,23 @@ def test_of_two_files_of_the_same_frames_one_has_lost_its_map(tmp_path):
     assert [loss.file for loss in report.lost] == ["meta_1.gmeta"]
     with pytest.raises(IngestError):
         GulpIngestor(TwoOfOne(), target, 1, 1, resume=True).run()
+
+
+def test_a_file_of_which_one_frame_is_in_another_too_is_that_of_its_map(tmp_path):
+    source = tmp_path / "in"
+    pictures = [np.full((24, 32, 3), value, np.uint8) for value in (10, 20, 40)]
+
+    class Shared(TwoOfOne):
+        """Two items that begin with the same frame."""
+
+        def iter_data(self, slice_element=None):
+            """Give them."""
+            for n in range(2)[slice_element or slice(None)]:
+                frames = [pictures[0], pictures[1 + n]]
+                yield {"id": "ab"[n], "meta": {}, "frames": frames}
+
+    GulpIngestor(Shared(), source, 1, 1).run()
+    (source / "data_0.gulp").rename(source / "data_7.gulp")
+    report = repair_directory(source, tmp_path / "out")
+    assert (report.items, report.salvaged) == (2, [])
+    assert "meta_7.gmeta" not in [loss.file for loss in report.lost]

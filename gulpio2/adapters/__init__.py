@@ -3,8 +3,8 @@
 Every class of GulpIO2 0.0.4 is here under its name, and what an adapter of one's own
 is made of. The modules, from the bottom:
 
-* `description`, `labels`, `cells`, `tables`, `endings`, `templates`, `settings`,
-  `sources`, `path_sources`, `duplicates`: what adapters share
+* `description`, `labels`, `label_numbers`, `cells`, `tables`, `endings`, `templates`,
+  `settings`, `sources`, `path_sources`, `duplicates`: what adapters share
 * `base`: the contract, `AbstractDatasetAdapter`
 * `trees`: folders as labels, which `images` and `videos` build on
 * `images`, `videos`, `twentybn`, `activitynet`, `kinetics`: the datasets of 0.0.4
@@ -23,7 +23,8 @@ from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import parse_column
 from gulpio2.adapters.images import ImageFolderAdapter, ImageListAdapter
 from gulpio2.adapters.kinetics import KineticsAdapter
-from gulpio2.adapters.labels import Custom20BNAdapterMixin, number_labels
+from gulpio2.adapters.label_numbers import number_labels
+from gulpio2.adapters.labels import Custom20BNAdapterMixin
 from gulpio2.adapters.sources import DeferredFrames
 from gulpio2.adapters.table import TableAdapter
 from gulpio2.adapters.tables import Table, read_table

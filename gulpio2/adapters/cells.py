@@ -25,6 +25,7 @@ _CLOCK = re.compile(
     r"(?:(?P<hours>[0-9]{1,6}):(?=[0-9]{1,2}:))?"
     r"(?P<minutes>[0-9]{1,6}):(?P<seconds>[0-9]{1,2}(?:\.[0-9]*)?)"
 )
+_EXACT = 2**53  # whole numbers below are floats of 64 bits
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -73,21 +74,24 @@ def parse_column(values: list[str]) -> list[Any]:
         return [_BOOLEANS.get(text.lower()) for text in texts]
     if all(_INTEGER.fullmatch(text) for text in filled):
         return [int(text) if text else None for text in texts]
-    if all(_FLOAT.fullmatch(text) and _fits_a_float(text) for text in filled):
+    if all(_FLOAT.fullmatch(text) for text in filled):
         numbers = [as_float(text) if text else None for text in texts]
         known = [number for number in numbers if isinstance(number, float)]
-        if len(known) == len(filled) and any(map(math.isfinite, known)):
+        if (
+            len(known) == len(filled)
+            and any(map(math.isfinite, known))
+            and all(map(_is_told, known, filled))
+        ):
             return numbers
     return values
 
 
-def _fits_a_float(text: str) -> bool:
-    """Tell whether nothing is lost but the last digits behind the point."""
-    number = float(text)
-    if _INTEGER.fullmatch(text):
-        return math.isfinite(number) and int(number) == int(text)
-    digits = text.lower().partition("e")[0]
-    return number != 0 or not any(digit in digits for digit in "123456789")
+def _is_told(number: float, text: str) -> bool:
+    """Tell whether a float loses nothing of its text but digits behind the point."""
+    if abs(number) >= _EXACT and math.isfinite(number) and _INTEGER.fullmatch(text):
+        return int(number) == int(text)
+    digits = text.lower().partition("e")[0] if number == 0 else ""
+    return not any(digit in digits for digit in "123456789")
 
 
 def as_seconds(cell: object) -> float:

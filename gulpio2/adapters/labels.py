@@ -10,8 +10,9 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gulpio2.adapters.label_numbers import LabelNumbers, label_key, number_labels
 from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
 from gulpio2.format.layout import LABELS_NAME
@@ -20,7 +21,7 @@ from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.local import is_there, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from gulpio2.types import Meta, StrPath
 
@@ -28,10 +29,8 @@ __all__ = [
     "Custom20BNAdapterMixin",
     "FolderLabelMixin",
     "LabelFileMixin",
-    "label_key",
     "labelled_rows",
     "merge_labels",
-    "number_labels",
     "read_label_file",
     "refuse_lost_labels",
     "write_label_file",
@@ -49,73 +48,6 @@ _MEND = (
     "Mend it, or put the right one back: the items have label and number in their "
     "metadata (gulp2 ls --long)."
 )
-
-
-def label_key(label: object) -> str:
-    """Give the name that a label has in ``label2idx.json``.
-
-    Parameters
-    ----------
-    label : None, bool, int, float or str
-        A label as it is in the metadata.
-
-    Returns
-    -------
-    str
-        What a JSON object's key becomes: a string is itself, ``3`` is ``"3"``,
-        ``True`` is ``"true"``, ``None`` is ``"null"``.
-
-    Raises
-    ------
-    IngestError
-        The label is a list or some other thing that is no name.
-    """
-    if isinstance(label, str):
-        return label
-    if label is None or isinstance(label, bool | int | float):
-        return json.dumps(label)
-    raise IngestError(
-        f"{label!r} is no label: a label is a string or a number. "
-        "Name another column as the one with the labels."
-    )
-
-
-def number_labels(
-    labels: Iterable[Any], existing: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Give every label an index.
-
-    Parameters
-    ----------
-    labels : iterable
-        Labels in any order, repeats allowed.
-    existing : mapping of str to int, optional
-        Labels that have their index already; they come first and keep it.
-
-    Returns
-    -------
-    dict of str to int
-        New labels in sorted order (numbers by value where all are numbers) from the
-        highest index so far plus one, or from 0.
-
-    Examples
-    --------
-    >>> number_labels(["b", "a", "b"])
-    {'a': 0, 'b': 1}
-    >>> number_labels(["b", "a"], {"x": 5, "b": 2})
-    {'x': 5, 'b': 2, 'a': 6}
-    """
-    mapping = dict(existing or {})
-    by_key = {label_key(label): label for label in labels}
-    new = [key for key in by_key if key not in mapping]
-    numbers = all(
-        isinstance(by_key[key], int | float) and by_key[key] == by_key[key]  # not NaN
-        for key in new
-    )
-    following = max(mapping.values(), default=-1) + 1
-    ordered = sorted(new, key=by_key.__getitem__ if numbers else None)
-    mapping.update((key, following + rank) for rank, key in enumerate(ordered))
-    return mapping
 
 
 def merge_labels(
@@ -303,16 +235,7 @@ class LabelFileMixin:
         labels = (row[label_name] for row in self.data)
         exists = self.check_if_label2idx_exists()
         known = self.read_label2idx() if exists else {}
-        return _Numbers(number_labels(labels, known))
-
-
-class _Numbers(dict[str, int]):
-    """Indices by label, where labels that are numbers are found as in GulpIO2 0.0.4."""
-
-    def __missing__(self, label: object) -> int:
-        if isinstance(label, str):
-            raise KeyError(label)
-        return self[label_key(label)]
+        return LabelNumbers(number_labels(labels, known))
 
 
 class FolderLabelMixin(LabelFileMixin):

@@ -66,10 +66,12 @@ OTHER_VIDEO_FORMATS = frozenset(
     }
 )  # fmt: skip
 # A number in a name, but not the decimals of one: 1.25 comes before 1.5. Where two
-# would be the same number so, as 1.1 and 1.10, they count: 1.2 comes before 1.10.
+# would be the same number so, as 1.1 and 1.10, or where they go on from 9 to 10, they
+# count: 1.2 comes before 1.10.
 _NUMBER = re.compile(r"(?<![0-9])(?<![0-9]\.)[0-9]+")
 _ANY_NUMBER = re.compile("[0-9]+")
 _DECIMAL = re.compile(r"(?<=[0-9])(\.[0-9]*?)0+(?![0-9])")
+_LAST_DECIMALS = re.compile(r"(?<=[0-9])\.([0-9]{1,18})(\D*)$")
 _DIGITS = 32
 # Folders in a folder of which a warning tells; where each item has one there are many.
 _MAX_WARNINGS = 20
@@ -252,11 +254,26 @@ def _in_order(paths: Iterable[str]) -> list[str]:
     names = {path: path.rpartition("/")[2] for path in paths}
     # What is the same without the zeros at the end of decimals.
     numbers = Counter(_DECIMAL.sub(r"\1", name) for name in names.values())
-    number = _NUMBER if max(numbers.values(), default=1) == 1 else _ANY_NUMBER
+    is_count = max(numbers.values(), default=1) > 1 or _count_on(names.values())
+    number = _ANY_NUMBER if is_count else _NUMBER
     return sorted(
         names,
         key=lambda path: (
             number.sub(lambda found: found[0].zfill(_DIGITS), names[path]),
             names[path],
         ),
+    )
+
+
+def _count_on(names: Iterable[str]) -> bool:
+    """Tell whether what could be decimals are numbers in a row, from 9 to 10 and on."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name in names:
+        if found := _LAST_DECIMALS.search(name):
+            rows.setdefault((name[: found.start()], found[2]), []).append(found[1])
+    return any(
+        len({*map(len, row)}) > 1
+        and not any(digits != "0" and digits.startswith("0") for digits in row)
+        and max(map(int, row)) - min(map(int, row)) == len(row) - 1
+        for row in rows.values()
     )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import as_seconds, parse_column
 from gulpio2.adapters.endings import ANY_ENDING
-from gulpio2.adapters.labels import label_key, number_labels, read_label_file
+from gulpio2.adapters.label_numbers import label_key, number_labels
+from gulpio2.adapters.labels import read_label_file
 from gulpio2.adapters.path_sources import MediaKind, find_path, open_path
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import DeferredFrames

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.labels import Custom20BNAdapterMixin, label_key, labelled_rows
+from gulpio2.adapters.label_numbers import label_key
+from gulpio2.adapters.labels import Custom20BNAdapterMixin, labelled_rows
 from gulpio2.adapters.settings import checked_frame_rate
 from gulpio2.adapters.sources import folder_frames, single_video_frames, video_frames
 from gulpio2.adapters.tables import read_json_file

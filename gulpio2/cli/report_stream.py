@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -31,4 +32,13 @@ def stdout_for_report() -> Iterator[None]:
             stack.callback(os.close, kept)
             os.dup2(_STDERR, _STDOUT)
             stack.callback(os.dup2, kept, _STDOUT)
+            # What waits in a buffer would come behind the report.
+            stack.callback(_flush_c)
+            stack.callback(sys.__stdout__.flush)
         yield
+
+
+def _flush_c() -> None:
+    """Have the C library write what programs in C have printed."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
+        ctypes.CDLL(None).fflush(None)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["altered_ids", "crc32_to_compare", "describe_altered", "is_altered"]
 
 _END = b', "check": "%s"}}'
+_CRC32_BYTES = 4
 _END_LENGTH = len(_END % (8 * b"0"))
 
 
@@ -133,7 +134,7 @@ def crc32_to_compare(
     found = stored_crc32(entry, indices)
     extras = entry.get(EXTRAS_KEY) if found is None else None
     text = extras.get("crc32", "") if isinstance(extras, dict) else ""
-    if not _is_base64(text):
+    if not _is_list(text):
         raise CorruptFrameError(
             "the checksums of its frames are damaged, in its entry, so that nothing "
             "tells whether the frames are. Run `gulp2 check` on the directory; "
@@ -142,9 +143,9 @@ def crc32_to_compare(
     return found
 
 
-def _is_base64(text: Any) -> bool:
+def _is_list(text: Any) -> bool:
+    """Tell whether it is the base64 of some checksums."""
     try:
-        base64.b64decode(text, validate=True)
+        return len(base64.b64decode(text, validate=True)) % _CRC32_BYTES == 0
     except (TypeError, ValueError):
         return False
-    return True

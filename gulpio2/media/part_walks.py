@@ -45,6 +45,8 @@ _FOOTER_AT = 24
 # ISO/IEC 13818-1: packets, each with a byte to find them by. On discs each has a time
 # before it.
 _TS_BYTES, _M2TS_BYTES, _TS_SYNC = 188, 192, b"\x47"
+# Bytes at the end of a file that make a packet: the header of one.
+_LEAST_BEGUN = 4
 # IEC 61834, SMPTE 314M: the header block of a frame, in its fourth byte the system, of
 # ten or twelve sequences of 12,000 bytes; frames of a higher rate are several of them.
 _DV_START = b"\x1f\x07\x00"
@@ -206,7 +208,7 @@ def transport_packet(file: IO[bytes]) -> Unit | None:
 def check_units(file: IO[bytes], size: int, unit: Unit) -> Damage | None:
     """See whether a file ends between two units."""
     last = size - size % unit.num_bytes
-    begun = read_at(file, last + unit.at, len(unit.start))
-    if not begun or begun != unit.start[: len(begun)]:
+    begun = read_at(file, last + unit.at, _LEAST_BEGUN)
+    if len(begun) < _LEAST_BEGUN or not begun.startswith(unit.start):
         return None  # nothing, or what follows the last one
     return cut(f"its last {unit.name}", last + unit.num_bytes, size)

@@ -156,18 +156,15 @@ class MovedFrames:
         """Give data file and offset of a frame; None where it was not found."""
         return None if crc32 is None else self._found.get((num_bytes, crc32))
 
-    def all_taken_from(self, number: int) -> bool:
-        """Tell whether a data file has frames that were missing, and all are its own.
+    def is_needed(self, number: int) -> bool:
+        """Tell whether frames that were missing are taken from a data file.
 
-        No other file was found first to have one of the same bytes.
+        They are not where another file was found first to have them all.
         """
-        keys = [
-            hit.places.places[hit.rank].key
+        return any(
+            hit.places is None
+            or self._found[hit.places.places[hit.rank].key][0] == number
             for hit in self.hits[number]
-            if hit.places is not None
-        ]
-        return bool(self.hits[number]) and all(
-            self._found[key][0] == number for key in keys
         )
 
     def take(self, number: int, loc: int, jpeg: bytes, *, is_foreign: bool) -> bool:

@@ -376,9 +376,8 @@ class _ChunkSurveyor:
         own = {start for start, _ in self.hidden}
         if left := [loc for loc in moved.left[self.number] if loc not in own]:
             self._lose(_LEFT.format(counted(len(left), "frame")))
-        # Frames of the same bytes may be in another file: then it is not told whose map
-        # this one has lost.
-        is_it = moved.all_taken_from(self.number)
+        # Where all are in another file, too, nobody knows whose map this one has lost.
+        is_it = moved.is_needed(self.number)
         if is_it and not regions and self.survey.lost == [no_map(self.number)]:
             # It is the data file of another map, under a name of its own.
             self.survey.lost.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from types import MappingProxyType
@@ -296,8 +297,12 @@ def apply_border(
 def _whole_numbers(wanted: npt.ArrayLike) -> IndexArray:
     """Refuse what would be cut off to a whole number, or is no number at all."""
     numbers = np.asarray(wanted)
-    if numbers.size and numbers.dtype.kind not in "iu":
-        raise TypeError(
-            f"wanted is of {numbers.dtype}, expected whole numbers: indices of frames"
-        )
-    return numbers.astype(np.int64, copy=False)
+    if numbers.dtype.kind in "iu" or not numbers.size:
+        return numbers.astype(np.int64, copy=False)
+    with suppress(TypeError, ValueError, OverflowError), np.errstate(invalid="ignore"):
+        whole = numbers.astype(np.int64)
+        if numbers.dtype.kind in "fO" and (whole == numbers).all():
+            return whole
+    raise TypeError(
+        f"wanted is of {numbers.dtype}, expected whole numbers: indices of frames"
+    )

@@ -299,7 +299,8 @@ def _stack_others(torch: Any, leaves: list[Any]) -> Any:
     if single and len({*map(type, leaves)}) > 1 and not all(map(_is_whole, leaves)):
         # Torch goes by the first, and takes 32 bits for floats that come later.
         made = _as_array(leaves)
-        return torch.from_numpy(made) if isinstance(made, np.ndarray) else made
+        with suppress(TypeError):  # a type that torch has not
+            return torch.from_numpy(made) if isinstance(made, np.ndarray) else made
     try:
         return torch.utils.data.default_collate([*map(_as_torch_takes_it, leaves)])
     except TypeError:  # an array of texts, of objects

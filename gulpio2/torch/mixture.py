@@ -26,7 +26,7 @@ _FEW_JUMPS = 8
 # Samples of an epoch that are kept: twelve bytes each, and two seconds or so to compute
 # for a million. One by one they take half a millisecond each.
 _MOST_KEPT = 1 << 23
-_END_OF_EPOCHS = 1 << 63
+_END_OF_EPOCHS = 1 << 32
 
 
 class _SharedNumber:
@@ -112,7 +112,7 @@ class MixtureDataset(DatasetWrapper):
         """
         number = require_number("epoch", epoch, 0)
         if number >= _END_OF_EPOCHS:
-            raise ValueError(f"epoch is {number}, expected below 2**63")
+            raise ValueError(f"epoch is {number}, expected below 2**32")
         self._epoch.value = number
 
     @property
@@ -192,7 +192,9 @@ class _Places:
         length, size = self._order.epoch_length, self._order.block_length
         start = position - position % size
         before = [part for part in self._parts if part.epoch == epoch]
-        follows = start == (before[0].stop if before else 0)
+        follows = start == (before[0].stop if before else 0) or any(
+            position == part.stop for part in before
+        )
         self._num_jumps = 0 if follows else self._num_jumps + 1
         stop = start + size
         if self._num_jumps > _FEW_JUMPS:

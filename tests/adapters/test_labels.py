@@ -7,15 +7,15 @@ import math
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gulpio2.adapters.label_numbers import label_key, number_labels
 from gulpio2.adapters.labels import (
     Custom20BNAdapterMixin,
     FolderLabelMixin,
     LabelFileMixin,
-    label_key,
     merge_labels,
-    number_labels,
     read_label_file,
     write_label_file,
 )
@@ -166,6 +166,10 @@ def test_labels_that_are_numbers_are_found_as_they_are(tmp_path):
     assert by_label[True] == numbers["true"]
     assert json.loads(json.dumps(numbers)) == numbers
     assert pickle.loads(pickle.dumps(numbers))[3] == numbers["3"]
-    for missing in (7, "walk", None):
+    assert by_label[np.int64(3)] == by_label.get(3) == numbers["3"]
+    assert 3 in by_label
+    assert by_label.get(7, -1) == -1
+    for missing in (7, "walk", None, 3.5, (1,)):
+        assert missing not in by_label
         with pytest.raises(KeyError):
             by_label[missing]

@@ -55,6 +55,9 @@ def test_a_folder_of_images_comes_sorted_by_name(make_jpeg, tmp_path):
         ["12.25.jpg", "12.5.jpg", "100.125.jpg"],  # seconds
         ["1.05.jpg", "1.1.jpg", "1.25.jpg", "1.5.jpg", "10.00.jpg"],
         ["cam1.1.jpg", "cam1.2.jpg", "cam1.9.jpg", "cam1.10.jpg", "cam1.11.jpg"],
+        ["cam1.8.jpg", "cam1.9.jpg", "cam1.10.jpg", "cam1.11.jpg"],
+        ["v2.98.png.jpg", "v2.99.png.jpg", "v2.100.png.jpg", "v2.101.png.jpg"],
+        ["1.5.jpg", "2.25.jpg", "2.5.jpg", "2.75.jpg"],
         ["v1.1.0.jpg", "v1.1.9.jpg", "v1.1.10.jpg", "v1.2.0.jpg", "v1.2.00.jpg"],
         ["a-1.jpg", "a.jpg", "a1.jpg", "a_1.jpg"],  # as by name
         ["01.jpg", "1.jpg"],

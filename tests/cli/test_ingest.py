@@ -533,11 +533,11 @@ class Helpful(FrameAdapter):
 
 
 PRINTING = """
-import os
+import ctypes, os, sys
 from gulpio2.testing import FrameAdapter
 
-print("loading labels")
-os.write(1, b"as a library of C does\\n")
+print("loading labels", file=sys.__stdout__)
+ctypes.CDLL(None).printf(b"as a library of C does\\n")
 
 class Printing(FrameAdapter):
     def __init__(self):
@@ -550,7 +550,7 @@ class Printing(FrameAdapter):
 
     def iter_data(self, slice_element=None):
         for item in super().iter_data(slice_element):
-            print("an item")
+            print("an item", file=sys.__stdout__)
             os.write(1, b"out of a worker\\n")
             yield item
 """
@@ -568,7 +568,10 @@ def test_what_an_adapter_prints_is_not_in_the_report(tmp_path, options):
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **{k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
     )
     found = json.loads(done.stdout)
     assert found["items"] == 4

@@ -95,7 +95,8 @@ def test_a_file_that_ends_inside_of_a_packet_or_a_frame_is_damaged(
     assert_damage(tmp_path, data, None)
     assert_damage(tmp_path, data + bytes(1000), None)  # which is no packet
     assert_damage(tmp_path, data + b"TAG of a player", None)
-    for more in (hidden + 1, hidden + 40, num_bytes - 1):
+    assert_damage(tmp_path, data + b"G", None)
+    for more in (hidden + 4, hidden + 40, num_bytes - 1):
         size = len(data) // 2 // num_bytes * num_bytes
         assert_damage(tmp_path, data[:size], None)  # which nothing tells
         assert_damage(tmp_path, data[: size + more], "is cut off: its last")

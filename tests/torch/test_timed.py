@@ -640,3 +640,23 @@ def test_it_is_off_until_somebody_wants_it(folder):
     with GulpDirectory(folder) as directory:
         directory.read_clip("clip0", [0, 1])
     assert STOPWATCH.take() == (0.0, 0.0, 0, 0)
+
+
+@pytest.mark.parametrize("how", ["skip", "substitute"])
+def test_a_batch_of_which_all_was_left_out_is_not_recycled(tmp_path, how):
+    from gulpio2.testing import make_gulp_directory
+
+    large = tmp_path / "large"
+    make_gulp_directory(large, num_items=6, num_frames=8, height=64, width=96).close()
+    damage(large, [1, 3, 5], name="item")
+    dataset = clips_of(large)
+    sampler, loader = loader_of(
+        TolerantDataset(dataset, on_corrupt=how),
+        TimedCollate(TolerantCollate(RecyclingCollate())),
+        batch_size=2 if how == "substitute" else 1,
+        num_workers=1,
+    )
+    found = profile_of(sampler, loader)
+    num_batches = 6 if how == "skip" else 3
+    assert found.num_batches == num_batches
+    assert found.num_recycled == 3

@@ -126,24 +126,26 @@ class FrameSpans(MutableSequence[Any]):
         return self._at(at) if isinstance(at, int) else [self._at(each) for each in at]
 
     def _at(self, at: int) -> _Triplet:
-        if self._given is None:
-            self._given = WeakValueDictionary()
-        elif (given := self._given.get(at)) is not None:
-            return given
+        given = self._given
+        if given is None:
+            given = self._given = WeakValueDictionary()
+        elif (known := given.get(at)) is not None:
+            return known
         columns, place = self._columns, self._first + at
         triplet = (
             columns.frame_offset.item(place),
             columns.frame_pad.item(place),
             columns.frame_length.item(place),
         )
-        self._given[at] = made = _Triplet(triplet, self)
+        given[at] = made = _Triplet(triplet, self)
         return made
 
     def _mine(self) -> list[Any]:
         """Be a list from now on, of the triplets that somebody has and of others."""
         if self._own is None:
             own: list[Any] = self.to_list()
-            for at, triplet in (self._given or {}).items():
+            given = self._given
+            for at, triplet in [] if given is None else [*given.items()]:
                 own[at] = triplet
             self._own, self._given = own, None
         return self._own

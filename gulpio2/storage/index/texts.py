@@ -27,6 +27,8 @@ _Place: TypeAlias = tuple[int, int]
 _MOST_BYTES, _MOST_CHUNKS = 16 << 20, 512
 # Bytes of maps that were touched after the index was written, in a tenth of a second.
 _MOST_TOUCHED_BYTES = 256 << 20
+# Entries of maps that were replaced whose places are kept, in some hundred MB.
+_MOST_PLACES = 1 << 20
 
 
 class MapTexts:
@@ -40,8 +42,8 @@ class MapTexts:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        # Of a map that was replaced: its number and state, and where its entries stand.
-        self._later: tuple[int, tuple[int, int] | None, dict[str, _Place]] | None = None
+        # Of maps that were replaced: the state, and where entries stand.
+        self._later: dict[int, tuple[tuple[int, int] | None, dict[str, _Place]]] = {}
 
     def path(self, number: int) -> str:
         """Give the path of a chunk's map."""
@@ -152,15 +154,18 @@ class MapTexts:
 
         Such a map is looked through once, whoever asks for its entries.
         """
-        state, later = self.state(number), self._later
-        if later is None or later[:2] != (number, state):
+        state, later = self.state(number), self._later.get(number)
+        if later is None or later[0] != state:
             places: dict[str, _Place] = {}
             # One that cannot be read says nothing.
             with suppress(MetaFileError, UnusualMapError):
                 for entry in scan_gmeta(self._whole(number), where=self.path(number)):
                     places[entry.id_] = entry.start, entry.stop - entry.start
-            self._later = later = number, state, places
-        place = later[2].get(id_)
+            known = sum(len(others) for _, others in [*self._later.values()])
+            if known + len(places) > _MOST_PLACES:
+                self._later.clear()
+            self._later[number] = later = state, places
+        place = later[1].get(id_)
         return b"" if place is None else self.part(number, *place)
 
     def _whole(self, number: int) -> bytes:

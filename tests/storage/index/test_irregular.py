@@ -180,3 +180,51 @@ def test_a_damaged_frame_is_told_where_the_facts_of_its_source_are_damaged_too(
     assert len(directory.read_jpegs("item1", [0])) == 1
     with pytest.raises(CorruptFrameError, match=r"item 'item1'.*its checksum is"):
         directory.read_jpegs("item1", [1])
+
+
+def test_maps_that_were_replaced_are_looked_through_once_by_turns(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "two"
+    make_gulp_directory(path, num_items=8, items_per_chunk=4).close()
+    for number in range(2):
+        file = path / f"meta_{number}.gmeta"
+        entries = json.loads(file.read_text())
+        file.write_text(json.dumps({k: {"x": 1, **e} for k, e in entries.items()}))
+    directory = GulpDirectory(path, indexed=True)
+    time.sleep(0.02)
+    for number in range(2):
+        file = path / f"meta_{number}.gmeta"
+        entries = json.loads(file.read_text())
+        file.write_text(json.dumps(dict(reversed(entries.items()))))
+    looked_through = []
+
+    def counting(data: bytes, *, where: str) -> Any:
+        looked_through.append(where)
+        return scan_gmeta(data, where=where)
+
+    monkeypatch.setattr(texts, "scan_gmeta", counting)
+    for _ in range(2):
+        for number in (0, 4, 1, 5, 2, 6):
+            assert peeked(directory, f"item{number}")["x"] == 1
+    assert len(looked_through) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda t: f"{t}9999", lambda t: t[:-4], lambda t: f"!{t[1:]}"],
+    ids=["longer", "shorter", "no base64"],
+)
+@pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "plain"])
+def test_frames_whose_checksums_are_damaged_are_not_given(folder, change, indexed):
+    entries = read_map(folder)
+    extras = entries["item1"]["gulp2"]
+    extras["crc32"] = change(extras["crc32"])
+    write_map(folder, entries)
+    with GulpDirectory(folder, indexed=indexed) as directory:
+        told = r"item 'item1' of .*data_0.gulp: the checksums of its frames are damaged"
+        with pytest.raises(CorruptFrameError, match=told):
+            directory.read_jpegs("item1", [0])
+        assert len(directory.read_jpegs("item3", [0])) == 1
+    with GulpDirectory(folder, indexed=indexed, verify=False) as directory:
+        assert len(directory.read_jpegs("item1", [0])) == 1
