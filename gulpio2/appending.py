@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import StoreWriter
 
 __all__ = ["ChunkAppender"]
+
+_logger = logging.getLogger(__name__)
 
 _IN_THIS_THREAD = FrameEncoder()
 
@@ -161,7 +164,13 @@ class ChunkAppender:
         if growth:
             if facts.source is not None and not num_before:
                 growth.source = facts.source
-            growth.add(infos, times, facts.time_base)
+            if growth.add(infos, times, facts.time_base):
+                _logger.warning(
+                    "the frames of item %r lose their times: what is appended has "
+                    "none, or another time base. Append it under an id of its own to "
+                    "keep them",
+                    id_,
+                )
         return len(infos)
 
     def take_over(

@@ -214,7 +214,8 @@ class StoredItem:
         if times is None:
             raise FrameTimeError(
                 f"item {self.id_!r} in {self.data_path} has no presentation times: it "
-                "has no video behind it, or GulpIO2 0.0.4 wrote it. Select by index"
+                "has no video behind it, GulpIO2 0.0.4 wrote it, or frames without "
+                "such times were appended. Select by index"
             )
         ticks, time_base = times
         ascending = ticks

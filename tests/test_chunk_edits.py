@@ -518,3 +518,26 @@ def test_a_chunk_that_was_pickled_leaves_what_others_have_edited(
     assert entries["b"]["meta_data"][1] == {"more": 1}
     assert "z" in entries
     assert problems(folder) == []
+
+
+@pytest.mark.parametrize("kind", ["none", "another", "same"])
+def test_frames_that_take_the_times_of_an_item_away_are_told(folder, caplog, kind):
+    chunk = GulpDirectory(folder).chunk_objs_lookup[0]
+    before = GulpDirectory(folder).item("a").extras
+    kinds: dict[str, Any] = {
+        "none": JPEGS[:1],
+        "another": Timed([7], Fraction(1, 7)),
+        "same": Timed([before.pts[-1] + 1], before.time_base),
+    }
+    with chunk.open("ab"):
+        chunk.append("a", {}, kinds[kind])
+        chunk.append("b", {}, JPEGS[:1])  # which has none
+    after = GulpDirectory(folder).item("a").extras
+    told = [r.getMessage() for r in caplog.records if "lose their times" in r.message]
+    if kind == "same":
+        assert after.pts[:-1] == before.pts
+        assert told == []
+    else:
+        assert after.pts == ()
+        (line,) = told
+        assert line.startswith("the frames of item 'a' lose their times")

@@ -95,16 +95,16 @@ class GrowingExtras:
         infos: Sequence[Any],
         times: Sequence[int | None],
         time_base: Fraction | None,
-    ) -> None:
-        """Take frames, whose checksums are here already.
+    ) -> bool:
+        """Take frames, whose checksums are here already; say whether times are lost.
 
-        Times are kept only where every frame of the item has one, on one time base.
+        They are kept only where every frame of the item has one, on one time base.
         """
         num_before = len(self.infos)
         self.infos.extend(infos)
         ticks = [tick for tick in times if tick is not None]
         if not times:
-            return
+            return False
         if (
             len(ticks) == len(times)
             and time_base is not None
@@ -113,8 +113,9 @@ class GrowingExtras:
         ):
             self.pts.extend(ticks)
             self.time_base = time_base
-        else:
-            self.pts.clear()
+            return False
+        had_times, self.pts = bool(self.pts), []
+        return had_times
 
     def fits(self, entry: Mapping[str, Any]) -> bool:
         """Tell whether an entry has these frames: it may have been edited."""

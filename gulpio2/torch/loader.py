@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from gulpio2.torch.views import FrameView
 
 __all__ = ["GulpLoader"]
+
+_logger = logging.getLogger(__name__)
 
 Layout = Literal["THWC", "TCHW"]
 Output = Literal["torch", "numpy"]
@@ -185,6 +188,12 @@ class GulpLoader(Resumable):
         self._channels_first = layout == "TCHW"
         self._making = dataset, view, colorspace, on_corrupt
         self._start_anew()
+        if not len(self):
+            _logger.warning(
+                "an epoch of %r has no batch: is it the dataset that was meant, or "
+                "drop_last=True with few samples?",
+                self,
+            )
 
     def _start_anew(self) -> None:
         """Have no memory, no threads and nothing measured."""

@@ -223,8 +223,9 @@ class GulpSource:
         times = times_in(reader, id_, where)
         if times is None:
             raise FrameTimeError(
-                f"{where} has no presentation times: it has no video behind it, or "
-                "GulpIO2 0.0.4 wrote it. Sample its frames by index"
+                f"{where} has no presentation times: it has no video behind it, "
+                "GulpIO2 0.0.4 wrote it, or frames without such times were appended. "
+                "Sample its frames by index"
             )
         return times.seconds
 

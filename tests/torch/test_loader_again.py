@@ -459,3 +459,13 @@ def test_a_dataset_may_give_a_sample_another_seed(folder, copied):
         return {index: frames.tolist() for index, frames in found.items()}
 
     assert first_frames(1) == first_frames(2)
+
+
+def test_an_epoch_without_a_batch_is_told(folder, caplog):
+    nothing = GulpClipDataset(folder, window).get_subset(0)
+    assert list(GulpLoader(nothing, batch_size=2, output="numpy")) == []
+    (record,) = caplog.records
+    assert "has no batch: is it the dataset that was meant" in record.getMessage()
+    caplog.clear()
+    list(GulpLoader(GulpClipDataset(folder, window), batch_size=2, output="numpy"))
+    assert not caplog.records
