@@ -53,6 +53,7 @@ __all__ = ["ChunkAppender"]
 _logger = logging.getLogger(__name__)
 
 _IN_THIS_THREAD = FrameEncoder()
+_NONE = SourceFacts()
 
 
 class ChunkAppender:
@@ -149,8 +150,11 @@ class ChunkAppender:
         entry = self.meta_dict.setdefault(id_, {"frame_info": [], "meta_data": []})
         infos: list[FrameInfo] = []
         try:
-            times = whole_ticks(self._write_frames(id_, frames, infos, growth), id_)
-            facts = facts_of(frames, id_) if growth else SourceFacts()
+            times = self._write_frames(id_, frames, infos, growth)
+            facts = facts_of(frames, id_, is_new=not num_before) if growth else _NONE
+            if facts.time_base is None:  # then they are no times
+                times = [None] * len(times)
+            times = whole_ticks(times, id_)
         except BaseException:
             self._block.cut(start)
             if old_lengths is None:

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from gulpio2.codecs.first_frame import TAIL_BYTES
-from gulpio2.errors import CorruptFrameError, of_zeros
+from gulpio2.errors import CorruptFrameError, ReadRangeError, of_zeros
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import Read, cover_neighbours, first_empty, plan_apart
 from gulpio2.format.records import ALIGNMENT
@@ -21,7 +21,7 @@ from gulpio2.stopwatch import STOPWATCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Block", "FrameRequest", "plan_blocks", "verify_crc32"]
+__all__ = ["Block", "FrameRequest", "cut_at", "plan_blocks", "verify_crc32"]
 
 # Bytes: the step of allocation, and the largest buffer that is kept; and how many each
 # thread keeps. A clip of 32 ordinary frames has half a megabyte.
@@ -150,6 +150,12 @@ class Block:
             return self.data
 
     def _read(self) -> bytes | bytearray:
+        try:
+            return self._fetch()
+        except ReadRangeError as cause:
+            raise cut_at(self.request.place(self.members[0]), cause) from cause
+
+    def _fetch(self) -> bytes | bytearray:
         request, length = self.request, self.length
         if request.read_into is None or length > _MAX_KEPT:
             return request.read_at(self.offset, length)
@@ -309,3 +315,9 @@ def verify_crc32(
         f"changed since{of_zeros(bytes(jpeg[:2]))}. Run `gulp2 check --deep` on the "
         "directory; GulpDirectory(path, verify=False) gives what they decode to"
     )
+
+
+def cut_at(place: str, cause: ReadRangeError) -> ReadRangeError:
+    """Say of which frames bytes are missing."""
+    *number, message = cause.args
+    return ReadRangeError(*number, f"{place}: {message}")

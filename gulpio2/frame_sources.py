@@ -61,14 +61,13 @@ def stored_frames(
                 given = frames.stored()
             else:
                 given = later(frames, is_deferred)
-            for frame in given:
-                if not isinstance(frame, StoredFrame):
-                    raise AdapterContractError(
-                        f"{type(frames).__name__}.stored() gives "
-                        f"{with_article(type(frame).__name__)}; it must give a "
-                        "StoredFrame(image, pts) for each frame"
-                    )
-                yield frame
+            try:
+                for frame in given:
+                    _require_stored(frame, frames)
+                    yield frame
+            finally:  # it may have a file open
+                if (close := getattr(given, "close", None)) is not None:
+                    close()
             return
         if isinstance(frames, bytes) or _is_image(frames):
             raise AdapterContractError(
@@ -88,6 +87,18 @@ def stored_frames(
         raise SourceReadError(f"the frames cannot be read: {cause}") from cause
 
 
+def _require_stored(frame: Any, source: Any) -> None:
+    if isinstance(frame, StoredFrame) or (
+        hasattr(frame, "image") and hasattr(frame, "pts")
+    ):
+        return
+    raise AdapterContractError(
+        f"{type(source).__name__}.stored() gives "
+        f"{with_article(type(frame).__name__)}; it must give a StoredFrame(image, pts) "
+        "for each frame"
+    )
+
+
 class SourceFacts(NamedTuple):
     """What a source says of all its frames."""
 
@@ -97,8 +108,10 @@ class SourceFacts(NamedTuple):
     """Facts of the source file."""
 
 
-def facts_of(frames: Any, id_: str) -> SourceFacts:
+def facts_of(frames: Any, id_: str, *, is_new: bool = True) -> SourceFacts:
     """Ask a source for what it says of all its frames; nothing else says anything.
+
+    What the source of an item is, is that of its first frames: asked of a new one.
 
     Raises
     ------
@@ -110,10 +123,10 @@ def facts_of(frames: Any, id_: str) -> SourceFacts:
     if not is_source(frames):
         return SourceFacts()
     try:
-        given: tuple[Any, Any] = frames.time_base, frames.source_info()
+        base: Any = frames.time_base
+        source: Any = dict(frames.source_info() or {}) if is_new else None
     except StorageError as cause:
         raise SourceReadError(f"the source cannot be read: {cause}") from cause
-    base, source = given
     is_one = isinstance(base, numbers.Rational) and int(base.numerator) > 0
     if base is not None and not is_one:
         raise AdapterContractError(
@@ -122,7 +135,7 @@ def facts_of(frames: Any, id_: str) -> SourceFacts:
         )
     return SourceFacts(
         None if base is None else Fraction(int(base.numerator), int(base.denominator)),
-        plain_metadata(source or {}, f"the source_info() of item {id_!r}"),
+        source and plain_metadata(source, f"the source_info() of item {id_!r}"),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.blocks import cut_at
 from gulpio2.codecs.decode import FrameDecoder
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.codecs.options import AS_STORED
@@ -19,6 +20,7 @@ from gulpio2.errors import (
     FormatError,
     FrameIndexError,
     FrameTimeError,
+    ReadRangeError,
 )
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
@@ -29,7 +31,6 @@ from gulpio2.reading import (
     put_array,
     read_arrays,
     read_list,
-    stack_results,
     with_place,
 )
 from gulpio2.threads import default_threads
@@ -199,9 +200,12 @@ class StoredItem:
 
         Gives what begins with them: `memory` (see `HandlePool.read_into`), or other.
         """
-        if self.handles is None:
-            return self.read_at(offset, length)
-        return self.handles.read_into(str(self.data_path), offset, length, memory)
+        try:
+            if self.handles is None:
+                return self.read_at(offset, length)
+            return self.handles.read_into(str(self.data_path), offset, length, memory)
+        except ReadRangeError as cause:
+            raise cut_at(f"item {self.id_!r}", cause) from cause
 
     @property
     def num_threads(self) -> int:
@@ -343,7 +347,7 @@ def read_clips(
                 "and colorspace go with the package's decoder only"
             )
         clips = [item.read_frames(indices) for item, indices in chosen]
-        array = stack_results(clips, chosen)
+        array = _stacked(clips, chosen)
     else:
         array = np.empty((len(chosen), 0, *first.decoded_shape(options)), np.uint8)
     if not batched:
@@ -354,3 +358,31 @@ def read_clips(
     unknown = not indices and first.decoder is not jpeg_bytes_to_img
     put_array(array, out, unknown=unknown)
     return out
+
+
+def _stacked(
+    clips: Sequence[list[Any]], chosen: Sequence[tuple[Any, Sequence[int]]]
+) -> Any:
+    """Put what a caller's decoder gave for several clips into one array.
+
+    Of each clip there are as many, and its item and frames are `chosen`. The shape is
+    ``(B, T, ...)``, or ``(B, 0)`` where there are none.
+
+    Raises
+    ------
+    FormatError
+        They differ in shape.
+    """
+    if not clips[0]:
+        return np.empty((len(clips), 0), np.uint8)
+    arrays = [[np.asanyarray(result) for result in clip] for clip in clips]
+    shape = arrays[0][0].shape
+    for clip, (item, indices) in zip(arrays, chosen, strict=True):
+        for array, index in zip(clip, indices, strict=True):
+            if array.shape != shape:
+                raise FormatError(
+                    f"item {item.id_!r}, frame {index}: the jpeg_decoder gave what has "
+                    f"shape {array.shape}, and {shape} for the first frame. The frames "
+                    "of a clip must be of one shape; read_frames gives a list of any"
+                )
+    return np.stack([np.stack(clip) for clip in arrays])

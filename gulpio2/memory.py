@@ -131,7 +131,7 @@ class Parcel:
 
         # As for the process itself: some of it may be for such a one only.
         try:
-            pickled = reduction.ForkingPickler.dumps(self._content)
+            pickled = reduction.ForkingPickler.dumps(self.content)
         except MemoryError:
             raise
         except Exception as cause:

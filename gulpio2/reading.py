@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.blocks import FrameRequest, plan_blocks, verify_crc32
+from gulpio2.blocks import FrameRequest, cut_at, plan_blocks, verify_crc32
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.codecs.options import AS_STORED
 from gulpio2.codecs.output import empty_frames, have_heap_keep
 from gulpio2.codecs.recent import decoder_for
-from gulpio2.errors import CorruptFrameError, FormatError, with_article
+from gulpio2.errors import (
+    CorruptFrameError,
+    FormatError,
+    ReadRangeError,
+    with_article,
+)
 from gulpio2.format.plan import first_empty, plan_reads
 from gulpio2.jobs import Job
 from gulpio2.stopwatch import STOPWATCH
@@ -38,7 +43,6 @@ __all__ = [
     "put_array",
     "read_arrays",
     "read_list",
-    "stack_results",
     "with_place",
     "writable_array",
 ]
@@ -83,7 +87,10 @@ def fetch_jpegs(request: FrameRequest) -> list[memoryview]:
         raise CorruptFrameError(f"{where}: the record is empty")
     for read in reads:
         start = perf_counter()
-        block = request.read_at(read.offset, read.length)
+        try:
+            block = request.read_at(read.offset, read.length)
+        except ReadRangeError as cause:
+            raise cut_at(request.place(read.members[0]), cause) from cause
         if STOPWATCH.is_on:
             STOPWATCH.add_read(start, read.length)
         view = memoryview(block)
@@ -289,43 +296,6 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
             "it must be writable C-contiguous uint8"
         )
     return array.reshape(shape)
-
-
-def stack_results(
-    clips: Sequence[list[Any]], chosen: Sequence[tuple[Any, Sequence[int]]]
-) -> npt.NDArray[Any]:
-    """Put what a caller's decoder gave for several clips into one array.
-
-    Parameters
-    ----------
-    clips : sequence of list
-        Its results, of each clip as many.
-    chosen : sequence of (StoredItem, sequence of int)
-        The item and the frames of each clip.
-
-    Returns
-    -------
-    numpy.ndarray
-        ``(B, T, ...)``; ``(B, 0)`` where there are none.
-
-    Raises
-    ------
-    FormatError
-        They differ in shape.
-    """
-    if not clips[0]:
-        return np.empty((len(clips), 0), np.uint8)
-    arrays = [[np.asanyarray(result) for result in clip] for clip in clips]
-    shape = arrays[0][0].shape
-    for clip, (item, indices) in zip(arrays, chosen, strict=True):
-        for array, index in zip(clip, indices, strict=True):
-            if array.shape != shape:
-                raise FormatError(
-                    f"item {item.id_!r}, frame {index}: the jpeg_decoder gave what has "
-                    f"shape {array.shape}, and {shape} for the first frame. The frames "
-                    "of a clip must be of one shape; read_frames gives a list of any"
-                )
-    return np.stack([np.stack(clip) for clip in arrays])
 
 
 def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool = False) -> None:

@@ -150,6 +150,9 @@ class TolerantReader:
             self._num_damaged += index not in known
             known.add(index)
             if self._num_damaged > self.ceiling:
+                # Counted anew, as the report may have been emptied meanwhile.
+                self._num_damaged = self.damage.count
+            if self._num_damaged > self.ceiling:
                 raise type(error)(
                     *error.args[:-1],
                     f"{error.args[-1]}. It is one more than the ceiling of "

@@ -286,3 +286,27 @@ def test_a_map_that_is_damaged_is_refused_on_construction(chunk, tmp_path):
     path.write_bytes(b"[]")
     with pytest.raises(MetaFileError, match=rf"{path}: holds no object"):
         GulpChunk(str(tmp_path / "data_0.gulp"), str(path))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_cut_data_file_is_told_with_the_item_and_a_frame(tmp_path, threads):
+    from gulpio2 import GulpDirectory
+    from gulpio2.testing import make_gulp_directory
+    from gulpio2.torch.stored import locate_clip
+
+    make_gulp_directory(tmp_path, num_items=1, num_frames=8).close()
+    path = tmp_path / "data_0.gulp"
+    data = path.read_bytes()
+    with GulpDirectory(tmp_path, threads=threads) as directory:
+        loc = directory.merged_meta_dict["item0"]["frame_info"][5][0]
+        path.write_bytes(data[: loc + 10])
+        told = rf"item 'item0', frame .*: {path} ends at byte {loc + 10}, but"
+        for read in (directory.read_frames, directory.read_clip, directory.read_jpegs):
+            with pytest.raises(ReadRangeError, match=told):
+                read("item0")
+            with pytest.raises(ReadRangeError, match=r"item 'item0', frame 6, in "):
+                read("item0", [6])
+        clip = locate_clip(directory, "item0", range(8), range(8))
+        assert clip is not None
+        with pytest.raises(ReadRangeError, match=rf"item 'item0': {path} ends at byte"):
+            clip.item.read_into(0, len(data), bytearray(len(data)))

@@ -6,7 +6,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.errors import CorruptFrameError, ItemNotFoundError, ReadRangeError
 from gulpio2.testing import make_gulp_directory
-from gulpio2.tolerant import TolerantReader, _by_distance
+from gulpio2.tolerant import DamageReport, TolerantReader, _by_distance
 
 
 @pytest.fixture
@@ -130,3 +130,15 @@ def test_the_nearest_frame_is_found_from_any_place():
             others = [n for n in range(number) if n != index]
             others.sort(key=lambda other: (abs(other - index), other))
             assert [*_by_distance(index, number)] == others
+
+
+def test_a_report_that_is_emptied_begins_again(folder):
+    damage(folder, "item0", 1, 2)
+    reader = reader_of(folder, on_damage="skip", ceiling=2)
+    for again in range(3):
+        assert len(reader.read_frames("item0")[0]) == 6
+        assert reader.damage.count == 2
+        if again:
+            reader.damage.frames.clear()
+        else:
+            reader.damage = DamageReport()

@@ -269,8 +269,10 @@ def _count_on(names: Iterable[str]) -> bool:
     """Tell whether what could be decimals are numbers in a row, from 9 to 10 and on."""
     rows: dict[tuple[str, str], list[str]] = {}
     for name in names:
-        if found := _LAST_DECIMALS.search(name):
-            rows.setdefault((name[: found.start()], found[2]), []).append(found[1])
+        stem, _, ending = name.rpartition(".")
+        if found := _LAST_DECIMALS.search(stem):
+            row = rows.setdefault((stem[: found.start()], found[2] + ending), [])
+            row.append(found[1])
     return any(
         len({*map(len, row)}) > 1
         and not any(digits != "0" and digits.startswith("0") for digits in row)

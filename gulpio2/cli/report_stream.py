@@ -33,12 +33,13 @@ def stdout_for_report() -> Iterator[None]:
             os.dup2(_STDERR, _STDOUT)
             stack.callback(os.dup2, kept, _STDOUT)
             # What waits in a buffer would come behind the report.
-            stack.callback(_flush_c)
-            stack.callback(sys.__stdout__.flush)
+            stack.callback(_flush)
         yield
 
 
-def _flush_c() -> None:
-    """Have the C library write what programs in C have printed."""
+def _flush() -> None:
+    """Write what Python, and the C library for programs in C, have in their buffers."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
+        sys.__stdout__.flush()  # type: ignore[union-attr]
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
         ctypes.CDLL(None).fflush(None)

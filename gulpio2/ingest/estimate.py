@@ -19,7 +19,7 @@ from gulpio2.format.records import padded_length
 from gulpio2.format.wording import counted
 from gulpio2.frame_sources import stored_frames
 from gulpio2.ingest.facts import unsendable
-from gulpio2.ingest.items import place_items
+from gulpio2.ingest.items import first_item
 from gulpio2.ingest.sample_plan import plan_sample
 from gulpio2.memory import Parcel
 from gulpio2.storage.local import free_bytes
@@ -197,28 +197,26 @@ def _send_estimate(send: Connection, parcel: Parcel) -> None:
 def _look_at(
     adapter: Adapter, position: int, encoder: EncoderSettings, deadline: float
 ) -> tuple[int, float]:
-    """Give frames and bytes of one item."""
-    items = place_items(adapter, position, position + 1)
-    # As in a run, the adapter waits where it gave the item: its files may be open.
-    item = next(items, None)
-    if item is None:
-        raise LookupError(position)
-    if item.error is not None:
-        raise item.error
-    encoded = num_frames = size = 0
-    total = _count(item.frames)
-    for frame in stored_frames(item.frames):
-        num_frames += 1
-        if encoded < _FRAMES:
-            jpeg = encode_frame(frame.image, encoder)
-            size += padded_length(len(jpeg)) + MAP_BYTES
-            encoded += 1
-        elif total is not None or time.monotonic() > deadline:
-            break
-    if not encoded:
-        return 0, 0.0
-    total = max(num_frames, total or 0)
-    return total, total / encoded * size
+    """Give frames and bytes of one item; 0 of none."""
+    with first_item(adapter, position) as item:
+        if item is None:
+            return 0, 0.0
+        if item.error is not None:
+            raise item.error
+        encoded = num_frames = size = 0
+        total = _count(item.frames)
+        for frame in stored_frames(item.frames):
+            num_frames += 1
+            if encoded < _FRAMES:
+                jpeg = encode_frame(frame.image, encoder)
+                size += padded_length(len(jpeg)) + MAP_BYTES
+                encoded += 1
+            elif total is not None or time.monotonic() > deadline:
+                break
+        if not encoded:
+            return 0, 0.0
+        total = max(num_frames, total or 0)
+        return total, total / encoded * size
 
 
 def _count(frames: Any) -> int | None:

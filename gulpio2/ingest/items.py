@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pickle
 import re
@@ -23,6 +24,7 @@ __all__ = [
     "begin_worker",
     "check_item",
     "describe_failure",
+    "first_item",
     "is_filled_anew",
     "place_items",
     "portable_error",
@@ -216,6 +218,21 @@ def _place(
             at_first = first_error if single == position else None
             yield PlacedItem(single, error=as_failure(at_first or error))
     _begin(NOTHING)
+
+
+@contextlib.contextmanager
+def first_item(adapter: Adapter, position: int) -> Iterator[PlacedItem | None]:
+    """Give an item to look at; None where the adapter gives none.
+
+    As in a run, the adapter waits meanwhile where it gave the item, since its files may
+    be open, and then it goes on, since it may have something to clear away.
+    """
+    items = place_items(adapter, position, position + 1)
+    try:
+        yield next(items, None)
+    finally:
+        for _ in items:
+            pass
 
 
 def is_filled_anew(

@@ -24,7 +24,7 @@ from gulpio2.frame_sources import stored_frames
 from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.extrapolation import Look, Seen, Varied, take_sample
 from gulpio2.ingest.facts import ask, is_utf8, item_ids
-from gulpio2.ingest.items import as_failure, describe_failure, place_items
+from gulpio2.ingest.items import as_failure, describe_failure, first_item
 from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
 from gulpio2.ingest.sample_plan import plan_sample
 from gulpio2.ingest.survey_result import ID_TAKEN, Oddity, Survey, Variant
@@ -256,8 +256,9 @@ def _oddities(seen: Seen) -> Iterator[Oddity]:
 def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> Look:
     """Look at the item at a position, or note why it cannot be stored."""
     look = Look()
-    # The adapter waits meanwhile, as in a run: its files may be open.
-    for item in place_items(adapter, position, position + 1):
+    with first_item(adapter, position) as item:
+        if item is None:
+            return look
         try:
             if item.error is not None:
                 raise item.error
@@ -272,7 +273,6 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
             look.id_ = str(item.id_)
         else:
             look.note("no frames", f"item {item.id_!r}")
-        break
     return look
 
 

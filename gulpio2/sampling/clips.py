@@ -299,10 +299,11 @@ def _whole_numbers(wanted: npt.ArrayLike) -> IndexArray:
     numbers = np.asarray(wanted)
     if numbers.dtype.kind in "iu" or not numbers.size:
         return numbers.astype(np.int64, copy=False)
-    with suppress(TypeError, ValueError, OverflowError), np.errstate(invalid="ignore"):
-        whole = numbers.astype(np.int64)
-        if numbers.dtype.kind in "fO" and (whole == numbers).all():
-            return whole
+    if numbers.dtype.kind in "fO":
+        with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
+            whole = numbers.astype(np.int64)
+            if (whole == numbers).all():
+                return whole
     raise TypeError(
         f"wanted is of {numbers.dtype}, expected whole numbers: indices of frames"
     )

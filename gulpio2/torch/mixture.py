@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MixtureDataset"]
 
-# Portions out of turn after which an epoch is computed as a whole: whoever looks at a
-# few samples does not wait for it.
-_FEW_JUMPS = 8
+# Portions out of turn after which positions are computed one by one, and those for each
+# sample of an epoch after which it is as a whole: who looks at a few does not wait for
+# seconds.
+_FEW_JUMPS, _SHARE_OF_JUMPS = 8, 1 / 2000
 # Samples of an epoch that are kept: twelve bytes each, and two seconds or so to compute
 # for a million. One by one they take half a millisecond each.
 _MOST_KEPT = 1 << 23
@@ -198,7 +199,8 @@ class _Places:
         self._num_jumps = 0 if follows else self._num_jumps + 1
         stop = start + size
         if self._num_jumps > _FEW_JUMPS:
-            whole = length <= _MOST_KEPT
+            is_worth = self._num_jumps > max(_FEW_JUMPS, length * _SHARE_OF_JUMPS)
+            whole = is_worth and length <= _MOST_KEPT
             start, stop = (0, length) if whole else (position, position + 1)
         stop = min(stop, length)
         found = self._order.source_indices(epoch, np.arange(start, stop))

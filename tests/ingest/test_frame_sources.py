@@ -8,7 +8,7 @@ import zipfile
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -257,3 +257,74 @@ def test_a_failure_of_a_task_that_is_done_again_is_told_once(tmp_path):
     assert seen == report.failures
     (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
     assert json.loads(line)["position"] == 3
+
+
+class Clearing(AbstractDatasetAdapter):
+    """It puts each item's frames into a folder, and removes that behind it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __len__(self):
+        return 60
+
+    def iter_data(self, slice_element=None):
+        for n in range(60)[slice_element or slice(None)]:
+            made = self.folder / f"{n}"
+            made.mkdir()
+            frames = (f for f in make_frames(2, 16, 24) if made.exists())
+            yield {"id": f"i{n}", "meta": {}, "frames": frames}
+            made.rmdir()
+
+
+def test_an_adapter_that_is_looked_at_may_clear_away_what_it_made(tmp_path):
+    (tmp_path / "made").mkdir()
+    adapter = Clearing(tmp_path / "made")
+    assert survey(adapter, EncoderSettings()).frames == 120
+    assert estimate(adapter, EncoderSettings()).frames == pytest.approx(120)
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+class Plain(NamedTuple):
+    """What has the attributes of a `StoredFrame`."""
+
+    image: Any
+    pts: Any
+
+
+class Duck(Source):
+    """A source that gives its own frames, by an iterator that has to be closed."""
+
+    closed = 0
+
+    def stored(self):
+        try:
+            for frame in super().stored():
+                yield Plain(frame.image, frame.pts)
+        finally:
+            self.closed += 1
+
+
+def test_frames_are_taken_by_what_they_have_and_their_iterator_is_closed(tmp_path):
+    duck = Duck()
+    report = GulpIngestor(Sources(duck), tmp_path / "good", 5, 1).run()
+    assert (report.failures, duck.closed) == ([], 1)
+    with GulpDirectory(tmp_path / "good") as directory:
+        assert directory.item("i1").extras.pts == (0, 40)
+    bad = Duck(pts=(0, "x"))
+    assert GulpIngestor(Sources(bad), tmp_path / "bad", 5, 1).run().failures
+    assert bad.closed == 1
+
+
+@pytest.mark.parametrize("pts", [(0.0, 0.04), (True, False), ("a", None)], ids=str)
+def test_without_a_time_base_there_are_no_times_to_be_whole(tmp_path, pts):
+    frames: Any = [
+        StoredFrame(frame, time)
+        for frame, time in zip(make_frames(2, 16, 24), pts, strict=True)
+    ]
+    for number, given in enumerate((frames, Source(pts=pts, time_base=None))):
+        folder = tmp_path / str(number)
+        assert GulpIngestor(Sources(given), folder, 5, 1).run().failures == []
+        with GulpDirectory(folder) as directory:
+            assert directory.item("i1").extras.pts == ()
+            assert len(directory.item("i1").extras.crc32) == 2

@@ -104,8 +104,10 @@ def test_a_cut_that_is_noticed_is_noticed_at_a_lower_rate(tmp_path, codec, endin
     path = write(tmp_path / "a", codec, {"bf": "2", "g": "15"}, ending=ending)
     whole = path.read_bytes()
     cut, refused = path.with_name(f"cut{ending}"), 0
+    step = 188 if ending == ".ts" else 1  # within a packet its structure tells
     for part in range(30, 100, 3):
-        cut.write_bytes(whole[: len(whole) * part // 100])
+        size = len(whole) * part // 100
+        cut.write_bytes(whole[: size - size % step])
         try:
             stored(cut)
         except SourceReadError:
