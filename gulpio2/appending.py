@@ -152,9 +152,10 @@ class ChunkAppender:
         try:
             times = self._write_frames(id_, frames, infos, growth)
             facts = facts_of(frames, id_, is_new=not num_before) if growth else _NONE
-            if facts.time_base is None:  # then they are no times
-                times = [None] * len(times)
-            times = whole_ticks(times, id_)
+            if facts.time_base is None:
+                times = [None] * len(times)  # nothing to read them by
+            else:
+                times = whole_ticks(times, id_)
         except BaseException:
             self._block.cut(start)
             if old_lengths is None:

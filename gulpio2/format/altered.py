@@ -114,17 +114,7 @@ def crc32_to_compare(
 ) -> list[int] | None:
     """Give the checksums that frames are to be compared with.
 
-    Parameters
-    ----------
-    entry : mapping
-        Its extras may be damaged.
-    indices : sequence of int
-        Which frames, from 0.
-
-    Returns
-    -------
-    list of int or None
-        None where there is not one for each frame of the item, see `stored_crc32`.
+    As `stored_crc32` does, which gives None for damaged ones, too.
 
     Raises
     ------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gulpio2.format.times import FrameTimes
     from gulpio2.storage.index.index import Held
 
-__all__ = ["Listing", "look_at", "times_in"]
+__all__ = ["Listing", "frame_times", "look_at"]
 
 
 class Listing:
@@ -141,7 +141,7 @@ def look_at(reader: Any, id_: str) -> Mapping[str, Any]:
     return entry
 
 
-def times_in(reader: Any, id_: str, where: str) -> FrameTimes | None:
+def frame_times(reader: Any, id_: str, where: str) -> FrameTimes | None:
     """Give the times of an item's frames; None where it has none."""
     if isinstance(reader, (GulpDirectory, GulpView)):
         # By an index, without all else of the entry.

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MixtureDataset"]
 
-# Portions out of turn after which positions are computed one by one, and those for each
-# sample of an epoch after which it is as a whole: who looks at a few does not wait for
-# seconds.
+# Portions out of turn after which positions are computed one by one; and how many, as a
+# share of the epoch's samples, after which all of it is: that takes seconds, which who
+# looks at a few does not wait for.
 _FEW_JUMPS, _SHARE_OF_JUMPS = 8, 1 / 2000
 # Samples of an epoch that are kept: twelve bytes each, and two seconds or so to compute
 # for a million. One by one they take half a millisecond each.

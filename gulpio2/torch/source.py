@@ -21,7 +21,7 @@ from gulpio2.errors import (
 from gulpio2.format.metadata import first_metadata
 from gulpio2.sampling.clips import require_chosen
 from gulpio2.storage.refusals import local_path
-from gulpio2.torch.listing import Listing, look_at, times_in
+from gulpio2.torch.listing import Listing, frame_times, look_at
 from gulpio2.torch.metainfo import are_equal
 from gulpio2.unfinished import warn_of_what_is_missing
 from gulpio2.view import GulpView
@@ -220,7 +220,7 @@ class GulpSource:
         """
         reader, id_ = self.find(info)
         where = f"item {id_!r} of {reader!r}"
-        times = times_in(reader, id_, where)
+        times = frame_times(reader, id_, where)
         if times is None:
             raise FrameTimeError(
                 f"{where} has no presentation times: it has no video behind it, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import zipfile
 from decimal import Decimal
 from fractions import Fraction
@@ -106,8 +107,7 @@ def test_what_cannot_be_stored_of_a_source_costs_its_item_and_no_other(
         (failure,) = report.failures
         assert failure.position == 1
         assert (report.items, report.frames) == (2, 2 * NUM_FRAMES)
-        with pytest.raises(AssertionError, match=told):
-            raise AssertionError(failure.message)
+        assert re.search(told, failure.message)
         with GulpDirectory(folder) as directory:
             assert list(directory.merged_meta_dict) == ["i0", "i2"]
         found = check_directory(folder, deep=True)
@@ -152,8 +152,7 @@ class OfArrays(Source):
 )
 def test_what_is_no_source_is_told_with_what_to_give(tmp_path, frames, told):
     report = GulpIngestor(Sources(frames), tmp_path, 5, 1).run()
-    with pytest.raises(AssertionError, match=told):
-        raise AssertionError(report.failures[0].message)
+    assert re.search(told, report.failures[0].message)
 
 
 def test_bytes_behind_the_end_of_a_jpeg_are_told(tmp_path):
