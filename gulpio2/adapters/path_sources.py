@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource
 
-__all__ = ["MediaKind", "Times", "find_path", "open_path"]
+__all__ = ["MediaKind", "Times", "find_path", "is_url", "open_path"]
 
 MediaKind = Literal["auto", "video", "image", "folder"]
 # Videos that may lie beside the one that they are of.
 _PREVIEWS = frozenset({"gif"})
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 # Of an excerpt; None for a whole video.
 Times = tuple[float, float] | None
 
@@ -57,8 +59,13 @@ def open_path(
     SourceNotFoundError
         There is nothing.
     SourceReadError
-        It is not what it was said to be.
+        It is not what it was said to be, or no path.
     """
+    if is_url(path):
+        raise SourceReadError(
+            f"{path!r} is a URL, and only files of this machine are read. Download it, "
+            "and give the path of the file."
+        )
     path = find_path(path, media, times)
     ending = Path(path).suffix[1:].lower()
     known = ending in VIDEO_FORMATS or ending in IMAGE_FORMATS
@@ -90,6 +97,11 @@ def open_path(
         f"{path!r} has no ending of a video or an image, and is no folder. "
         "Give media='video', 'image' or 'folder'."
     )
+
+
+def is_url(path: str) -> bool:
+    """Tell whether what is given as a path is the URL of something elsewhere."""
+    return _URL.match(path) is not None
 
 
 def find_path(path: str, media: MediaKind, times: Times) -> str:

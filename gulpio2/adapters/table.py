@@ -14,7 +14,7 @@ from gulpio2.adapters.cells import as_seconds, parse_column
 from gulpio2.adapters.endings import ANY_ENDING
 from gulpio2.adapters.label_numbers import label_key, number_labels
 from gulpio2.adapters.labels import read_label_file
-from gulpio2.adapters.path_sources import MediaKind, find_path, open_path
+from gulpio2.adapters.path_sources import MediaKind, find_path, is_url, open_path
 from gulpio2.adapters.settings import check_choice, checked_frame_rate
 from gulpio2.adapters.sources import DeferredFrames
 from gulpio2.adapters.tables import Table, read_table
@@ -265,7 +265,8 @@ class TableAdapter(AbstractDatasetAdapter):
         return meta
 
     def _source(self, row: int) -> str:
-        return str(Path(self.root_folder, self._paths[row]))
+        path = self._paths[row]
+        return path if is_url(path) else str(Path(self.root_folder, path))
 
     def _frames(self, row: int) -> FrameSource:
         path, options = self._source(row), (self.frame_size, self.frame_rate)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import re
+import threading
 import time
 import traceback
 import warnings
@@ -33,6 +34,8 @@ _logger = logging.getLogger(__name__)
 
 # Seconds to wait for a scheduler before the user is told.
 _CONNECT_SECONDS = 30
+# Seconds until they are told that it is waited for.
+_SILENT_SECONDS = 3
 # Seconds to wait for a cluster's first worker: some clusters start them for what there
 # is to do.
 _FIRST_WORKER_SECONDS = 60
@@ -87,9 +90,10 @@ def connect(address: str) -> Iterator[Cluster]:
     distributed = require("distributed", extra="distributed")
     refuse_other_addresses(address)
     try:
-        client = distributed.Client(
-            address, timeout=_CONNECT_SECONDS, set_as_default=False
-        )
+        with _telling_of_silence(address):
+            client = distributed.Client(
+                address, timeout=_CONNECT_SECONDS, set_as_default=False
+            )
     except (OSError, TimeoutError, ValueError) as cause:
         raise IngestError(
             f"no Dask scheduler answers at {address!r}: {cause}. Start one with 'dask "
@@ -107,6 +111,26 @@ def connect(address: str) -> Iterator[Cluster]:
     finally:
         for log in logs:
             log.removeFilter(_is_news)
+
+
+@contextlib.contextmanager
+def _telling_of_silence(address: str) -> Iterator[None]:
+    """Warn, where a scheduler does not answer soon, that it is being waited for."""
+    timer = threading.Timer(
+        _SILENT_SECONDS,
+        _logger.warning,
+        (
+            "no Dask scheduler answers at %s so far; trying for %d s",
+            address,
+            _CONNECT_SECONDS,
+        ),
+    )
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def refuse_other_addresses(address: str) -> None:

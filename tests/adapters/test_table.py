@@ -172,6 +172,8 @@ def test_paths_begin_at_the_table_or_at_the_root_folder(table, tmp_path, monkeyp
         ("t.csv", "video", r"t\.csv"),
         ("t.csv", "image", r"t\.csv"),
         ("empty", "auto", r"empty' holds no \*\.bmp or"),
+        ("https://host/v.mp4", "auto", "'https://host/v.mp4' is a URL, and only files"),
+        ("s3://bucket/*", "folder", r"'s3://bucket/\*' is a URL"),
     ],
 )
 def test_a_path_that_leads_to_no_frames_costs_its_own_item_only(

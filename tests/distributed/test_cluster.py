@@ -244,13 +244,19 @@ def test_what_is_done_while_it_is_cancelled_is_no_news(address, caplog):
     assert told == ["something else"]
 
 
-def test_an_address_where_nothing_answers_is_named(monkeypatch):
+def test_an_address_where_nothing_answers_is_told_of_soon_and_named(
+    monkeypatch, caplog
+):
     monkeypatch.setattr("gulpio2.ingest.cluster._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("gulpio2.ingest.cluster._SILENT_SECONDS", 0.1)
     with (
         pytest.raises(IngestError, match=r"127\.0\.0\.1:9"),
         connect("tcp://127.0.0.1:9"),
     ):
         pass
+    assert [r.message for r in caplog.records if r.name.startswith("gulpio2")] == [
+        "no Dask scheduler answers at tcp://127.0.0.1:9 so far; trying for 1 s"
+    ]
 
 
 @pytest.mark.parametrize(
