@@ -6,7 +6,13 @@ import logging
 import threading
 import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Future,
+    wait,
+)
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -137,8 +143,9 @@ class Dispatcher:
         except Exception as cause:
             if is_lost(cause):
                 raise IngestError(
-                    "the executor has given up what it had to do: a cluster's "
-                    f"scheduler ended, or lost its workers ({type(cause).__name__}). "
+                    "the executor has given up what it had to do: it was shut down, or "
+                    "a cluster's scheduler ended, or lost its workers "
+                    f"({type(cause).__name__}). "
                     f"{TO_RESUME}"
                 ) from cause
             if type(cause).__name__ == "KilledWorker":  # Dask's
@@ -185,6 +192,9 @@ class Dispatcher:
             while not any(future.done() for future in running):
                 if not publisher.maps.read_next():  # for the index, meanwhile
                     break
+            # Of one that its executor has cancelled `wait` is told nothing.
+            if any(future.cancelled() for future in running):
+                raise CancelledError
             done, _ = wait(running, capacity.seconds, FIRST_COMPLETED)
             for future in done:
                 result = future.result()
@@ -256,14 +266,14 @@ class Capacity:
     Attributes
     ----------
     seconds : float or None
-        Time after which to ask again though no task has ended; None for never.
+        Time after which to look again though no task has ended; None for never.
     """
 
     def __init__(self, executor: Executor | None, num_workers: int) -> None:
         self._client: Any = None if executor is None else client_of(executor)
         is_this_process = executor is None and num_workers == 1
         self._num_tasks = 1 if is_this_process else 2 * num_workers
-        self.seconds = None if self._client is None else _ASK_SECONDS
+        self.seconds = None if executor is None else _ASK_SECONDS
         self._ask_at = 0.0
         self._empty_since: float | None = None
         self._is_told = False

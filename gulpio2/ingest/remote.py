@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import pickle
 import threading
+from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +62,15 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
 
     def submit(task: Task) -> Future[TaskResult]:
         report.raise_error()
-        future = executor.submit(
-            _run_shipped, __version__, digest, shared, sign, pickle.dumps(task)
-        )
+        work = pickle.dumps(task)
+        try:
+            future = executor.submit(
+                _run_shipped, __version__, digest, shared, sign, work
+            )
+        except BrokenExecutor:
+            raise
+        except RuntimeError as cause:  # it was shut down
+            raise CancelledError from cause
         futures.add(future)
         future.add_done_callback(tell)
         return future

@@ -40,6 +40,9 @@ class Clock:
     has_times : bool
         Whether times are in the file. Those of a raw stream are made up by FFmpeg, and
         begin as late as the decoder holds frames back: they are not used.
+    has_durations : bool
+        Whether durations are. MP4 and MOV have the time from one packet to the next
+        in the order of decoding: where frames are reordered, that of another frame.
 
     Notes
     -----
@@ -63,8 +66,10 @@ class Clock:
         *,
         rate: Fraction | None = None,
         has_times: bool = True,
+        has_durations: bool = True,
     ) -> None:
         self._has_times = has_times
+        self._has_durations = has_durations
         self._by_rate = rescale(1, 1 / rate, time_base) if rate else 0
         self._wrong_pts = self._wrong_dts = 0
         self._last_pts: int | None = None
@@ -83,6 +88,7 @@ class Clock:
         duration : int
             What the decoder says; 0 for nothing.
         """
+        duration = duration if self._has_durations else 0
         time = self._best_effort(pts, dts) if self._has_times else None
         last = self._last_time
         if last is None:
@@ -94,6 +100,10 @@ class Clock:
         # Asked for every frame: most say how long they last.
         self._estimate = duration if duration > 1 else self._estimated(duration, step)
         return Shown(time, duration or self._by_rate)
+
+    def lasting(self, duration: int | None) -> int:
+        """Say how long a frame is shown of which a packet says this."""
+        return (self._has_durations and duration) or self._by_rate
 
     def _best_effort(self, pts: int | None, dts: int | None) -> int | None:
         if dts is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import os
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,9 @@ from av.stream import Discard
 
 from gulpio2.errors import SourceReadError
 from gulpio2.format.wording import counted
-from gulpio2.media import threaded
+from gulpio2.media import counting, threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
-from gulpio2.media.counting import LostBeginning, promised_packets
-from gulpio2.media.frame_rate import rescale
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.opening import container_options, damage_of
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
@@ -80,18 +77,19 @@ class OpenVideo:
         self.time_base: Fraction = stream.time_base
         # Whether the file has no other stream, of whatever kind.
         self.is_alone = len(container.streams) == 1
-        # Whether the container may have lost something, which its end would tell.
-        self.is_doubtful = damage is not None
         self.path = path
         self._container = container
         self._damage = damage
         self._max_pixels = max_pixels
         # Before anything is decoded: decoders forget it.
         self._matrix = int(stream.codec_context.colorspace)
+        self._is_reordered = stream.codec_context.reorder_depth > 0
         self._num_frames = self._num_packets = 0
-        self._lost = LostBeginning()
-        self._due = threaded.DueFrames()
-        self._promised = promised_packets(
+        self._lost = counting.LostBeginning()
+        # Whether each packet has to give a frame, which no decoder sees to.
+        self.is_frame_each = counting.is_frame_each(container, stream)
+        self._due = counting.DueFrames(are_wanted=threads > 1 or self.is_frame_each)
+        self._promised = counting.promised_packets(
             path, container, stream, max_pixels=max_pixels
         )
 
@@ -101,8 +99,9 @@ class OpenVideo:
         return str(self._container.format.name)
 
     @property
-    def _rate(self) -> Fraction | None:
-        return self.stream.guessed_rate or None
+    def is_doubtful(self) -> bool:
+        """Whether something may be missing, which the end of the file would tell."""
+        return self._damage is not None or self._due.is_overdue
 
     @property
     def start(self) -> int:
@@ -116,8 +115,12 @@ class OpenVideo:
 
     def clock(self) -> Clock:
         """Give what tells when frames are shown, of all or from a key frame on."""
-        told = has_times(self._container)
-        return Clock(self.time_base, rate=self._rate, has_times=told)
+        return Clock(
+            self.time_base,
+            rate=self.stream.guessed_rate or None,
+            has_times=has_times(self._container),
+            has_durations=self.format != counting.MOV or not self._is_reordered,
+        )
 
     def coloured(self, frames: Iterator[Any]) -> Iterator[Any]:
         """Give decoded frames with the matrix that only the container declares."""
@@ -142,20 +145,19 @@ class OpenVideo:
             In the order in which they are shown; None where a packet does not say it,
             where two say the same, or where the file cannot be read.
         """
-        unknown = rescale(1, 1 / rate, self.time_base) if (rate := self._rate) else 0
-        found, number = {}, 0
+        clock = self.clock()
+        found: list[Shown] = []
         told = has_times(self._container)
         try:
             for packet in self.packets():
                 if packet.pts is None or packet.is_discard or not told:
                     return None
-                found[packet.pts] = packet.duration or unknown
-                number += 1
+                found.append(Shown(packet.pts, clock.lasting(packet.duration)))
         except SourceReadError:
             return None
-        if len(found) != number:
+        if len({shown.pts for shown in found}) < len(found):
             return None
-        return [Shown(*item) for item in sorted(found.items())]
+        return sorted(found)
 
     def frames(
         self, *, dropped: Collection[int] = frozenset()
@@ -185,9 +187,10 @@ class OpenVideo:
         Notes
         -----
         Frames that the decoder itself marks as damaged are errors too: H.264, MPEG-1,
-        -2 and -4 and their like, AV1, ProRes, Motion JPEG. Bits that flip inside of
-        VP8, VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored
-        as it shows them.
+        -2 and -4 and their like, AV1, ProRes, Motion JPEG. So are packets of AV1 and
+        MPEG-2 that give no frame, in MP4 and Matroska. Bits that flip inside of VP8,
+        VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored as it
+        shows them.
         """
         tell = self.clock().tell
         frames = self.coloured(self._sound_frames(dropped))
@@ -198,7 +201,6 @@ class OpenVideo:
 
     def _sound_frames(self, dropped: Collection[int]) -> Iterator[Any]:
         """Decode all frames, and raise where one of them is damaged or missing."""
-        is_counted = self.threads > 1
         for frame in self._decoded(dropped):
             if frame.is_corrupt:
                 raise self._error("the decoder marks it as damaged")
@@ -207,28 +209,24 @@ class OpenVideo:
             if not self._num_frames:
                 self._lost.see_first_frame(frame.pts)
             self._num_frames += 1
-            if is_counted:
-                self._due.see_frame(frame.pts)
+            self._due.see_frame(frame.pts)
             yield frame
         self._check_end()
 
     def _decoded(self, dropped: Collection[int]) -> Iterator[Any]:
         codec = self.stream.codec_context
         joined = self.format not in _JOINED_MIDWAY
-        is_counted = self.threads > 1
-        never = itertools.repeat(False)  # noqa: FBT003  # without a keyword
-        packets: Iterator[tuple[Any, bool]] = zip(self.packets(), never, strict=False)
-        if is_counted or dropped:  # a cut is in the last; errors of the last are lost
-            packets = threaded.with_last(self.packets(), max(self.threads - 1, 1))
-        for packet, is_last in packets:
+        # A cut is in the last, and errors of the last are lost.
+        held = max(self.threads - 1, 1) if self.threads > 1 or dropped else 0
+        for packet, is_last in threaded.with_last(self.packets(), held):
             joined = joined or packet.is_keyframe
             pts = packet.pts
             is_dropped = pts in dropped
             if not packet.is_discard and not is_dropped:
                 self._lost.see_packet(pts)
             may_skip = is_dropped and not is_last
-            if is_counted:
-                self._due.see_packet(pts, is_left_out=may_skip)
+            if not packet.is_discard and not may_skip:
+                self._due.see_packet(pts)
             if dropped:
                 codec.skip_frame = "NONREF" if may_skip else "DEFAULT"
             try:
@@ -271,8 +269,8 @@ class OpenVideo:
                 f"the container promises {counted(self._promised, 'frame')} and "
                 f"has {self._num_packets}"
             )
-        if self.threads > 1 and self._due.missing:
-            raise self._error(f"{self._due.missing} of its packets gave no frame")
+        if self._due.number:
+            raise self._error(f"{self._due.number} of its packets gave no frame")
         if self._num_frames == 0:
             raise SourceReadError(
                 f"Video {self.path!r} has no frame in stream {self.stream.index}. "

@@ -142,7 +142,8 @@ class ExcerptFrames:
         given: list[int] = []
         if self.start > self._origin:
             try:
-                for timed in self._within(frames_by_index(self._video, self.start)):
+                found = frames_by_index(self._video, self.start)
+                for timed in self._within(found, self._video):
                     yield timed
                     given.append(timed[1].pts)
             except NotExactError as cause:
@@ -151,32 +152,41 @@ class ExcerptFrames:
             else:
                 return
             with self._reopen() as again:
-                frames = self._within(again.frames())
+                frames = self._within(again.frames(), again)
                 skipped = itertools.islice(frames, len(given))
                 if [shown.pts for _, shown in skipped] != given:
                     raise self._excerpt.other_frames()
                 yield from frames
             return
-        yield from self._within(itertools.chain([self._first], self._frames))
+        frames = itertools.chain([self._first], self._frames)
+        yield from self._within(frames, self._video)
 
     def _within(
-        self, frames: Iterator[tuple[Any, Shown]]
+        self, frames: Iterator[tuple[Any, Shown]], video: OpenVideo
     ) -> Iterator[tuple[Any, Shown]]:
         stop = self._stop
         before: Shown | None = None
+        last: tuple[Any, Shown] | None = None
         is_any = False
         for frame, shown in frames:
             if stop is not None and shown.pts >= stop:
                 if not is_any:
                     raise self._nothing(before, shown)
+                if last is not None:  # shown to the end, whatever it says
+                    lasting = stop - last[1].pts
+                    yield last[0], last[1]._replace(duration=lasting)
+                    last = None
                 # What may be missing from the file only its end tells.
-                if not self._video.is_doubtful:
+                if not video.is_doubtful:
                     return
             elif shown.pts >= self.start:
-                is_any = True
-                yield frame, self._ended(shown)
+                if last is not None:
+                    yield last
+                is_any, last = True, (frame, self._ended(shown))
             else:
                 before = shown
+        if last is not None:
+            yield last
         if not is_any:
             raise self._nothing(before, None)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media.counting import MOV, DueFrames
 from gulpio2.media.edit_lists import has_several_parts
 from gulpio2.media.random_access import is_random_access_point
 
@@ -31,8 +32,8 @@ __all__ = ["NotExactError", "frames_by_index"]
 
 # Containers with an index of key frames, whose packets have the times that they have
 # when everything is read. MP4 is one of those of QuickTime.
-_MOV, _MATROSKA, _AVI = "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi"
-_INDEXED = frozenset({_MOV, _MATROSKA, _AVI})
+_MATROSKA, _AVI = "matroska,webm", "avi"
+_INDEXED = frozenset({MOV, _MATROSKA, _AVI})
 # Key frames that are tried, from the last one before a time on.
 _ATTEMPTS = 8
 # So many frames at most are decoded before one that is shown before them (ITU-T H.264,
@@ -70,7 +71,7 @@ def frames_by_index(video: OpenVideo, tick: int) -> Iterator[tuple[Any, Shown]]:
     if video.format not in _INDEXED or video.is_doubtful:
         raise NotExactError("there is no index, or not all of the file")
     try:
-        if video.format == _MOV and has_several_parts(video.path):
+        if video.format == MOV and has_several_parts(video.path):
             raise NotExactError("an edit list has several parts")
         point, packets = _point_before(video, tick)
         yield from _frames_from(video, point, packets)
@@ -115,7 +116,8 @@ def _frames_from(
     """Decode from a key frame on; at least its own frame comes, or an error."""
     tell = video.clock().tell
     last: int | None = None
-    decoded = _decoded(video, itertools.chain([point], packets))
+    due = DueFrames(are_wanted=video.is_frame_each)
+    decoded = _decoded(video, itertools.chain([point], packets), due)
     for frame in video.coloured(decoded):
         if frame.pts is None:
             raise NotExactError("a frame has no time")
@@ -128,6 +130,9 @@ def _frames_from(
             raise NotExactError(f"a frame at {frame.pts} comes after {last}")
         if frame.is_corrupt or not video.is_allowed(frame):
             raise NotExactError("a frame is damaged, or too large")
+        due.see_frame(frame.pts)
+        if due.is_overdue:
+            raise NotExactError(f"a packet before {frame.pts} gave no frame")
         shown = tell(frame.pts, frame.dts, frame.duration or 0)
         if shown.pts != frame.pts:
             raise NotExactError(f"a frame at {frame.pts} is shown at {shown.pts}")
@@ -137,7 +142,7 @@ def _frames_from(
         raise NotExactError("no frame comes")
 
 
-def _decoded(video: OpenVideo, packets: Iterable[Any]) -> Iterator[Any]:
+def _decoded(video: OpenVideo, packets: Iterable[Any], due: DueFrames) -> Iterator[Any]:
     """Decode packets to the end of the file, if they are as they have to be."""
     codec = video.stream.codec_context
     last: int | None = None
@@ -151,8 +156,9 @@ def _decoded(video: OpenVideo, packets: Iterable[Any]) -> Iterator[Any]:
             if last is not None and packet.dts <= last:
                 raise NotExactError("times of decoding go back")
             last = packet.dts
+        due.see_packet(packet.pts)
         yield from codec.decode(packet)
-    if video.format == _MOV:
+    if video.format == MOV:
         entries = video.stream.index_entries
         if not len(entries) or entries[len(entries) - 1].timestamp != last:
             raise NotExactError("the file ends before its index does")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gulpio2.media.decode import OpenVideo
 
 __all__ = [
-    "DueFrames",
     "awaited",
     "held_back",
     "notices_damage",
@@ -202,37 +201,3 @@ def held_back(frames: Iterable[Any]) -> Iterator[Any]:
         if len(waiting) > min(_REORDERED, most):
             yield waiting.popleft()
     yield from waiting
-
-
-class DueFrames:
-    """Counts the frames that have to come.
-
-    Attributes
-    ----------
-    missing : int
-        How many have not come.
-
-    Examples
-    --------
-    >>> due = DueFrames()
-    >>> due.see_packet(0, is_left_out=False)
-    >>> due.see_packet(1, is_left_out=True)
-    >>> due.see_frame(1)
-    >>> due.missing
-    1
-    """
-
-    def __init__(self) -> None:
-        self.missing = 0
-        self._left_out: set[int] = set()
-
-    def see_packet(self, pts: int, *, is_left_out: bool) -> None:
-        """Take a packet that is decoded, or that the decoder may pass over."""
-        if is_left_out:
-            self._left_out.add(pts)
-        else:
-            self.missing += 1
-
-    def see_frame(self, pts: int | None) -> None:
-        """Take a frame."""
-        self.missing -= pts not in self._left_out

@@ -11,10 +11,28 @@ from typing import Any
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import IngestError
 from gulpio2.testing import FrameAdapter
 from tests.faults.operations import in_child
 
 NUM_ITEMS = 400
+
+
+class ShutsDown(FrameAdapter):
+    """Has an executor shut down while its own items are stored."""
+
+    def __init__(self, at, *, cancel):
+        super().__init__(num_items=20, num_frames=1)
+        self.at, self.cancel = at, cancel
+
+    def _frames(self, number):
+        if number == self.at:
+            POOLS[-1].shutdown(wait=False, cancel_futures=self.cancel)
+        yield from super()._frames(number)
+
+
+# Found by adapters, which executors get as bytes.
+POOLS: list[ThreadPoolExecutor] = []
 
 
 class Slow(FrameAdapter):
@@ -50,6 +68,23 @@ def test_an_error_of_the_one_that_is_told_ends_the_run(tmp_path):
         FrameAdapter(num_items=NUM_ITEMS, num_frames=1), tmp_path, 1, 2, resume=True
     ).run()
     assert (report.items, len(GulpDirectory(tmp_path))) == (NUM_ITEMS, NUM_ITEMS)
+
+
+@pytest.mark.parametrize("cancel", [True, False], ids=["cancelled", "refused"])
+@pytest.mark.parametrize("at", [0, 7])
+def test_an_executor_that_is_shut_down_ends_the_run(tmp_path, at, cancel):
+    adapter = ShutsDown(at, cancel=cancel)
+
+    def run():
+        POOLS.append(ThreadPoolExecutor(1))
+        with pytest.raises(IngestError, match=r"it was shut down.*resume"):
+            GulpIngestor(adapter, tmp_path, 1, 4, executor=POOLS[-1]).run()
+
+    assert in_child(run) == 0
+    adapter.at = -1
+    report = GulpIngestor(adapter, tmp_path, 1, 1, resume=True).run()
+    assert (report.items, len(GulpDirectory(tmp_path))) == (20, 20)
+    assert report.resumed >= at
 
 
 @pytest.mark.parametrize("num_items", [1, 8])

@@ -373,3 +373,34 @@ def frames_by_ffmpeg(program, path, rate, options=("-fps_mode", "cfr")):
 def test_a_rate_with_a_large_exponent_is_refused_and_not_computed(rate):
     with pytest.raises(ValueError, match="give frames per second"):
         parse_frame_rate(rate)
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".mkv"])
+def test_frames_that_are_reordered_are_placed_as_those_that_are_not(
+    tmp_path, write_video, pictures, ending
+):
+    # Two seconds in which nothing changes, as when a screen is recorded. MP4 has as
+    # durations the steps of decoding, by which a frame in the middle lasted so long.
+    milliseconds = [0, 100, 200, 300, *range(2300, 3100, 100)]
+    shown = {}
+    excerpts: tuple[dict[str, Any], ...] = ({}, {"start": 2.3, "end": 3.1})
+    for reordered in ("0", "2"):
+        path = write_video(
+            tmp_path / f"{reordered}{ending}",
+            pictures(12, 32, 48),
+            rate=10,
+            time_base=Fraction(1, 1000),
+            pts=milliseconds,
+            options={"bf": reordered},
+        )
+        for excerpt in excerpts:
+            video = VideoFrames(path, frame_rate=10, **excerpt)
+            times = [
+                round(float(Fraction(frame.pts or 0) * video.time_base), 1)
+                for frame in video.stored()
+            ]
+            shown[reordered, bool(excerpt)] = times
+    for (_, is_excerpt), times in shown.items():
+        wanted = [2.3, 2.4, 2.5, 2.6, 2.7, 2.8, 2.9, 3.0]
+        assert sorted(set(times)) == ([] if is_excerpt else [0, 0.1, 0.2, 0.3]) + wanted
+        assert len(times) == (8 if is_excerpt else 31)

@@ -197,7 +197,7 @@ def test_times_of_decoding_alone_lead_to_no_key_frame(tmp_path, name):
 
 def test_frames_that_are_others_from_the_beginning_are_not_stored(tmp_path):
     """Times of presentation that are those of other frames, two further on."""
-    path = write(tmp_path / "a", "mpeg2", ".mp4")
+    path = write(tmp_path / "a", "mpeg4 b", ".mp4")
     data = bytearray(path.read_bytes())
     second = data.index(b"ctts") + 12 + 8
     (count,) = struct.unpack_from(">I", data, second)

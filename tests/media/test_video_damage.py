@@ -351,3 +351,44 @@ def test_transport_streams_that_were_joined_are_named_as_a_cause(
     with pytest.raises(SourceReadError, match="transport streams were joined") as error:
         read(path)
     assert "ffmpeg -f concat" in str(error.value)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("excerpt", [{}, {"start": 0.6, "end": 1.2}])
+@pytest.mark.parametrize(
+    ("codec", "ending", "size"),
+    [
+        ("libsvtav1", ".mp4", None),
+        ("libsvtav1", ".mkv", None),
+        ("mpeg2video", ".mov", 64),
+    ],
+)
+def test_a_packet_that_gives_no_frame_is_an_error(
+    tmp_path, write_video, pictures, codec, ending, size, excerpt, threads
+):
+    if codec not in av.codecs_available:
+        pytest.skip(f"this build of FFmpeg has no {codec}")
+    options = {"preset": "10", "crf": "50"} if codec == "libsvtav1" else {"bf": "2"}
+    path = write_video(
+        tmp_path / f"a{ending}", pictures(50, 96, 128), codec=codec, options=options
+    )
+    with av.open(str(path)) as container:
+        packets = [
+            (packet.pos, bytes(packet))
+            for packet in container.demux(video=0)
+            if packet.size
+        ]
+    whole = len(list(VideoFrames(path, threads=threads, **excerpt)))
+    data = path.read_bytes()
+    refused = 0
+    for pos, packet in packets[18:26]:
+        at = data.index(packet, pos)
+        length = size or len(packet)
+        path.write_bytes(data[:at] + bytes(length) + data[at + length :])
+        try:
+            found = len(list(VideoFrames(path, threads=threads, **excerpt)))
+        except SourceReadError:
+            refused += 1
+        else:
+            assert found == whole
+    assert refused
