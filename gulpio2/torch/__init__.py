@@ -16,7 +16,8 @@ Torch itself is needed where tensors are made, and for nothing else here.
   `profile`: where the time went. `measure`, `limit`, `workers`: how fast it is.
 - `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;
   `shared` for the memory of its batches, `damaged` for its damaged samples, `timed` and
-  `working` for where their time goes, `closed` for what comes with batches.
+  `working` for where their time goes, `closed` for what comes with batches, `sending`
+  for what cannot come.
 - `gulpio2.torch.pipeline`, `registry`: transforms in a row, and things out of configs.
 - `gulpio2.torch.mmengine`: the same as registered MMEngine dataset; imported by itself.
 - `annotations`, `plain_pickle`, `listing`, `lazy`, `metainfo`, `selection`, `packing`,

@@ -67,6 +67,8 @@ class _FrameDataset(GulpDataset):
     def prepare_data(self, idx: int) -> Any:
         """Make a sample, once: read, transform, add the target, run the pipeline."""
         info, chosen = self.choose(idx)
+        if not chosen.indices.size:
+            return None  # the sampler found no clip, or no frame, in this item
         array = self.source.read(info, chosen)
         self.shape_of_clips = array.shape[1:] if self.single_frame else array.shape
         frames = timed_transform(self._transformed, _to_tensor(array))
@@ -149,6 +151,8 @@ class _FrameDataset(GulpDataset):
         # What is chosen is read one way or the other, and not chosen anew: the numbers
         # may have come from a generator that goes on.
         info, chosen = self.choose(idx)
+        if not chosen.indices.size:
+            return None  # as in `prepare_data`
         if self._fits_into(info, chosen, out):
             frames = _to_tensor(out)
         else:
@@ -179,8 +183,6 @@ class _FrameDataset(GulpDataset):
     def _transformed(self, frames: Any) -> Any:
         if self.single_frame:
             frames = frames[0]
-        elif frames.ndim > 4 and not len(frames):
-            return None  # the sampler found no clip in this item
         if self.transform is None:
             return frames
         if frames.ndim <= 4:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gulpio2._optional import require
+from gulpio2.torch.sending import is_in_torch_worker, require_sendable
 
 __all__ = [
     "array_collate",
@@ -24,6 +25,7 @@ __all__ = [
 # What becomes an array, or a tensor.
 _NUMBERS = (int, float, complex, np.generic, np.ndarray)
 _SINGLE_NUMBERS = (int, float, complex, np.number, np.bool_)
+_KINDS_OF_NUMBERS = "biufc"
 # What is a sequence, and one leaf.
 _BYTES_AND_TEXT = (str, bytes, bytearray, memoryview)
 # What a tensor of whole numbers holds.
@@ -74,7 +76,8 @@ def default_collate(data_batch: Sequence[Any]) -> Any:
     Raises
     ------
     RuntimeError
-        Samples are not nested alike, sequences differ in length, or tensors in shape.
+        Samples are not nested alike, sequences differ in length, or arrays or tensors
+        in shape.
 
     Notes
     -----
@@ -185,6 +188,8 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
     ------
     RuntimeError
         Samples are not nested alike, or sequences differ in length.
+    TypeError
+        In a worker of a ``DataLoader``: a list has what cannot be pickled.
     """
     first = batch[0]
     kind: Any = type(first)
@@ -206,8 +211,19 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
                 "place of the samples: they must be of equal size"
             )
         parts = [collate_leaves(list(part), leaf) for part in zip(*batch, strict=True)]
-        return kind(*parts) if hasattr(first, "_fields") else parts
-    return leaf(batch)
+        if not hasattr(first, "_fields"):
+            return parts
+        _require_sendable(kind)
+        return kind(*parts)
+    made = leaf(batch)
+    if isinstance(made, list):
+        _require_sendable(*made)
+    return made
+
+
+def _require_sendable(*values: Any) -> None:
+    if is_in_torch_worker():
+        require_sendable(values)
 
 
 def _mapping_like(first: Any, collated: dict[Any, Any]) -> Any:
@@ -258,30 +274,7 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
         return leaves
     if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         return _stack_others(torch, leaves)
-    shapes = {tuple(leaf.shape): None for leaf in leaves}
-    if len(shapes) > 1:
-        advice = (
-            "Give the dataset a transform that brings all to one size, or choose the "
-            "loader that does (GulpLoader with a view), on the command line --size 224 "
-            "in place of --workers"
-        )
-        if len({shape[-2:] for shape in shapes}) == 1:
-            advice = (
-                "Give the dataset a sampler that chooses as many frames, and as many "
-                "clips, of every item; or collate with pseudo_collate, which stacks "
-                "nothing"
-            )
-            channels = {shape[-3:-2] for shape in shapes}
-            if channels == {(1,), (3,)} and len({shape[:-3] for shape in shapes}) == 1:
-                advice = (
-                    "Some items are grey, and others have colours: give the dataset a "
-                    "transform that repeats the one channel of those, or choose the "
-                    "loader that makes all alike (GulpLoader, colorspace='rgb')"
-                )
-        raise RuntimeError(
-            f"samples of shapes {', '.join(map(str, shapes))} at one place of a batch, "
-            f"and a batch needs one. {advice}"
-        )
+    _require_one_shape(leaves)
     if first.ndim < 3 or first.is_contiguous():
         return stack(leaves)
     moved = [leaf.movedim(-3, -1) for leaf in leaves]
@@ -290,9 +283,43 @@ def stack_leaves(leaves: list[Any], stack: Callable[[list[Any]], Any]) -> Any:
     return stack(moved).movedim(-1, -3)
 
 
+def _require_one_shape(leaves: list[Any]) -> None:
+    """Refuse arrays or tensors of several shapes, and say what to do."""
+    shapes = [*dict.fromkeys(tuple(np.shape(leaf)) for leaf in leaves)]
+    if len(shapes) == 1:
+        return
+    if min(map(len, shapes)) < 3:  # no frames
+        advice = "Pad them to one shape, or take pseudo_collate: it stacks nothing"
+    elif len({shape[-2:] for shape in shapes}) > 1:
+        advice = (
+            "Give the dataset a transform that brings all to one size, or choose the "
+            "loader that does (GulpLoader with a view), on the command line --size 224 "
+            "in place of --workers"
+        )
+    elif {shape[-3] for shape in shapes} == {1, 3} and len(
+        {shape[:-3] for shape in shapes}
+    ) == 1:
+        advice = (
+            "Some items are grey, and others have colours: give the dataset a "
+            "transform that repeats the one channel of those, or choose the loader "
+            "that makes all alike (GulpLoader, colorspace='rgb')"
+        )
+    else:
+        advice = (
+            "Give the dataset a sampler that chooses as many frames, and as many "
+            "clips, of every item; or collate with pseudo_collate, which stacks nothing"
+        )
+    raise RuntimeError(
+        f"samples of shapes {', '.join(map(str, shapes))} at one place of a batch, and "
+        f"a batch needs one. {advice}"
+    )
+
+
 def _stack_others(torch: Any, leaves: list[Any]) -> Any:
     if not all(isinstance(leaf, _NUMBERS) for leaf in leaves):
         return leaves
+    if all(np.asarray(leaf).dtype.kind in _KINDS_OF_NUMBERS for leaf in leaves):
+        _require_one_shape(leaves)
     if any(isinstance(leaf, int) and not _LEAST <= leaf <= _MOST for leaf in leaves):
         return leaves
     single = all(isinstance(leaf, _SINGLE_NUMBERS) for leaf in leaves)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import TYPE_CHECKING, Any
 
@@ -135,12 +136,23 @@ class Resumable:
         self.cursor.next_epoch()
 
     def _leave_what_is_over(self) -> None:
-        """Go to the next epoch, where an iteration is left with its last batch.
+        """Go to the next epoch, where an iteration was left with its last batch.
 
         Whoever counts batches never asks for one more, which would end the epoch.
         """
         if self._over_at == (self.cursor.epoch, self.cursor.position):
             self.cursor.next_epoch()
+
+    @contextlib.contextmanager
+    def _left_at(self, place: tuple[int, int]) -> Iterator[None]:
+        """Do so where the block is left by an exception, unless another moved on."""
+        try:
+            yield
+        except BaseException:
+            with self._turn.lock:
+                if place == (self.cursor.epoch, self.cursor.position):
+                    self._leave_what_is_over()
+            raise
 
 
 class GivenPlaces:

@@ -136,9 +136,8 @@ class InfiniteSampler:
         order = PlainOrder(count, seed=self.seed, shuffle=self.shuffle)
         place, epoch = self.rank, 0
         while True:
-            yield from order.indices(
-                epoch, np.arange(place, count, self.world_size)
-            ).tolist()
+            places = np.arange(place, count, self.world_size)
+            yield from order.indices(epoch, places).tolist()
             # Where this rank's next sample is, counted from the next epoch's first.
             place = (place - count) % self.world_size
             epoch += 1
@@ -316,7 +315,8 @@ class ResumableSampler(Resumable):
             start, is_first = perf_counter(), batches is None
             if is_first:  # which starts workers
                 batches = iter(loader)
-            batch: Any = next(batches, _END)
+            with self._left_at(place):  # a worker may end behind the last batch
+                batch: Any = next(batches, _END)
             seconds = perf_counter() - start
             self._consumer.waiting += seconds
             if batch is _END:
@@ -333,13 +333,8 @@ class ResumableSampler(Resumable):
                 self._consumer.starting += max(0.0, seconds - self._workers.first_busy)
             place = cursor.epoch, cursor.position
             self._consumer.batches += 1
-            try:
+            with self._left_at(place):
                 yield batch
-            except GeneratorExit:
-                with self._turn.lock:
-                    if place == (cursor.epoch, cursor.position):
-                        self._leave_what_is_over()
-                raise
             del batch  # whose memory the next one may have
             self._consumer.working += perf_counter() - start
         # One that does not say so may drop the last batch, too.

@@ -154,7 +154,14 @@ class WorkerPool:
         except (EOFError, OSError) as cause:
             self._failure = WorkerEndedError(_said_of(worker))
             raise self._failure from cause
-        return pickle.loads(answer)  # noqa: S301  # of a process of our own
+        try:
+            return pickle.loads(answer)  # noqa: S301  # of a process of our own
+        except Exception as cause:
+            raise TypeError(
+                f"what a worker process sent of {_named(task)} of the dataset cannot "
+                f"be unpickled in the trainer ({cause}): give the loader threads in "
+                "place of workers, or targets that can be"
+            ) from cause
 
 
 def _start(number: int, setup: Setup) -> _Worker:
@@ -174,14 +181,18 @@ def _start(number: int, setup: Setup) -> _Worker:
 
 def _said_of_slow(worker: _Worker, task: Task) -> str:
     """Say which process does not answer, and what it was asked for."""
-    samples = ", ".join(map(repr, map(int, task.draws[:_NAMED])))
-    more = "" if len(task.draws) <= _NAMED else f" and {len(task.draws) - _NAMED} more"
     return (
         f"worker {worker.number} of the loader (process {worker.process.pid}) has been "
-        f"at samples {samples}{more} of the dataset for {_SLOW_SECONDS:g} s, and is "
-        "still waited for. Where it hangs, kill it: the iteration then ends with a "
+        f"at {_named(task)} of the dataset for {_SLOW_SECONDS:g} s, and is still "
+        "waited for. Where it hangs, kill it: the iteration then ends with a "
         "WorkerEndedError, and the next one goes on"
     )
+
+
+def _named(task: Task) -> str:
+    samples = ", ".join(map(repr, map(int, task.draws[:_NAMED])))
+    more = "" if len(task.draws) <= _NAMED else f" and {len(task.draws) - _NAMED} more"
+    return f"samples {samples}{more}"
 
 
 def _said_of(worker: _Worker) -> str:

@@ -19,6 +19,7 @@ from gulpio2.torch.filling import SampleMaker
 from gulpio2.torch.prefetch import Job
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.ring import Slot, shared_arrays
+from gulpio2.torch.sending import cannot_be_sent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,10 +202,5 @@ def _sendable(
     try:
         pickle.dumps(sample)
     except Exception as cause:  # noqa: BLE001  # see above
-        told = TypeError(
-            f"the target of a sample, or what its dataset knows of it, cannot be sent "
-            f"from a worker process ({cause}): give the loader threads in place of "
-            "workers, or targets that can be pickled"
-        )
-        sample, error = None, RemoteError.of(told)
+        sample, error = None, RemoteError.of(cannot_be_sent(cause))
     return row, sample, list(damages), error

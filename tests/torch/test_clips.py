@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gulpio2.errors import FrameTimeError
+from gulpio2.errors import EmptySampleError, FrameTimeError
 from gulpio2.sampling import (
     ClipIndices,
     dense_windows,
@@ -24,8 +24,10 @@ from gulpio2.torch import (
     GulpClipDataset,
     GulpImageDataset,
     GulpLoader,
+    RecyclingCollate,
     RepeatDataset,
     SampleIndex,
+    default_collate,
 )
 
 pytestmark = pytest.mark.torch
@@ -38,6 +40,33 @@ def place(index, seed):
 
 
 # ---------------------------------------------------------------- frames
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+@pytest.mark.parametrize("collate", ["default", "recycling"])
+def test_where_no_frame_is_chosen_another_sample_is_taken(
+    make_directory, frame_numbers, shape, collate
+):
+    from torch.utils.data import DataLoader
+
+    def choose(num_frames, *, rng=None):
+        if num_frames == 5:
+            return ClipIndices(np.zeros(shape, int), np.zeros(shape, bool))
+        return window(num_frames, rng=rng)
+
+    dataset = GulpClipDataset(make_directory(counts=(8, 5, 8)), choose, target="id")
+    for _ in range(3):
+        clip, id_ = dataset[1]
+        assert (id_ in {"clip0", "clip2"}, len(frame_numbers(clip))) == (True, 3)
+    made: Any = RecyclingCollate() if collate == "recycling" else default_collate
+    loader: Any = DataLoader(dataset, 3, collate_fn=made, num_workers=1, timeout=60)
+    for _ in range(2):
+        ((clips, ids),) = loader
+        assert clips.shape[:2] == (3, 3)
+        assert set(ids) <= {"clip0", "clip2"}
+    dataset.test_mode = True
+    with pytest.raises(EmptySampleError):
+        dataset[1]
+
+
 @pytest.mark.parametrize(
     ("sampler", "frames"),
     [
