@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gulpio2.storage.index.in_blocks import ItemBlock, indexed_blocks
-from gulpio2.storage.index.lazy import LazyDict
+from gulpio2.storage.index.lazy import is_untouched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,4 @@ def _is_untouched(directory: GulpDirectory) -> bool:
         directory.chunk_lookup,
         directory.chunk_objs_lookup,
     )
-    return not directory._made_chunks() and all(
-        isinstance(mapping, LazyDict) and mapping.untouched for mapping in mappings
-    )
+    return not directory._made_chunks() and all(map(is_untouched, mappings))

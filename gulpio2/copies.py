@@ -91,22 +91,89 @@ def reopening(
         What it is to be called with.
     """
     wanted = set(ids)
-    changed = _changed_entries(directory)
-    entries = {id_: entry for id_, entry in changed if id_ in wanted}
-    states = _states_behind(directory, entries, ())
-    return _reopen, (type(directory), _settings_of(directory), entries, states)
+    if directory._index is None:
+        state = {**_settings_of(directory), "_edits": _edits_of(directory, wanted)}
+    else:
+        state = _cut_down(directory, plain_state(directory), wanted)
+    return _reopen, (type(directory), state)
 
 
-def _reopen(
-    kind: type[_Directory],
-    settings: dict[str, Any],
-    entries: Mapping[str, Any],
-    states: Mapping[int, _State],
-) -> _Directory:
+def _reopen(kind: type[_Directory], state: dict[str, Any]) -> _Directory:
     """Open a directory by what `reopening` gave."""
     directory = kind.__new__(kind)
-    directory.__setstate__({**settings, "_edits": (entries, {}, {}, {}, states)})
+    directory.__setstate__(state)
     return directory
+
+
+def _cut_down(
+    directory: _Directory, state: dict[str, Any], wanted: set[str]
+) -> dict[str, Any]:
+    """Leave out of the state of a directory what was changed of other items."""
+    entries, lookups, of_chunks, assigned, states = state["_edits"]
+    entries = {id_: entry for id_, entry in entries.items() if id_ in wanted}
+    lookups = {
+        name: _part_of(change, wanted)
+        if isinstance(change, tuple) and name != "chunk_objs_lookup"
+        else change
+        for name, change in lookups.items()
+    }
+    of_chunks = {
+        number: part
+        for number, change in of_chunks.items()
+        if any(part := _part_of(change, wanted))
+    }
+    behind = _chunks_of(directory, entries, of_chunks)
+    states = {number: states[number] for number in behind if number in states}
+    return {**state, "_edits": (entries, lookups, of_chunks, assigned, states)}
+
+
+def _part_of(changes: tuple[Any, ...], wanted: set[str]) -> tuple[Any, ...]:
+    """Give what was changed of some items: mappings by their ids, and sets of ids."""
+    return tuple(
+        {id_: change[id_] for id_ in change if id_ in wanted}
+        if isinstance(change, dict)
+        else change & wanted
+        for change in changes
+    )
+
+
+def _edits_of(directory: _Directory, wanted: set[str]) -> tuple[Any, ...]:
+    """Give what was changed of some items of a directory whose maps were loaded."""
+    entries = {k: entry for k, entry in _changed_entries(directory) if k in wanted}
+    put: dict[str, dict[str, Any]] = {"merged_meta_dict": {}, "chunk_lookup": {}}
+    gone: dict[str, set[str]] = {name: set() for name in put}
+    out_of_chunks: dict[int, set[str]] = {}
+    used = set()
+    for id_ in wanted:
+        entry = None
+        number = directory.chunk_lookup.get(id_)
+        chunk = directory.chunk_objs_lookup.get(number)
+        if number is None:
+            gone["chunk_lookup"].add(id_)
+        elif chunk is not None:
+            used.add(number)
+            entry = chunk.meta_dict.get(id_)
+            if entry is None:
+                out_of_chunks.setdefault(number, set()).add(id_)
+        known = directory.merged_meta_dict.get(id_)
+        if known is None:
+            gone["merged_meta_dict"].add(id_)
+        elif known is not entry and repr(known) != repr(entry):
+            put["merged_meta_dict"][id_] = known
+    of_chunks: dict[int, tuple[Any, ...]] = {
+        number: ({}, {}, out) for number, out in out_of_chunks.items()
+    }
+    chunks = [(number, directory.chunk_objs_lookup[number]) for number in used]
+    assigned = {
+        number: found
+        for number, chunk in chunks
+        if (found := _assigned_to(directory, chunk, number))
+    }
+    lookups: dict[str, tuple[Any, ...]] = {
+        name: (put[name], {}, gone[name]) for name in put if put[name] or gone[name]
+    }
+    states = _states_behind(directory, entries, of_chunks)
+    return entries, lookups, of_chunks, assigned, states
 
 
 def plain_state(directory: _Directory) -> dict[str, Any]:
@@ -168,19 +235,28 @@ def restore(directory: _Directory, state: dict[str, Any]) -> None:
     )
     _apply_entries(directory, entries)
     for name, change in changes.items():
-        if not isinstance(change, tuple):
+        if isinstance(change, tuple):
+            _apply(getattr(directory, name), change)
+        else:
             setattr(directory, name, change)
-        elif isinstance(lookup := getattr(directory, name), LazyDict):
-            lookup.apply(change)
     chunks = directory.chunk_objs_lookup
     for number, change in of_chunks.items():
         if number in chunks:
-            meta_dict = chunks[number].meta_dict
-            if isinstance(meta_dict, LazyDict):
-                meta_dict.apply(change)
+            _apply(chunks[number].meta_dict, change)
     for number, attributes in assigned.items():
         if number in chunks:
             vars(chunks[number]).update(attributes)
+
+
+def _apply(mapping: Any, change: tuple[Any, ...]) -> None:
+    """Take over what was put into a mapping of another copy, and taken out of it."""
+    if isinstance(mapping, LazyDict):
+        mapping.apply(change)
+        return
+    put, added, gone, *_ = change
+    for key in gone:
+        mapping.pop(key, None)
+    mapping.update({**put, **added})
 
 
 def stored_in(chunk: GulpChunk) -> Mapping[str, Any]:

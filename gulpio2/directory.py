@@ -36,7 +36,7 @@ from gulpio2.storage.base import read_manifest, require_known_version
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import NO_MAP, map_states, state_in
 from gulpio2.storage.index.entries import IndexRecord
-from gulpio2.storage.index.lazy import LazyDict
+from gulpio2.storage.index.lazy import is_untouched
 from gulpio2.storage.index.mappings import (
     ChosenEntries,
     ChunkEntries,
@@ -349,9 +349,7 @@ class GulpDirectory(ReadingVerbs):
             return LoadedMap(state, find, lambda: stored_in(chunk).items())
         if self._index is None:
             return LoadedMap(state, find)
-        if chunk is not None and not (
-            isinstance(chunk.meta_dict, LazyDict) and chunk.meta_dict.untouched
-        ):
+        if chunk is not None and not is_untouched(chunk.meta_dict):
             # What is assigned was made of what the index said when the chunk was made.
             then = getattr(chunk, "_map_state", NO_MAP)
             if then != state:
@@ -402,10 +400,12 @@ class GulpDirectory(ReadingVerbs):
 
     def _part_of_chunk(self, number: int, ids: Sequence[str]) -> GulpChunk:
         """Make an object of some items of a chunk; their entries are those of all."""
-        if self._index is not None:
+        whole = self._made_chunks().get(number)
+        if self._index is not None and (whole is None or is_untouched(whole.meta_dict)):
             entries: OrderedDict[str, Any] = ChosenEntries(self._index, number, ids)
         else:
-            known = self.chunk_objs_lookup[number].meta_dict
+            of_all = self.chunk_objs_lookup[number] if whole is None else whole
+            known = of_all.meta_dict
             # Some may be deleted in it since the view was made.
             entries = OrderedDict((id_, known[id_]) for id_ in ids if id_ in known)
         return _make_chunk(self._settings(), number, entries)
@@ -505,10 +505,7 @@ class GulpDirectory(ReadingVerbs):
         """Tell whether what was handed out may say something else than the index."""
         numbers, chunks = self.chunk_lookup, self.chunk_objs_lookup
         return number in self._made_chunks() or not (
-            isinstance(numbers, LazyDict)
-            and numbers.untouched
-            and isinstance(chunks, LazyDict)
-            and chunks.untouched
+            is_untouched(numbers) and is_untouched(chunks)
         )
 
     def _made_chunks(self) -> Mapping[int, GulpChunk]:

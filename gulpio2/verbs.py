@@ -7,6 +7,7 @@ it, and how it is decoded, is the item's affair.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from gulpio2.item import read_clips
 from gulpio2.request import split_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from gulpio2.codecs.options import Colorspace, Crop
     from gulpio2.format.times import TimeMode
@@ -237,8 +238,12 @@ def _located(
     ValueError
         There are none: a batch of nothing has no shape.
     TypeError
-        One of them is no pair.
+        One of them is no pair, or they are no list.
     """
+    if not isinstance(requests, Iterable):
+        raise TypeError(
+            f"requests is {requests!r}; give a list of pairs of an id and a selection"
+        )
     parts = [(find(id_), selection) for id_, selection in map(_pair, requests)]
     if not parts:
         raise ValueError("requests is empty; give at least one (id, selection)")

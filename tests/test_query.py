@@ -80,6 +80,7 @@ def test_a_text_selects_what_it_says(text, expected):
     [
         ("", "cannot be parsed"),
         ("n ==", "cannot be parsed"),
+        ("label == '''a\r\nb'''", "has a carriage return: write it as"),
         ("n = 3", "cannot be parsed: .*; equal is =="),
         ("label == walk", "no column 'walk'; there are .* stands in quotes: 'walk'"),
         ("'label' != 'x'", "'label' is a text, .* without quotes: label, n, "),

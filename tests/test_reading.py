@@ -319,6 +319,8 @@ def test_a_batch_of_clips_that_differ_is_refused_with_both_named(folder):
         directory.read_clips([("colour", [0, 1]), ("small", [0, 1])])
     with pytest.raises(ValueError, match="requests is empty"):
         directory.read_clips([])
+    with pytest.raises(TypeError, match="requests is None; give a list of pairs"):
+        directory.read_clips(None)  # type: ignore[arg-type]  # as it is meant here
 
 
 @pytest.mark.parametrize("request_", ["colour", "ab", 3, ("colour", 0, 1), ("colour",)])

@@ -316,7 +316,9 @@ class HandlePool:
     def close(self) -> None:
         """Let go of every file; reading again reopens."""
         with self._lock:
-            self._handles.clear()
+            # Whole at any moment, as a fork may come while a file is closed.
+            let_go, self._handles = self._handles, OrderedDict()
+        let_go.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the settings alone: files are reopened where they are needed."""

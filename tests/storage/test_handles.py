@@ -25,7 +25,7 @@ from gulpio2.testing import make_gulp_directory
 from tests.forking import forked, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 # Python 3.12 and later warn of a fork beside threads, of libraries too; the children
@@ -273,6 +273,38 @@ def test_a_child_reads_although_a_thread_held_the_locks_at_the_fork(paths):
     def read() -> int:
         both = pool.read_at(paths[0], 0, 1) + HandlePool().read_at(paths[5], 0, 1)
         return both != b"\0\x05"
+
+    child = forked(read)
+    done.set()
+    thread.join()
+    assert status_of(child) == 0
+
+
+def test_a_child_reads_although_a_thread_closed_files_at_the_fork(paths):
+    pool = HandlePool()
+    for path in paths:
+        pool.read_at(path, 0, 1)
+    closing, done = threading.Event(), threading.Event()
+
+    class Slow(handles._Handle):
+        """Takes its time to be closed, as a file of a network may."""
+
+        def __del__(self, close: Callable[[int], None] = os.close) -> None:
+            if not done.is_set():
+                closing.set()
+                done.wait(30)
+            super().__del__(close)
+
+    first = next(iter(pool._handles))
+    pool._handles[first] = Slow(first)
+    thread = threading.Thread(target=pool.close)
+    thread.start()
+    closing.wait(30)
+
+    def read() -> int:
+        done.set()
+        found = [pool.read_at(path, 0, 1) for path in reversed(paths)]
+        return found != [bytes([number]) for number in reversed(range(8))]
 
     child = forked(read)
     done.set()

@@ -9,7 +9,7 @@ and checksums::
         "items": n,
         "frames": n,
         "chunks": "<base64>",
-        "crc32": {"ids": n, "lookup": n, "typed": n},
+        "crc32": {"ids": n, "lookup": n, "typed": n, "json": n},
         "check": n,
         "whole": "<8 hexadecimal digits>",
     }
@@ -63,6 +63,7 @@ __all__ = [
     "NewerIndexError",
     "frames_column",
     "is_json_text",
+    "json_crc32",
     "make_batch",
     "map_index",
     "named_columns",
@@ -195,6 +196,12 @@ def typed_crc32(batch: Any) -> int:
     return arrays_crc32(*parts)
 
 
+def json_crc32(batch: Any) -> int:
+    """Compute the CRC-32 of the names of its columns of JSON text."""
+    names = [field.name for field in batch.schema if is_json_text(field)]
+    return arrays_crc32(repr(names).encode())
+
+
 def _lengths(array: Any) -> list[int]:
     """Give lengths and numbers of nulls, of lists also those of what is in them."""
     own = [len(array), array.null_count]
@@ -230,6 +237,7 @@ def write_index(
             "ids": ids_crc32(columns),
             "lookup": arrays_crc32(lookup.hashes, lookup.rows),
             "typed": typed_crc32(typed),
+            "json": json_crc32(typed),
         },
     }
     header["check"] = _check(header)

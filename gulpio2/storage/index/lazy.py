@@ -18,7 +18,7 @@ from collections.abc import (
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-__all__ = ["LazyDict"]
+__all__ = ["LazyDict", "is_untouched"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -316,3 +316,8 @@ class LazyDict(OrderedDict[K, V]):
     def __copy__(self) -> OrderedDict[K, V]:
         """Copy as an ordinary dictionary."""
         return self.copy()
+
+
+def is_untouched(mapping: object) -> bool:
+    """Tell whether a mapping is one of these, and nothing was changed in it."""
+    return isinstance(mapping, LazyDict) and mapping.untouched

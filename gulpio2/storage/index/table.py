@@ -11,6 +11,8 @@ from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.file import (
     FIXED_COLUMNS,
     frames_column,
+    is_json_text,
+    json_crc32,
     named_columns,
     typed_crc32,
 )
@@ -78,7 +80,9 @@ def has_right_metadata(content: IndexContent) -> bool:
     if typed is None:
         return False
     fields, arrays = named_columns({}, typed_columns(content.columns))
-    return typed.schema.names == [field.name for field in fields] and all(
+    wanted = [(field.name, is_json_text(field)) for field in fields]
+    found = [(field.name, is_json_text(field)) for field in typed.schema]
+    return found == wanted and all(
         # By repr, NaN equals NaN.
         one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
         for one, other in zip(typed.columns, arrays, strict=True)
@@ -93,6 +97,9 @@ def _typed_of_file(content: IndexContent) -> Any | None:
         batch = reader.get_batch(0)
         typed = batch.select(range(FIXED_COLUMNS, batch.num_columns))
         if typed_crc32(typed) != content.crc32.get("typed"):
+            return None
+        # Files that were written before December 2026 do not say it.
+        if json_crc32(typed) != content.crc32.get("json", json_crc32(typed)):
             return None
     except (pa.ArrowException, OSError, ValueError, LookupError):
         return None

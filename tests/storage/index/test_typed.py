@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.format.gmeta import dump_gmeta
+from gulpio2.format.layout import INDEX_NAME
 from gulpio2.storage.index import typed
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.keeping import build_index, check_index
@@ -349,3 +350,41 @@ def test_half_a_character_leaves_the_others_of_a_value_as_they_are():
     assert "\\ud800.mp4" in text
     assert "\\udfff\u4e2d" in text
     assert json.loads(text) == value
+
+
+@pytest.mark.parametrize("verify", ["frames", True])
+def test_a_mark_of_json_text_that_is_lost_is_no_column_of_texts(
+    tmp_path, caplog, verify
+):
+    write_indexed(tmp_path, ["walk", 7, "run"])
+    path = tmp_path / INDEX_NAME
+    data = bytearray(path.read_bytes())
+    for at in {data.index(b"JSON text"), data.rindex(b"JSON text")}:
+        data[at] ^= 1
+    path.unlink()
+    path.write_bytes(data)
+    assert check_index(tmp_path) == ["its columns of metadata are damaged"]
+    directory = GulpDirectory(tmp_path, indexed=True, verify=verify)
+    with pytest.raises(ValueError, match="is a column of JSON text"):
+        directory.query("k == 'walk'")
+    assert directory.query("""k == '"walk"'""").ids == ["i0"]
+    assert "columns of its table are damaged" in caplog.text
+
+
+def test_an_index_without_the_sum_of_those_marks_is_used(tmp_path, monkeypatch):
+    """One that was written before there was any."""
+    dumps = json.dumps
+
+    def without(value, **options):
+        if isinstance(value, dict) and "chunks" in value:
+            value["crc32"].pop("json", None)
+        return dumps(value, **options)
+
+    monkeypatch.setattr(json, "dumps", without)
+    write_indexed(tmp_path, ["walk", 7, "run"])
+    monkeypatch.undo()
+    assert b'"json"' not in (tmp_path / INDEX_NAME).read_bytes()
+    assert check_index(tmp_path) == []
+    assert GulpDirectory(tmp_path, indexed=True).query("k.contains('walk')").ids == [
+        "i0"
+    ]
