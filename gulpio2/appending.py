@@ -19,6 +19,7 @@ from gulpio2.format.entry import (
     EXTRAS_KEY,
     GrowingExtras,
     checked_extras,
+    covered_part,
     seal_entry,
 )
 from gulpio2.format.gmeta import (
@@ -107,6 +108,8 @@ class ChunkAppender:
         self.origins: Origins | None = None
         self.dump: Callable[[Mapping[str, Any]], bytes] | None = None
         self._growth: dict[str, GrowingExtras | None] = {}
+        # Checks of items that did not fit before frames were added to them.
+        self._misfits: dict[str, str] = {}
         # JSON of the entries that nobody changes any more.
         self._sealed: dict[str, str] = {}
 
@@ -238,6 +241,8 @@ class ChunkAppender:
             if self.origins is not None:
                 self.finished_entry(id_)
             self._growth[id_] = GrowingExtras.of(entry, where=f"item {id_!r}")
+            if EXTRAS_KEY in entry and covered_part(id_, entry) is None:
+                self._misfits[id_] = entry[EXTRAS_KEY].get("check")
         elif (growth := self._growth[id_]) and not growth.fits(entry):
             self._growth[id_] = None
         return self._growth[id_]
@@ -290,7 +295,10 @@ class ChunkAppender:
             raise AdapterContractError(f"item {id_!r} of the map in memory: {fault}")
         if EXTRAS_KEY not in plain:
             return plain
-        if id_ in self._growth:
+        extras: dict[str, Any] | None
+        if id_ in self._misfits:  # or what is damaged would pass for whole
+            extras = {**plain[EXTRAS_KEY], "check": self._misfits[id_]}
+        elif id_ in self._growth:
             extras = checked_extras(id_, plain)
         elif self.origins is not None:
             # JSON makes a string of an id that is none.
@@ -309,7 +317,9 @@ class ChunkAppender:
         text = self._sealed.get(id_)
         if text is None:
             plain = self._unchecked_entry(id_)
-            if EXTRAS_KEY in plain and id_ in self._growth:
+            if id_ in self._misfits:
+                text = json.dumps(self.finished_entry(id_))
+            elif EXTRAS_KEY in plain and id_ in self._growth:
                 text = seal_entry(id_, plain)
             else:
                 text = json.dumps(plain)

@@ -274,13 +274,13 @@ class GulpChunk(ReadingVerbs):
                 raise StorageError(None, f"{self.data_file_path} is open already")
             ends.callback(vars(self).update, _session=None, fp=None)
             ends.callback(self._handles.close)
-            meta_dict, base, base_map = self.meta_dict, self._base, self._base_map
-            state = {"meta_dict": meta_dict, "_base": base, "_base_map": base_map}
+            state = {k: getattr(self, k) for k in ("meta_dict", "_base", "_base_map")}
             undo.callback(vars(self).update, state)
             lock.take(self.data_file_path, replacing=not extend)
             if extend:  # what is read then stays as it is
                 before = self._take_in(undo)
-                stored = self._base_map.parse(self._base) or before
+                stored = self._base_map.parse(self._base) if self._base else None
+                stored = before if stored is None else stored  # not where it is empty
             else:
                 self.meta_dict, self._base = OrderedDict(), b""
                 before, stored = {}, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,14 +112,14 @@ def _is_free_or_same(store: Store, name: str, other: str) -> bool:
 
 def taken_number(
     path: str,
-    reason: str = "is not what this run would store: something else has written it "
-    "since the run was interrupted",
+    reason: str = "is not what this run would store: another program has written it "
+    "meanwhile",
 ) -> IngestError:
-    """Say that a file has the name that a chunk of an interrupted run is to get."""
+    """Say that a file has the name that a chunk of a run is to get."""
     return IngestError(
-        f"{path} is there, and {reason}. Run without resuming: what is there stays, "
-        "and ids that are there can be skipped (on_duplicate='skip', on the command "
-        "line --on-duplicate skip)"
+        f"{path} is there, and {reason}. Run again without resuming: what is there "
+        "stays, and ids that are there can be skipped (on_duplicate='skip', on the "
+        "command line --on-duplicate skip)"
     )
 
 
@@ -285,7 +286,8 @@ class ChunkSession:
         if self.partial is not None:
             self.store.remove(self.partial)
         elif others_end is not None and others_end <= self._start:
-            self.writer.truncate(self._start)
+            with suppress(ChunkMismatchError):  # theirs are behind, not committed yet
+                self.writer.truncate(self._start)
 
     def close(self) -> None:
         """Close the data file."""

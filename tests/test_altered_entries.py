@@ -11,6 +11,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import CorruptFrameError, MetaFileError
+from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index, remove_index
 from gulpio2.testing import FrameAdapter, make_frames
 from tests.faults.rot import rot
@@ -152,3 +153,27 @@ def test_frames_that_another_program_has_put_into_another_order_are_read_in_it(
         pytest.raises(CorruptFrameError, match="its checksum is"),
     ):
         directory.read_clip("one")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_frames_that_are_added_to_a_rotted_entry_do_not_make_it_sound(tmp_path, times):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("v", {"label": "cat"}, make_frames(2))
+        chunk.append("w", {"label": "cat"}, make_frames(2))
+    path = tmp_path / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b"cat", b"bat", 1))
+    (found,) = check_directory(tmp_path, deep=True).problems
+    for number in range(times):
+        chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+        with chunk.open("ab"):
+            chunk.append("v", {"part": number}, make_frames(1, seed=number))
+            chunk.append("w", {"part": number}, make_frames(1, seed=number))
+    assert check_directory(tmp_path, deep=True).problems == [found]
+    directory = GulpDirectory(tmp_path)
+    assert len(directory["v"][0]) == len(directory["w"][0]) == 2 + times
+    # Whoever takes the check out says that what is there is to count.
+    del directory.merged_meta_dict["v"]["gulp2"]["check"]
+    with directory.chunk_objs_lookup[0].open("ab"):
+        pass
+    assert check_directory(tmp_path, deep=True).problems == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gulpio2 import GulpChunk
 from gulpio2.errors import AdapterContractError, ChunkMismatchError
 from gulpio2.removal import delete_items
 from gulpio2.sanity import check_directory
@@ -230,3 +231,16 @@ def test_an_edit_that_is_written_already_is_no_change_of_another(tmp_path):
         chunk.meta_dict["a"]["meta_data"][0]["label"] = 2
         (copy / "meta_0.gmeta").replace(tmp_path / "meta_0.gmeta")
     assert new_chunk(tmp_path)["a"][1] == {"label": 2}
+
+
+def test_a_chunk_that_was_emptied_meanwhile_is_extended_from_there(tmp_path):
+    paths = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
+    held = GulpChunk(*paths)
+    with held.open("wb"):
+        held.append("a", {}, make_frames(4))
+    with GulpChunk(*paths).open("wb"):
+        pass
+    with held.open("ab"):
+        held.append("n", {}, make_frames(2))
+    assert list(GulpChunk(*paths).meta_dict) == list(held.meta_dict) == ["n"]
+    assert check_directory(tmp_path, deep=True).problems == []

@@ -22,7 +22,8 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
-from gulpio2.storage.local import LocalWriter, open_store
+from gulpio2.storage.local import open_store
+from gulpio2.storage.local_writer import LocalWriter
 from gulpio2.storage.removals_file import read_removals, write_removals
 from tests.chunks import (
     JPEGS,

@@ -2,6 +2,7 @@
 
 * `base`: what a store offers, as contracts.
 * `local`: a folder of this machine, written so that a crash leaves old or new.
+* `local_writer`: a file of it that is being written, to its end alone.
 * `map_file`: the file of a map, by a serializer that may be a client's own.
 * `handles`: open files for reading, few at a time, safe under threads and forks.
 * `data_file`: opens one for who reads it without these handles.

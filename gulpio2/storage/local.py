@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import LockedError, StorageError
+from gulpio2.errors import StorageError
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.handles import (
     HandlePool,
@@ -18,10 +18,10 @@ from gulpio2.storage.handles import (
     open_descriptor,
     open_regular,
 )
-from gulpio2.storage.locks import lock_file, lock_folder
+from gulpio2.storage.local_writer import ExtendingWriter, LocalWriter
+from gulpio2.storage.locks import lock_folder
 from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import cannot, local_path, refused
-from gulpio2.storage.writeback import begin_writeback
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LocalStore",
-    "LocalWriter",
     "follow_link",
     "free_bytes",
     "is_there",
@@ -40,15 +39,6 @@ __all__ = [
     "open_store",
     "real_path",
 ]
-
-
-# Bytes after which the system is asked to begin writing. Else it would keep all of a
-# chunk in memory until its sync, with the disk idle first and the processor then.
-_WRITEBACK_BYTES = 4 << 20
-# Bytes in a write, which ends at a multiple of as many. Linux makes one piece of its
-# page cache of what is written in one go, and each processor has pieces of up to 32 kB
-# at hand. Writing is up to twice as fast as with larger ones, which have to be found.
-_WRITTEN_AT_ONCE = 32 << 10
 
 
 def open_store(folder: StrPath) -> Store:
@@ -110,119 +100,6 @@ def follow_link(path: StrPath) -> Path:
     """
     is_link = os.path.islink(path)  # noqa: PTH114  # Path's raises
     return Path(os.path.realpath(path)) if is_link else Path(path)
-
-
-class LocalWriter:
-    """A file being written through one descriptor. See `gulpio2.storage.base`."""
-
-    def __init__(
-        self, path: Path, *, extend: bool = False, alone: bool = False
-    ) -> None:
-        self.path = path
-        flags = os.O_WRONLY
-        flags |= 0 if extend else os.O_CREAT | os.O_EXCL
-        if not path.name.endswith(".gulp"):
-            # A data file may be a link to another disk. What only writers make is
-            # none, unless somebody wants a run that resumes to write elsewhere.
-            flags |= os.O_NOFOLLOW
-        self._fd: int | None = None
-        # Whether nothing was written since a sync: of what was there nobody knows.
-        self._is_synced = False
-        try:
-            self._fd = open_descriptor(path, flags, 0o666)
-            is_locked = not alone or lock_file(self._fd)
-            self._position = self._begun = os.lseek(self._fd, 0, os.SEEK_END)
-        except OSError as cause:
-            self._drop()
-            raise refused(
-                cause, "open for writing", path, writing=True, extending=extend
-            ) from cause
-        except BaseException:  # an interrupt while it waits
-            self._drop()
-            raise
-        if not is_locked:
-            self._drop()
-            raise LockedError(
-                errno.EWOULDBLOCK,
-                f"another process is writing to {path}, perhaps one of a run that was "
-                "killed and waits for its disk. Wait for it to end",
-            )
-
-    def tell(self) -> int:
-        """Count the bytes written so far."""
-        return self._position
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Append bytes, all of them or an error."""
-        rest = memoryview(data)
-        self._is_synced = False
-        try:
-            while rest:
-                room = _WRITTEN_AT_ONCE - self._position % _WRITTEN_AT_ONCE
-                written = os.write(self._descriptor(), rest[:room])
-                self._position += written
-                rest = rest[written:]
-            if self._position - self._begun >= _WRITEBACK_BYTES:
-                self._begin_writeback()
-        except OSError as cause:
-            raise refused(cause, "write", self.path, writing=True) from cause
-
-    def _begin_writeback(self) -> None:
-        """Have the system write to the disk what it has; `sync` then waits less."""
-        size = self._position - self._begun
-        begin_writeback(self._descriptor(), self._begun, size)
-        self._begun = self._position
-
-    def truncate(self, size: int) -> None:
-        """Drop everything after the first `size` bytes, and go on from there."""
-        self._is_synced = False
-        try:
-            os.ftruncate(self._descriptor(), size)
-            self._position = os.lseek(self._descriptor(), size, os.SEEK_SET)
-            self._begun = min(self._begun, size)
-        except OSError as cause:
-            raise refused(cause, "truncate", self.path, writing=True) from cause
-
-    def sync(self) -> None:
-        """Return once the content is on the disk itself; at once where it is."""
-        if not self._is_synced:
-            self._sync()
-            self._is_synced = True
-
-    def _sync(self) -> None:
-        try:
-            os.fsync(self._descriptor())
-        except OSError as cause:
-            raise refused(cause, "sync", self.path, writing=True) from cause
-
-    def is_at(self, path: StrPath) -> bool:
-        """Tell whether a path leads to this file; not, where another replaced it."""
-        try:
-            return os.path.samestat(os.stat(path), os.fstat(self._descriptor()))  # noqa: PTH116  # any StrPath
-        except FileNotFoundError:
-            return False
-        except OSError as cause:
-            raise cannot(cause, "look at", path) from cause
-
-    def _drop(self) -> None:
-        """Close a file that nothing was written to."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-    def close(self) -> None:
-        """Close; a second time is harmless."""
-        if self._fd is not None:
-            fd, self._fd = self._fd, None
-            try:
-                os.close(fd)
-            except OSError as cause:
-                raise refused(cause, "close", self.path, writing=True) from cause
-
-    def _descriptor(self) -> int:
-        if self._fd is None:
-            raise StorageError(None, f"{self.path} is closed already")
-        return self._fd
 
 
 class LocalStore:
@@ -309,9 +186,9 @@ class LocalStore:
         """Begin a new file under a name that no reader looks at; it must not exist."""
         return LocalWriter(self.folder / name, alone=alone)
 
-    def extend(self, name: str, *, alone: bool = False) -> LocalWriter:
+    def extend(self, name: str, *, alone: bool = False) -> ExtendingWriter:
         """Go on at the end of a file; with `alone` as its only writer."""
-        return LocalWriter(self.folder / name, extend=True, alone=alone)
+        return ExtendingWriter(self.folder / name, alone=alone)
 
     def write_atomically(
         self, name: str, data: bytes, *, made_of: Collection[str] = ()

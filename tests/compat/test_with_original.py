@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageFolderAdapter, VideoFolderAdapter
+from gulpio2.errors import ChunkMismatchError
 from tests.golden.corpus import GOLDEN, INPUTS, described, write_case
 from tests.loading import load
 
@@ -236,3 +239,69 @@ def test_the_table_of_signatures_is_that_of_the_original(original):
     api = load(Path(__file__).parents[1] / "test_public_api.py")
     theirs = original.json("signatures.py", *api.ORIGINAL)
     assert theirs == api.ORIGINAL
+
+
+# ------------------------------------------------------------------ both at once
+APPEND = """
+import numpy as np, sys
+from gulpio2 import GulpDirectory
+chunk = GulpDirectory(sys.argv[1]).chunk_objs_lookup[0]
+with chunk.open("ab"):
+    chunk.append("theirs", {}, [np.full((40, 60, 3), n, np.uint8) for n in (50, 200)])
+    chunk.fp.flush()
+    print("written", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("order", ["theirs first", "ours first"])
+def test_what_the_original_appends_meanwhile_is_not_written_over(
+    tmp_path, original, frame, order, goes_on
+):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    first = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with first.open("wb"):
+        first.append("before", {}, [frame(1), frame(2)])
+    chunk = GulpDirectory(folder).chunk_objs_lookup[0]
+    (wanted, _), _ = chunk["before"]
+    program = tmp_path / "append.py"
+    program.write_text(APPEND)
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+    def start():
+        theirs = subprocess.Popen(
+            [original.python, str(program), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
+        assert theirs.stdout is not None
+        assert theirs.stdout.readline().strip() == "written"
+        return theirs
+
+    def append():
+        with chunk.open("ab"):
+            chunk.append("ours", {}, [frame(3)])
+            running.append(start())
+            if order == "theirs first":
+                running[0].communicate("\n")
+            if goes_on:
+                chunk.append("more", {}, [frame(4)])
+
+    running: list[Any] = []
+    if goes_on or order == "theirs first":
+        with pytest.raises(ChunkMismatchError, match="another program"):
+            append()
+    else:
+        append()
+    if order == "ours first":
+        running[0].communicate("\n")
+    read = GulpDirectory(folder)
+    frames, _ = read["theirs"]
+    assert [round(float(np.mean(each))) for each in frames] == [50, 200]
+    for id_ in read.chunk_lookup:
+        assert len(read[id_][0]) == len(read.merged_meta_dict[id_]["frame_info"])
+    np.testing.assert_array_equal(read["before"][0][0], wanted)

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
-from gulpio2.storage.local import LocalStore, LocalWriter
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.local_writer import LocalWriter
 
 if TYPE_CHECKING:
     import random

@@ -20,7 +20,7 @@ import pytest
 import gulpio2
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import StorageError
-from gulpio2.storage.local import LocalWriter
+from gulpio2.storage.local_writer import LocalWriter
 from gulpio2.testing import FrameAdapter
 from tests.faults.operations import (
     content,
