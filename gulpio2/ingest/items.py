@@ -61,6 +61,8 @@ class PlacedItem(NamedTuple):
 
 # In a worker: told of a position before its item is asked for, and again with its id.
 _tell: Callable[[int, str | None], None] | None = None
+# Errors of adapters that have been told of in this process.
+_warned: set[str] = set()
 # In a worker: what to give in place of items that are not to be asked for, by position.
 _in_place: Mapping[int, PlacedItem] = {}
 
@@ -171,7 +173,7 @@ def _place(
     given: set[str] = set()
     listed = listed[: stop - start]
     is_early = _early_ones(listed)
-    position, first_error = start, None
+    position, first_error, unexplained = start, None, None
     left: PlacedItem | None = None
     try:
         _begin(position)
@@ -195,7 +197,7 @@ def _place(
     except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
-        first_error = error
+        first_error = unexplained = error
     # Of an item that failed nobody knows what its metadata were to be.
     on_left(left or PlacedItem(position, error=AdapterContractError("it was begun")))
     for single in range(position, stop):
@@ -216,8 +218,29 @@ def _place(
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
             # The first one, where it failed twice: by then the adapter may be changed.
             at_first = first_error if single == position else None
+            if at_first is not None:
+                unexplained = None
             yield PlacedItem(single, error=as_failure(at_first or error))
+    if unexplained is not None:
+        _warn_of(unexplained, position)
     _begin(NOTHING)
+
+
+def _warn_of(error: BaseException, position: int) -> None:
+    """Tell of an error that cost no item, each once: it comes for each of the chunks.
+
+    What the adapter was to do after an item, or after the last one, is not done.
+    """
+    text = f"{type(error).__name__}: {error}"
+    if text in _warned:
+        return
+    _warned.add(text)
+    _logger.warning(
+        "the adapter raised %s after it had given %s, and not when it was asked to go "
+        "on from there. Its items are stored; what it was to do then may not be done",
+        text,
+        f"the item at position {position - 1}" if position else "nothing",
+    )
 
 
 @contextlib.contextmanager

@@ -407,3 +407,37 @@ def test_an_adapter_that_counts_otherwise_the_next_time_is_refused(
     ):
         call(GulpIngestor(adapter, tmp_path, 1, 1, shard=shard))
     assert not [path.name for path in tmp_path.iterdir() if "gulp" in path.name]
+
+
+class RaisesBehind(FrameAdapter):
+    """Raises after it has given an item, where the slice has it."""
+
+    def __init__(self, behind):
+        super().__init__(num_items=4, num_frames=1)
+        self.behind = behind
+
+    def iter_data(self, slice_element=None):
+        last = None
+        for item in super().iter_data(slice_element):
+            if self.behind == "once" and item["id"] == "item1" and last == "item0":
+                raise RuntimeError("of once")
+            yield item
+            last = item["id"]
+            if self.behind == "one" and last == "item1":
+                raise RuntimeError("of one")
+        if self.behind == "all":
+            raise RuntimeError("of all")
+
+
+@pytest.mark.parametrize("behind", ["one", "all", "once"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_an_adapter_raises_behind_an_item_is_told(
+    tmp_path, monkeypatch, caplog, behind, workers
+):
+    monkeypatch.setattr("gulpio2.ingest.items._warned", set())
+    report = GulpIngestor(RaisesBehind(behind), tmp_path, 4, workers).run()
+    assert (report.items, report.failures) == (4, [])
+    told = [r.getMessage() for r in caplog.records if "the adapter raised" in r.msg]
+    if workers == 1:
+        (message,) = told
+        assert f"RuntimeError: of {behind} after it had given the item at" in message
