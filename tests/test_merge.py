@@ -61,6 +61,21 @@ class OneLabel(Named):
         return {self.label: 0}
 
 
+class Numbered(OneLabel):
+    """Items that have label and number in their metadata."""
+
+    def __init__(self, name, label, idx):
+        super().__init__(name, label)
+        self.idx = idx
+
+    def label_mapping(self):
+        return {self.label: self.idx}
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "meta": {"label": self.label, "idx": self.idx}}
+
+
 class Twice(FrameAdapter):
     """The last item has the id of the first."""
 
@@ -769,3 +784,26 @@ def test_one_path_in_the_place_of_the_parts_is_refused(tmp_path, kind):
     with pytest.raises(IngestSettingError, match=r"give a list of directories: \["):
         merge_directories(kind(part), tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
+
+
+def test_labels_that_another_program_replaced_are_not_gone_on_with(tmp_path):
+    """As GulpIO2 0.0.4 does, which writes the labels of its own items alone."""
+    for name, label, idx in (("a", "x", 0), ("b", "y", 5)):
+        GulpIngestor(Numbered(name, label, idx), tmp_path / name, 2, 1).run()
+    path = tmp_path / "a" / "label2idx.json"
+    theirs = GulpChunk(tmp_path / "a/data_1.gulp", tmp_path / "a/meta_1.gmeta")
+    with theirs.open("wb"):
+        theirs.append("z-1", {"label": "z", "idx": 0}, make_frames(1))
+    for labels, now in (({"z": 0}, "missing there"), ({"z": 0, "x": 1}, "1 there")):
+        path.write_text(json.dumps(labels))
+        before = content(tmp_path / "a"), content(tmp_path / "b")
+        message = rf"label2idx.json was replaced by another .*'x' of .*and is {now}"
+        with pytest.raises(IngestError, match=message):
+            GulpIngestor(Numbered("c", "y", 5), tmp_path / "a", 2, 1).run()
+        with pytest.raises(IngestError, match=message):
+            merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+        assert (content(tmp_path / "a"), content(tmp_path / "b")) == before
+    # With what says the same of stored items there is nothing to refuse.
+    path.write_text('{"x": 0, "z": 1}')
+    GulpIngestor(Numbered("c", "y", 5), tmp_path / "a", 2, 1).run()
+    assert json.loads(path.read_text()) == {"x": 0, "z": 1, "y": 5}

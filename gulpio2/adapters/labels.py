@@ -10,12 +10,14 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.label_numbers import LabelNumbers, label_key, number_labels
 from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
-from gulpio2.format.layout import LABELS_NAME
+from gulpio2.format.gmeta import load_gmeta
+from gulpio2.format.layout import LABELS_NAME, list_chunks, meta_name
+from gulpio2.format.manifest import file_check
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there, read_manifest
 from gulpio2.storage.local import is_there, open_store
@@ -145,18 +147,49 @@ def refuse_lost_labels(folder: StrPath) -> None:
     Raises
     ------
     IngestError
-        ``gulp.json`` tells of a ``label2idx.json`` that is not there.
+        ``gulp.json`` tells of a ``label2idx.json`` that is not there, or another
+        program has added chunks and left one that contradicts stored items.
     """
     store = open_store(folder)
-    if (
-        LABELS_NAME in read_manifest(store).files
-        and read_if_there(store, LABELS_NAME) is None
-    ):
+    manifest = read_manifest(store)
+    known = manifest.files.get(LABELS_NAME)
+    if known is None:
+        return
+    data = read_if_there(store, LABELS_NAME)
+    path = store.path(LABELS_NAME)
+    if data is None:
         raise IngestError(
-            f"{store.path(LABELS_NAME)} is missing, in which the labels of the stored "
+            f"{path} is missing, in which the labels of the stored "
             "items have their numbers; other labels would get the same ones. Put it "
             "back: the items have label and number in their metadata (gulp2 ls --long)"
         )
+    written = {number for run in manifest.runs for number in run.chunks}
+    chunks = list_chunks(store.names()).chunks
+    if file_check(data) == known or written.issuperset(chunks):
+        return
+    labels = read_label_file(folder)
+    for number in written.intersection(chunks):
+        name = meta_name(number)
+        for id_, entry in load_gmeta(store.read(name), where=store.path(name)).items():
+            label, index = _label_of(entry)
+            if index is not None and labels.get(label) != index:
+                now = f"{labels[label]} there" if label in labels else "missing there"
+                raise IngestError(
+                    f"{path} was replaced by another program, which has added chunks, "
+                    f"as GulpIO2 0.0.4 does: the label {label!r} of item {id_!r} has "
+                    f"the number {index} in its metadata, and is {now}. Put back the "
+                    "file as it was, with the new labels in numbers of their own, or "
+                    "write it anew from the metadata (gulp2 ls --long)"
+                )
+
+
+def _label_of(entry: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Give label and number of a stored item, as adapters of folders note them."""
+    for meta in entry["meta_data"]:
+        match meta:
+            case {"label": str(label), "idx": int(index)}:
+                return label, index
+    return "", None
 
 
 def write_label_file(folder: StrPath, mapping: Mapping[str, int]) -> None:
