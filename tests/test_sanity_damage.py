@@ -244,7 +244,7 @@ ORDINARY: list[tuple[str, Damage, list[tuple[str, str, Any, Any, str]]]] = [
         ("data-too-short", DATA, None, None, "it was cut"),
         ("span-outside-file", DATA, "item1", 2, "the frame is lost")]),
     ("a longer data file", add(DATA, b"\0"), [
-        ("data-too-long", DATA, None, None, "an append was cut short")]),
+        ("data-too-long", DATA, None, None, "an append goes on or was cut short")]),
     ("bytes between records", insert(b"\0" * 8), [
         ("entry-check", META, "item1", None, "something of the entry has changed"),
         ("unreferenced-bytes", DATA, None, None, "8 bytes that belong to no frame")]),

@@ -2,10 +2,12 @@
 
 import pytest
 
-from gulpio2 import GulpIngestor
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
-from gulpio2.testing import FrameAdapter, make_gulp_directory
+from gulpio2.storage.index import keeping
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 
 
 class _Once:
@@ -44,3 +46,38 @@ def test_items_that_are_deleted_meanwhile_leave_no_problem(tmp_path, compacted):
     report = check_directory(tmp_path, deep=True, progress=_Once(delete))
     assert (report.problems, report.notes) == ([], [])
     assert report.items == 2
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_an_index_is_no_worse_for_a_map_that_is_written_meanwhile(
+    tmp_path, monkeypatch, times
+):
+    make_gulp_directory(tmp_path, num_items=4, num_frames=2)
+    build_index(tmp_path)
+    compare, left = keeping.check_index, [times]
+
+    def append_and_compare(folder):
+        if left[0]:
+            left[0] -= 1
+            chunk = GulpDirectory(tmp_path).chunk_objs_lookup[0]
+            with chunk.open("ab"):
+                chunk.append(f"new{left[0]}", {}, make_frames(1))
+        return compare(folder)
+
+    monkeypatch.setattr(keeping, "check_index", append_and_compare)
+    report = check_directory(tmp_path, deep=True)
+    assert [p.code for p in report.problems] == []
+    assert "stale-index" in {note.code for note in report.notes}
+
+
+def test_an_entry_that_had_rotted_before_it_was_deleted_is_to_be_erased(tmp_path):
+    make_gulp_directory(tmp_path, num_items=3, num_frames=2)
+    path = tmp_path / "meta_0.gmeta"
+    path.write_bytes(path.read_bytes().replace(b'"number": 0', b'"number": 4'))
+    delete_items(tmp_path, ["item0"])
+    (problem,) = check_directory(tmp_path, deep=True).problems
+    assert (problem.code, problem.file) == ("entry-check", "deleted.json")
+    assert "`gulp2 compact` erases it" in problem.message
+    assert "gulp2 delete" not in problem.message
+    compact_directory(tmp_path)
+    assert check_directory(tmp_path, deep=True).problems == []

@@ -216,7 +216,8 @@ def _add_argument(parameter: Parameter) -> str:
         elif not positional:
             # An adapter may do without the folder, and a program may not.
             needed = name == OUTPUT and default is None
-            parts.append("required=True" if needed else f"default={_quoted(default)}")
+            value = _of_kind(default, _quoted(default))
+            parts.append("required=True" if needed else f"default={value}")
     if parameter.help:
         parts.append(f"help={_literal(parameter.help.replace('%', '%%'))}")
     return _call_add(*parts)
@@ -256,10 +257,17 @@ def _type(parameter: Parameter) -> str:
         kind = ""
     if not parameter.is_sequence or _is_variadic(parameter):
         return kind
-    if not kind:
-        return 'lambda text: text.split(",")'
-    of_one = kind if kind.isidentifier() else f"({kind})"
-    return f'lambda text: [{of_one}(part) for part in text.split(",")]'
+    parts = 'text.split(",")'
+    if kind:
+        of_one = kind if kind.isidentifier() else f"({kind})"
+        parts = f"[{of_one}(part) for part in {parts}]"
+    return f"lambda text: {_of_kind(parameter.default, parts)}"
+
+
+def _of_kind(default: Any, values: str) -> str:
+    """Write what makes of a list what an adapter has as its default."""
+    kind = type(default)
+    return f"{kind.__name__}({values})" if kind in (tuple, set, frozenset) else values
 
 
 def _call(parameters: Sequence[Parameter]) -> str:

@@ -72,8 +72,8 @@ class DecodeOptions:
             len(crop) != 4 or min(crop[:2]) < 0 or min(crop[2:]) < 1
         ):
             raise ValueError(
-                f"crop is {crop!r}; it must be (top, left, height, width), height and "
-                "width at least 1"
+                f"crop is {crop!r}; it must be (top, left, height, width), from 0, 0 "
+                "on, height and width at least 1"
             )
 
     def scale_for(self, header: JpegHeader) -> int:

@@ -258,10 +258,10 @@ def check_spans(
         problems.append(
             Problem(
                 "data-too-long",
-                f"holds {size} bytes, of which the map knows {end}: an append was cut "
-                "short, a program has taken frames out of the map, or another file was "
-                "put in its place. Frames that the map knows are not concerned, and "
-                "`gulp2 repair` leaves the rest behind",
+                f"holds {size} bytes, of which the map knows {end}: an append goes on "
+                "or was cut short, a program has taken frames out of the map, or "
+                "another file was put in its place. Frames that the map knows are not "
+                "concerned, and `gulp2 repair` leaves the rest behind",
                 file,
                 offset=end,
             )
@@ -296,9 +296,9 @@ def _too_short(size: int, needed: int, file: str) -> Problem:
 
 def _unreferenced(start: int, stop: int, file: str) -> Problem:
     text = (
-        f"{stop - start} bytes that belong to no frame of the map: an append was cut "
-        "short, or a program has taken frames out of the map. Other frames are not "
-        "concerned, and `gulp2 repair` leaves such bytes behind"
+        f"{stop - start} bytes that belong to no frame of the map: an append goes on "
+        "or was cut short, or a program has taken frames out of the map. Other frames "
+        "are not concerned, and `gulp2 repair` leaves such bytes behind"
     )
     return Problem("unreferenced-bytes", text, file, offset=start)
 

@@ -84,6 +84,13 @@ def check_map(data: bytes, file: str) -> MapFindings:
     return found
 
 
+_ERASE = "`gulp2 compact` erases it with the frames of the item"
+_LET_COUNT = (
+    "Where another program was to change it, take 'check' out of its 'gulp2' in "
+    f"memory, and open the chunk with 'ab' to write the map; else it is damaged{AGAIN}"
+)
+
+
 def check_deleted(
     pairs: Iterable[tuple[str, dict[str, Any]]], file: str
 ) -> MapFindings:
@@ -98,7 +105,7 @@ def check_deleted(
     """
     found = MapFindings()
     for id_, entry in pairs:
-        _check_entry(id_, entry, found, file)
+        _check_entry(id_, entry, found, file, _ERASE)
     return found
 
 
@@ -158,7 +165,11 @@ def _check_bytes(data: bytes, pairs: list[tuple[str, Any]], file: str) -> list[P
 
 
 def _check_entry(
-    id_: str, entry: Mapping[str, Any], found: MapFindings, file: str
+    id_: str,
+    entry: Mapping[str, Any],
+    found: MapFindings,
+    file: str,
+    advice: str = _LET_COUNT,
 ) -> None:
     """Check an entry whose frame_info and meta_data have their form."""
 
@@ -175,7 +186,7 @@ def _check_entry(
     crc32: list[int] = []
     if EXTRAS_KEY in entry:
         try:
-            crc32 = _check_extras(id_, entry, report)
+            crc32 = _check_extras(id_, entry, report, advice)
         except MetaFileError as cause:
             report("bad-extras", _short(str(cause.__cause__ or cause)))
     for frame, (loc, pad, length) in enumerate(entry["frame_info"]):
@@ -184,7 +195,10 @@ def _check_entry(
 
 
 def _check_extras(
-    id_: str, entry: Mapping[str, Any], report: Callable[[str, str], None]
+    id_: str,
+    entry: Mapping[str, Any],
+    report: Callable[[str, str], None],
+    advice: str,
 ) -> list[int]:
     """Check the extras; give the checksums of the frames that have one."""
     extras = entry[EXTRAS_KEY]
@@ -201,9 +215,7 @@ def _check_extras(
         report(
             "entry-check",
             "its check is not that of its content: something of the entry has changed "
-            "since it was written. Where another program was to change it, take "
-            "'check' out of its 'gulp2' in memory, and open the chunk with 'ab' to "
-            f"write the map; else it is damaged{AGAIN}",
+            f"since it was written. {advice}",
         )
     return [int(crc32) for crc32 in decoded.crc32]
 

@@ -88,7 +88,9 @@ def _plain(value: Any, what: str, place: str, depth: int) -> Any:
         for key, item in value.items():
             name = _key(key, what, place)
             if name in plain:
-                raise _cannot_hold(key, what, place, f"the key {name!r} once more")
+                raise _cannot_hold(
+                    key, what, place, f"the key {name!r} once more", "Rename one"
+                )
             plain[name] = _plain(item, what, f"{place}.{key}", depth + 1)
         return plain
     if isinstance(value, (list, tuple)):
@@ -125,7 +127,13 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("", text)
 
 
-def _cannot_hold(value: Any, what: str, place: str, why: str) -> AdapterContractError:
+def _cannot_hold(
+    value: Any,
+    what: str,
+    place: str,
+    why: str,
+    advice: str = "Convert it to a number, a string or a list",
+) -> AdapterContractError:
     try:
         shown = without_addresses(repr(value))
     except RecursionError:
@@ -133,6 +141,5 @@ def _cannot_hold(value: Any, what: str, place: str, why: str) -> AdapterContract
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return AdapterContractError(
-        f"{what} cannot be stored as JSON: {shown} is {why} "
-        f"(at `{place}`). Convert it to a number, a string or a list"
+        f"{what} cannot be stored as JSON: {shown} is {why} (at `{place}`). {advice}"
     )

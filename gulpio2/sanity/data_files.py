@@ -224,7 +224,11 @@ class DataFileCheck:
                 if block != _ZEROS[:length]:  # a twentieth of a search's time
                     rest = block.lstrip(b"\0")
                     where = offset + length - len(rest)
-                    text = "is not zero, in bytes whose frames were deleted and erased"
+                    text = (
+                        "is not zero, in bytes whose frames were deleted and erased: "
+                        "the file may be an older copy. `gulp2 repair` makes a "
+                        "directory without them"
+                    )
                     self.findings.add(
                         [Problem("not-erased", text, self.name, offset=where)]
                     )

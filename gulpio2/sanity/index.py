@@ -23,6 +23,8 @@ _LOST = (
     "it out of the map, `gulp2 index` makes the index without it"
 )
 _KEEP_INDEX = "It alone tells of what maps have lost: let it be until they are back"
+# Times that an index is compared in which faults are found that may be no more.
+_TRIES = 3
 _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
 
 
@@ -68,7 +70,14 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
             )
         if stale:
             return
-        faults = check_index(store.folder)
+        for _ in range(_TRIES):
+            faults = check_index(store.folder)
+            if not faults:
+                break
+            # Somebody may write meanwhile: then it is older than a map, and no worse.
+            if index_state(store.folder, thorough=True).stale:
+                note("was not looked at to its end, as maps have changed meanwhile")
+                return
     except ImportError as cause:
         note(f"was not looked at: {cause}")
     except (MetaFileError, UnusualMapError, FileNotFoundError):

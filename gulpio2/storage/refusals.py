@@ -86,7 +86,9 @@ def refused(
 owner to
     """
     known = _EXTENDING if extending else _WRITING if writing else _READING
-    error = _told(cause, what, path, {**known, **_OF_CHUNKS})
+    # Journals, indexes and the like are as large as they have to be.
+    is_of_chunk = os.path.basename(path).startswith("data_")  # noqa: PTH119  # any StrPath
+    error = _told(cause, what, path, {**known, **(_OF_CHUNKS if is_of_chunk else {})})
     if not (writing or extending):
         return error
     return StorageError(cause.errno, f"{error.strerror}. {_INTACT}")

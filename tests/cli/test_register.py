@@ -155,6 +155,21 @@ def test_the_constructor_gets_what_the_user_gives(
     assert seen_by(register(parameters), *arguments) == seen
 
 
+def test_defaults_and_what_is_given_are_of_the_kind_of_the_default(register):
+    path = register(
+        "size=(8, 8), names=frozenset({'a'}), ends=['.a'], which={3}, "
+        "real='tuple', kinds=None"
+    )
+    program = path.read_text()
+    assert "default=tuple([8, 8])" in program
+    made = 'lambda text: tuple([int(part) for part in text.split(",")])'
+    assert made in program
+    assert 'default=frozenset(["a"])' in program
+    assert 'frozenset(text.split(","))' in program
+    assert 'default=[".a"]' in program
+    assert "set([int(part)" in program
+
+
 def test_the_program_is_executable_python_in_short_lines(register):
     path = register("first, ends=('.a', '.b'), rate: 'float | None' = None")
     text = path.read_text()

@@ -289,8 +289,8 @@ def test_span_problems_say_where_and_how_much():
         "data_3.gulp, byte 40: holds 40 bytes, and the map speaks of 72: it was cut. "
         "Put the whole file back, or ingest its items again [data-too-short]",
         "data_3.gulp, byte 8: 4 bytes that belong to no frame of the map: an append "
-        "was cut short, or a program has taken frames out of the map. Other frames are "
-        "not concerned, and `gulp2 repair` leaves such bytes behind "
+        "goes on or was cut short, or a program has taken frames out of the map. Other "
+        "frames are not concerned, and `gulp2 repair` leaves such bytes behind "
         "[unreferenced-bytes]",
         "data_3.gulp, item 'a', frame 2, byte 20: shares bytes 20 to 24 with frame 1 "
         "of item 'a': one of the two is not what was stored [overlap]",

@@ -178,3 +178,8 @@ def test_a_long_value_is_cut_in_the_message():
 def test_metadata_that_is_no_mapping_is_refused(meta):
     with pytest.raises(AdapterContractError, match=r"item 'v7' is .* must be a dict"):
         plain_metadata(meta, "the metadata of item 'v7'")
+
+
+def test_two_keys_that_are_one_in_json_are_told_to_be_renamed():
+    with pytest.raises(AdapterContractError, match=r"the key '1' once .*Rename"):
+        plain_metadata({1: "a", "1": "b"}, "the metadata")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from gulpio2.errors import StorageError
 from gulpio2.merge import merge_directories
 from gulpio2.repair import repair_directory
 from gulpio2.storage import open_store
-from gulpio2.storage.refusals import local_path
+from gulpio2.storage.refusals import local_path, refused
 from gulpio2.testing import make_gulp_directory
 
 URLS = ["s3://bucket/a", "http://host/a", "file:///a", Path("s3://bucket/a")]
@@ -92,3 +93,19 @@ def test_no_items_are_looked_for_at_a_url(adapter):
     Path("t.csv").write_text("id,path\na,a.mp4\n")
     with pytest.raises(StorageError, match=r"cannot read s3://b/v: it is a URL"):
         adapter("s3://b/v")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("data_3.gulp", "write smaller chunks"),
+        ("data_3.gulp.1f.partial", "write smaller chunks"),
+        ("index.arrow.1f.partial", "give another folder"),
+        ("deleted.json.1f.partial", "give another folder"),
+    ],
+)
+def test_a_file_that_is_too_large_is_a_matter_of_chunks_where_it_is_one(name, advice):
+    cause = OSError(errno.EFBIG, "File too large")
+    for options in ({"writing": True}, {"extending": True}):
+        error = refused(cause, "write", f"out/{name}", **options)
+        assert advice in str(error)
