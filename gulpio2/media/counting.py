@@ -6,6 +6,8 @@ from typing import Any
 
 import av
 
+from gulpio2.media.edit_lists import has_several_parts
+
 __all__ = ["MOV", "DueFrames", "LostBeginning", "is_frame_each", "promised_packets"]
 
 MOV = "mov,mp4,m4a,3gp,3g2,mj2"
@@ -15,7 +17,8 @@ _COUNTED = frozenset({MOV, "avi"})
 _FRAMES = frozenset({MOV, "matroska,webm"})
 # Decoders that pass over what they do not know without a word: of one packet that was
 # overwritten with zeros, its frame was missing in each of 28 files, and nothing said.
-_SILENT = frozenset({"av1", "mpeg1video", "mpeg2video"})
+# Of HEVC one bit of a packet's header has cost all that came after it.
+_SILENT = frozenset({"av1", "hevc", "mpeg1video", "mpeg2video"})
 
 
 def promised_packets(path: str, container: Any, stream: Any, *, max_pixels: int) -> int:
@@ -83,10 +86,19 @@ class LostBeginning:
         self._waiting.clear()
 
 
-def is_frame_each(container: Any, stream: Any) -> bool:
-    """Tell whether each packet has to give a frame, and it is for us to see to that."""
+def is_frame_each(path: str, container: Any, stream: Any) -> bool:
+    """Tell whether each packet has to give a frame, and it is for us to see to that.
+
+    Not where an edit list joins parts: those that are predicted from what comes before
+    a part are not decoded.
+    """
     codec = stream.codec_context.codec.canonical_name
-    return codec in _SILENT and str(container.format.name) in _FRAMES
+    name = str(container.format.name)
+    return (
+        codec in _SILENT
+        and name in _FRAMES
+        and not (name == MOV and has_several_parts(path))
+    )
 
 
 class DueFrames:

@@ -87,7 +87,7 @@ class OpenVideo:
         self._num_frames = self._num_packets = 0
         self._lost = counting.LostBeginning()
         # Whether each packet has to give a frame, which no decoder sees to.
-        self.is_frame_each = counting.is_frame_each(container, stream)
+        self.is_frame_each = counting.is_frame_each(path, container, stream)
         self._due = counting.DueFrames(are_wanted=threads > 1 or self.is_frame_each)
         self._promised = counting.promised_packets(
             path, container, stream, max_pixels=max_pixels
@@ -187,10 +187,10 @@ class OpenVideo:
         Notes
         -----
         Frames that the decoder itself marks as damaged are errors too: H.264, MPEG-1,
-        -2 and -4 and their like, AV1, ProRes, Motion JPEG. So are packets of AV1 and
-        MPEG-2 that give no frame, in MP4 and Matroska. Bits that flip inside of VP8,
-        VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored as it
-        shows them.
+        -2 and -4 and their like, AV1, ProRes, Motion JPEG. So are packets of AV1, HEVC
+        and MPEG-2 that give no frame, in MP4 and Matroska. Bits that flip inside of
+        VP8, VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored
+        as it shows them.
         """
         tell = self.clock().tell
         frames = self.coloured(self._sound_frames(dropped))

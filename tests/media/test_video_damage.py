@@ -361,6 +361,8 @@ def test_transport_streams_that_were_joined_are_named_as_a_cause(
         ("libsvtav1", ".mp4", None),
         ("libsvtav1", ".mkv", None),
         ("mpeg2video", ".mov", 64),
+        ("libx265", ".mp4", 5),
+        ("libx265", ".mkv", 16),
     ],
 )
 def test_a_packet_that_gives_no_frame_is_an_error(
@@ -368,7 +370,10 @@ def test_a_packet_that_gives_no_frame_is_an_error(
 ):
     if codec not in av.codecs_available:
         pytest.skip(f"this build of FFmpeg has no {codec}")
-    options = {"preset": "10", "crf": "50"} if codec == "libsvtav1" else {"bf": "2"}
+    options = {
+        "libsvtav1": {"preset": "10", "crf": "50"},
+        "libx265": {"x265-params": "log-level=none:open-gop=1:keyint=12"},
+    }.get(codec, {"bf": "2"})
     path = write_video(
         tmp_path / f"a{ending}", pictures(50, 96, 128), codec=codec, options=options
     )
