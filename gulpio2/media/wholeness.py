@@ -5,8 +5,8 @@ in the middle gives 64 and no error. But most containers say how long their part
 so a few reads of their structure tell what decoding does not.
 
 * MP4, MOV: the boxes at the top.
-* Matroska, WebM: the segment, and the blocks in its clusters, since FFmpeg also leaves
-  out what it does not understand in the middle.
+* Matroska, WebM: the segment, and the blocks in its clusters and of which track each
+  is, since FFmpeg also leaves out what it does not understand in the middle.
 * AVI: the RIFF chunks at the top.
 * ASF, WMV: the header and the data, unless it was recorded from a broadcast.
 * Ogg: all pages. IVF: all frames. MXF: all triplets, and where its footer is.
@@ -23,9 +23,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.matroska import EBML, check_matroska
 from gulpio2.media.part_walks import (
     KLV_KEY,
     PNG_SIGNATURE,
@@ -53,35 +54,6 @@ _BOXES = _INDEX_BOXES | {
     b"meta", b"mfra", b"sidx", b"ssix", b"prft", b"emsg", b"pdin",
 }  # fmt: skip
 
-# RFC 9559, elements by id.
-_EBML = 0x1A45DFA3
-_SEGMENT = 0x18538067
-_CLUSTER = 0x1F43B675
-_IN_SEGMENT = frozenset(
-    {
-        _CLUSTER,
-        0x114D9B74,  # SeekHead
-        0x1549A966,  # Info
-        0x1654AE6B,  # Tracks
-        0x1C53BB6B,  # Cues
-        0x1941A469,  # Attachments
-        0x1043A770,  # Chapters
-        0x1254C367,  # Tags
-    }
-)
-_IN_CLUSTER = frozenset(
-    {
-        0xE7,  # Timestamp
-        0x5854,  # SilentTracks
-        0xA7,  # Position
-        0xAB,  # PrevSize
-        0xA3,  # SimpleBlock
-        0xA0,  # BlockGroup
-        0xAF,  # EncryptedBlock
-        0xEC,  # Void
-        0xBF,  # CRC-32
-    }
-)
 # ASF specification, objects by GUID. Each begins with it and with its length; flags are
 # in the properties of the file, which are looked for in so much of its header.
 _ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
@@ -91,7 +63,6 @@ _ASF_OBJECT, _ASF_FLAGS_AT, _BROADCAST = 24, 88, 1
 _ASF_HEADER = 1 << 20
 # Of no file: it stands for a length that was not known yet.
 _UNKNOWN_LENGTH = (1 << 64) - 1
-_LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
 
 
 def find_damage(path: StrPath) -> Damage | None:
@@ -124,8 +95,8 @@ def find_damage(path: StrPath) -> Damage | None:
         start = file.read(16)
         if start[4:8] in _BOXES:
             return _check_boxes(file, size)
-        if int.from_bytes(start[:4], "big") == _EBML:
-            return _check_matroska(file, size)
+        if int.from_bytes(start[:4], "big") == EBML:
+            return check_matroska(file, size)
         if start[:4] == b"RIFF" and start[8:12] == b"AVI ":
             return _check_riff(file, size)
         if start == _ASF:
@@ -194,84 +165,3 @@ def _check_asf(file: IO[bytes], size: int) -> Damage | None:
     if data_length == _UNKNOWN_LENGTH or length + data_length <= size:
         return None
     return cut("its data", length + data_length, size)
-
-
-class _Element(NamedTuple):
-    """Header of an EBML element."""
-
-    id_: int
-    start: int
-    """Where its content begins."""
-    end: int | None
-    """None where the size is unknown: up to the next element that cannot be inside."""
-
-
-def _element(file: IO[bytes], position: int) -> _Element | None:
-    """Read the header of an element; None where there is none."""
-    header = read_at(file, position, _LONGEST_HEADER)
-    id_length = _vint_length(header[:1])
-    if not 1 <= id_length <= 4:
-        return None
-    size_length = _vint_length(header[id_length : id_length + 1])
-    header_length = id_length + size_length
-    if size_length == 0 or header_length > len(header):
-        return None
-    id_ = int.from_bytes(header[:id_length], "big")
-    mask = (1 << (7 * size_length)) - 1
-    length = int.from_bytes(header[id_length:header_length], "big") & mask
-    start = position + header_length
-    return _Element(id_, start, None if length == mask else start + length)
-
-
-def _vint_length(first: bytes) -> int:
-    """Give the length of a variable integer by its first byte; 0 for none."""
-    return 9 - first[0].bit_length() if first and first[0] else 0
-
-
-def _check_matroska(file: IO[bytes], size: int) -> Damage | None:
-    header = _element(file, 0)
-    segment = header and _element(file, header.end or 0)
-    if segment is None or segment.id_ != _SEGMENT:
-        return Damage("is cut off or damaged: it has no Matroska segment")
-    if segment.end is not None and segment.end > size:
-        return cut("its segment", segment.end, size)
-    end = size if segment.end is None else segment.end
-    position = segment.start
-    while position < end:
-        element = _element(file, position)
-        if element is None:
-            return _broken(position)
-        if element.end is not None and element.end > end:
-            return cut("an element", element.end, size)
-        if element.id_ == _CLUSTER:
-            stop = _end_of_cluster(file, element, end)
-            if isinstance(stop, Damage):
-                return stop
-            position = stop
-        elif element.end is None:
-            return _broken(position)
-        else:
-            position = element.end
-    return None
-
-
-def _end_of_cluster(file: IO[bytes], cluster: _Element, end: int) -> int | Damage:
-    """Walk through the blocks of a cluster."""
-    limit = end if cluster.end is None else cluster.end
-    position = cluster.start
-    while position < limit:
-        element = _element(file, position)
-        if element is None:
-            return _broken(position)
-        if cluster.end is None and element.id_ in _IN_SEGMENT:
-            break
-        if element.id_ not in _IN_CLUSTER or element.end is None:
-            return _broken(position)
-        if element.end > limit:
-            return cut("a block", element.end, end)
-        position = element.end
-    return position
-
-
-def _broken(position: int) -> Damage:
-    return Damage(f"is damaged: there is no Matroska element at byte {position}")

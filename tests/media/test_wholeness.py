@@ -129,7 +129,10 @@ def ebml(id_, content, *, length=None):
 
 UNKNOWN = (1 << 56) - 1
 HEADER = ebml("1A45DFA3", b"\x42\x86\x81\x01")
-BLOCKS = ebml("E7", b"\0") + ebml("A3", b"x" * 50) + ebml("A0", b"y" * 300)
+# Of track 1, at no time, with no flags.
+BLOCK = ebml("A3", b"\x81\0\0\0" + b"x" * 50)
+GROUP = ebml("A0", ebml("A1", b"\x81\0\0\0" + b"y" * 300) + ebml("9B", b"\1"))
+BLOCKS = ebml("E7", b"\0") + BLOCK + GROUP
 INFO = ebml("1549A966", b"")
 CUES = ebml("1C53BB6B", b"")
 
@@ -152,7 +155,7 @@ SEGMENTS = [
         "a block ends", id="short block",
     ),
     pytest.param(
-        ebml("18538067", ebml("1F43B675", ebml("A3", b"") + ebml("55AA", b"z" * 9))),
+        ebml("18538067", ebml("1F43B675", BLOCK + ebml("55AA", b"z" * 9))),
         "no Matroska element", id="not a block",
     ),
     pytest.param(
