@@ -18,7 +18,6 @@ __all__ = [
     "check_gif",
     "check_ivf",
     "check_mxf",
-    "check_ogg",
     "check_png",
     "check_units",
     "check_y4m",
@@ -26,7 +25,6 @@ __all__ = [
     "transport_packet",
 ]
 
-_OGG_HEADER = 27  # bytes: RFC 3533, section 6; the last one counts the parts behind it
 # How Y4M names its pixels, and by how much the width and the height of chroma are
 # smaller. FFmpeg passes over a last frame that is cut.
 _Y4M = re.compile(rb"(420|422|411|444|mono)(?:jpeg|mpeg2|paldv|(alpha)|p?(9|1[0246]))?")
@@ -51,21 +49,6 @@ _LEAST_BEGUN = 4
 # ten or twelve sequences of 12,000 bytes; frames of a higher rate are several of them.
 _DV_START = b"\x1f\x07\x00"
 _DV_BYTES = {b"\x3f": 120_000, b"\xbf": 144_000}
-
-
-def check_ogg(file: IO[bytes], size: int) -> Damage | None:
-    """Look at all pages of Ogg."""
-    position = 0
-    while position < size:
-        header = read_at(file, position, _OGG_HEADER)
-        if header[:4] != b"OggS"[: len(header)]:
-            return None  # what follows the last page
-        num_parts = header[26] if len(header) == _OGG_HEADER else 0
-        parts = file.read(num_parts)
-        position += _OGG_HEADER + num_parts + sum(parts)
-        if position > size or len(parts) < num_parts:
-            return cut("its last page", position, size)
-    return None
 
 
 def check_gif(file: IO[bytes]) -> Damage | None:
