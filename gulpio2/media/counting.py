@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+import bisect
+from typing import TYPE_CHECKING, Any
 
 import av
 
+from gulpio2.format.wording import counted
 from gulpio2.media.edit_lists import has_several_parts
 
-__all__ = ["MOV", "DueFrames", "LostBeginning", "is_frame_each", "promised_packets"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "AVI",
+    "AVI_HEADER",
+    "MOV",
+    "DueFrames",
+    "LostBeginning",
+    "Promise",
+    "is_frame_each",
+    "promise_of",
+]
 
 MOV = "mov,mp4,m4a,3gp,3g2,mj2"
+AVI = "avi"
+# Bytes of a chunk's header in AVI, which is what its index leads to.
+AVI_HEADER = 8
 # Containers that count their frames: there, fewer packets than that are too few.
-_COUNTED = frozenset({MOV, "avi"})
+_COUNTED = frozenset({MOV, AVI})
+# Of these FFmpeg makes packets of its own from what is in an AVI.
+_PACKED_ANEW = frozenset({"H265", "VSSH"})
 # Where each packet is a frame that is shown, and has its time.
 _FRAMES = frozenset({MOV, "matroska,webm"})
 # Decoders that pass over what they do not know without a word: of one packet that was
@@ -21,8 +40,79 @@ _FRAMES = frozenset({MOV, "matroska,webm"})
 _SILENT = frozenset({"av1", "hevc", "mpeg1video", "mpeg2video"})
 
 
-def promised_packets(path: str, container: Any, stream: Any, *, max_pixels: int) -> int:
-    """Count the packets that a stream must have, as it was opened; 0 for unknown.
+class Promise:
+    """How much a container says that it holds of a stream.
+
+    Parameters
+    ----------
+    num_frames : int
+        0 for unknown.
+    places : iterable of int, optional
+        Where the packets are by the index of an AVI, whose number of frames counts
+        those too that are shown again.
+
+    Examples
+    --------
+    >>> promise = Promise(4, [100, 200, 400])
+    >>> promise.see_packet(100 + 8)
+    >>> promise.see_packet(400 + 8)
+    >>> promise.is_astray
+    True
+    >>> promise.missing(2)
+    'the container promises 3 frames and has 2'
+    """
+
+    def __init__(self, num_frames: int, places: Iterable[int] | None = None) -> None:
+        self.num_frames = num_frames
+        # Several entries may be of one place.
+        self._places = sorted(set(places or ()))
+        self._num_packets = num_frames if places is None else len(self._places)
+        self._next: int | None = 0
+        self.is_astray = False
+
+    def restart(self) -> None:
+        """Expect the packets from any of them on."""
+        self._next, self.is_astray = None, False
+
+    def see_packet(self, pos: int | None) -> None:
+        """Take the place of a packet; whether one was left out is in `is_astray`."""
+        if not self._places:
+            return
+        place = (pos or 0) - AVI_HEADER
+        if self._next is None:
+            self._next = bisect.bisect_left(self._places, place)
+        if self._next < len(self._places):
+            self.is_astray |= self._places[self._next] != place
+        self._next += 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a place of which no packet has come."""
+        return (self._next or 0) < len(self._places)
+
+    def missing(self, num_packets: int) -> str | None:
+        """Say what is wrong if so many packets are all; None for nothing."""
+        if num_packets >= self._num_packets:
+            return None
+        promised = counted(self._num_packets, "frame")
+        return f"the container promises {promised} and has {num_packets}"
+
+
+def promise_of(path: str, container: Any, stream: Any, *, max_pixels: int) -> Promise:
+    """Tell what a stream must have, as it was opened."""
+    num_frames = _promised_frames(path, container, stream, max_pixels=max_pixels)
+    if container.format.name != AVI:
+        return Promise(num_frames)
+    if stream.codec_context.codec_tag in _PACKED_ANEW:
+        return Promise(num_frames, ())
+    # Where a file has no index, these are of what FFmpeg has read of it so far. Frames
+    # that were dropped have no entry, or one of no size.
+    entries = stream.index_entries
+    return Promise(num_frames, [entry.pos for entry in entries if entry.size > 0])
+
+
+def _promised_frames(path: str, container: Any, stream: Any, *, max_pixels: int) -> int:
+    """Count the frames that a container promises.
 
     An edit list leaves out samples that MP4 and MOV count. What is missing from the
     index for it is none of the promise; what is missing for anything else is.

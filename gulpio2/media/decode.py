@@ -11,7 +11,6 @@ import av
 from av.stream import Discard
 
 from gulpio2.errors import SourceReadError
-from gulpio2.format.wording import counted
 from gulpio2.media import counting, threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
@@ -89,7 +88,7 @@ class OpenVideo:
         # Whether each packet has to give a frame, which no decoder sees to.
         self.is_frame_each = counting.is_frame_each(path, container, stream)
         self._due = counting.DueFrames(are_wanted=threads > 1 or self.is_frame_each)
-        self._promised = counting.promised_packets(
+        self.promise = counting.promise_of(
             path, container, stream, max_pixels=max_pixels
         )
 
@@ -101,7 +100,8 @@ class OpenVideo:
     @property
     def is_doubtful(self) -> bool:
         """Whether something may be missing, which the end of the file would tell."""
-        return self._damage is not None or self._due.is_overdue
+        astray = self.promise.is_astray
+        return self._damage is not None or self._due.is_overdue or astray
 
     @property
     def start(self) -> int:
@@ -135,6 +135,7 @@ class OpenVideo:
             The container knows of none.
         """
         self._container.seek(tick, stream=self.stream)
+        self.promise.restart()
 
     def packet_times(self) -> list[Shown] | None:
         """Read when all frames are shown without decoding them, to the end of the file.
@@ -255,20 +256,17 @@ class OpenVideo:
                     joint = _JOINT if self.format == "mpegts" else ""
                     raise self._error(f"a packet is damaged or cut off{joint}")
                 self._num_packets += 1
+                self.promise.see_packet(packet.pos)
                 yield packet
         except av.FFmpegError as cause:
             raise self._error(cause.strerror or str(cause)) from cause
 
     def _check_end(self) -> None:
         """Compare what was read with what the container promised."""
-        complete = self._num_packets >= self._promised
-        if self._damage is not None and not (complete and self._promised):
+        if self._damage and not 0 < self.promise.num_frames <= self._num_packets:
             raise self._error(f"the file {self._damage.message}")
-        if not complete and self.format != "avi":  # AVI counts dropped frames too
-            raise self._error(
-                f"the container promises {counted(self._promised, 'frame')} and "
-                f"has {self._num_packets}"
-            )
+        if missing := self.promise.missing(self._num_packets):
+            raise self._error(missing)
         if self._due.number:
             raise self._error(f"{self._due.number} of its packets gave no frame")
         if self._num_frames == 0:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from gulpio2.errors import SourceReadError
-from gulpio2.media.counting import MOV, DueFrames
+from gulpio2.media.counting import AVI, AVI_HEADER, MOV, DueFrames
 from gulpio2.media.edit_lists import has_several_parts
 from gulpio2.media.random_access import is_random_access_point
 
@@ -32,15 +32,13 @@ __all__ = ["NotExactError", "frames_by_index"]
 
 # Containers with an index of key frames, whose packets have the times that they have
 # when everything is read. MP4 is one of those of QuickTime.
-_MATROSKA, _AVI = "matroska,webm", "avi"
-_INDEXED = frozenset({MOV, _MATROSKA, _AVI})
+_MATROSKA = "matroska,webm"
+_INDEXED = frozenset({MOV, _MATROSKA, AVI})
 # Key frames that are tried, from the last one before a time on.
 _ATTEMPTS = 8
 # So many frames at most are decoded before one that is shown before them (ITU-T H.264,
 # A.3.1), and kept for it.
 _REORDERED = 16
-# Bytes of a chunk's header in AVI, which is what its index leads to.
-_AVI_HEADER = 8
 
 
 class NotExactError(Exception):
@@ -88,7 +86,7 @@ def _point_before(video: OpenVideo, tick: int) -> tuple[Any, Iterator[Any]]:
         point = next(packets, None)
         if point is None or point.pts is None:
             raise NotExactError("there is no packet with a time")
-        if video.format == _AVI:
+        if video.format == AVI:
             _check_avi(video, point)
         if point.pts <= tick and is_random_access_point(point, codec):
             return point, packets
@@ -106,7 +104,7 @@ def _check_avi(video: OpenVideo, packet: Any) -> None:
     if count != video.stream.frames:
         raise NotExactError("the index does not count the frames of the file")
     found = entries[entries.search_timestamp(packet.pts, any_frame=True)]
-    if found.timestamp != packet.pts or found.pos + _AVI_HEADER != packet.pos:
+    if found.timestamp != packet.pts or found.pos + AVI_HEADER != packet.pos:
         raise NotExactError("the index leads elsewhere")
 
 
@@ -152,6 +150,8 @@ def _decoded(video: OpenVideo, packets: Iterable[Any], due: DueFrames) -> Iterat
             raise NotExactError("a packet has no time")
         if packet.is_discard:
             raise NotExactError("an edit list leaves something out")
+        if video.promise.is_astray:
+            raise NotExactError("a packet is not where the index says")
         if packet.dts is not None and video.format != _MATROSKA:  # which has none
             if last is not None and packet.dts <= last:
                 raise NotExactError("times of decoding go back")
@@ -162,6 +162,8 @@ def _decoded(video: OpenVideo, packets: Iterable[Any], due: DueFrames) -> Iterat
         entries = video.stream.index_entries
         if not len(entries) or entries[len(entries) - 1].timestamp != last:
             raise NotExactError("the file ends before its index does")
+    if video.promise.is_open:
+        raise NotExactError("the file ends before its index does")
     yield from codec.decode(None)
 
 
