@@ -9,6 +9,7 @@ import os
 import re
 from typing import IO, NamedTuple
 
+from gulpio2.format.checksum import crc32_of
 from gulpio2.media.cut import Damage, cut, read_at
 
 __all__ = [
@@ -34,6 +35,7 @@ _LONGEST_LINE = 256  # bytes: FFmpeg takes up to 128
 _IVF_HEADER = 12  # bytes: the length of a frame, and its time
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_AROUND = 12  # bytes: length, type and checksum of a chunk
+_PNG_MOVING = frozenset({b"acTL", b"fcTL", b"fdAT"})
 # SMPTE 336: keys are labels of 16 bytes that begin alike. SMPTE 377-1, partition pack:
 # the kind of partition in the key, and in the value where the footer is.
 KLV_KEY = bytes.fromhex("060e2b34")
@@ -126,17 +128,28 @@ def check_ivf(file: IO[bytes], size: int) -> Damage | None:
 
 
 def check_png(file: IO[bytes], size: int) -> Damage | None:
-    """Look at all chunks of a PNG, up to the one that ends it."""
+    """Look at all chunks of a PNG, up to the one that ends it.
+
+    Of one that moves also at their checksums: FFmpeg leaves out a frame whose chunk has
+    another name. Of a picture its decoder sees to what matters.
+    """
     position = len(PNG_SIGNATURE)
+    moves, unsound = False, None
     while position < size:
         header = read_at(file, position, 8)
         end = position + _PNG_AROUND + int.from_bytes(header[:4], "big")
         if end > size:
-            return cut("a chunk", end, size)
+            return unsound or cut("a chunk", end, size)
+        moves = moves or header[4:] in _PNG_MOVING
+        rest = file.read(end - position - 8)
+        if crc32_of(header[4:] + rest[:-4]) != int.from_bytes(rest[-4:], "big"):
+            unsound = unsound or Damage(
+                f"is damaged: the checksum of its chunk at byte {position} is wrong"
+            )
         if header[4:] == b"IEND":
-            return None
+            return unsound if moves else None
         position = end
-    return Damage("is cut off: it has no 'IEND' chunk")
+    return unsound or Damage("is cut off: it has no 'IEND' chunk")
 
 
 def check_mxf(file: IO[bytes], size: int) -> Damage | None:

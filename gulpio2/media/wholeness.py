@@ -12,7 +12,8 @@ so a few reads of their structure tell what decoding does not.
 * Ogg: all pages, with their checksums and numbers, since FFmpeg leaves out those that
   are damaged.
 * IVF: all frames. MXF: all triplets, and where its footer is.
-* GIF: all blocks up to the trailer. PNG that moves: all chunks up to the last.
+* GIF: all blocks up to the trailer.
+* PNG that moves: all chunks up to the last, with their checksums.
 * Y4M: all frames, which are of one size.
 * MPEG-TS, DV: whether it ends between two packets, or sequences of blocks.
 
@@ -87,8 +88,8 @@ def find_damage(path: StrPath) -> Damage | None:
 
     Notes
     -----
-    Reads headers only: some for MP4, AVI and ASF, one per block for others. But an Ogg
-    is read as a whole, for its checksums, at about a gigabyte per second.
+    Reads headers only: some for MP4, AVI and ASF, one per block for others. But Ogg and
+    PNG are read as a whole, for their checksums, at about a gigabyte per second.
     """
     mode = os.stat(path).st_mode  # noqa: PTH116  # any StrPath
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+import zlib
 
 import pytest
 from hypothesis import given
@@ -298,6 +300,42 @@ def test_the_frames_of_a_y4m_are_counted(tmp_path, words, length):
 @pytest.mark.parametrize("words", [b"Cnew", b"XYSCSS=410", b"H-5", b"W0"])
 def test_a_y4m_of_unknown_pixels_is_taken_as_whole(tmp_path, words):
     assert_damage(tmp_path, b"YUV4MPEG2 W3 H5 " + words + b"\nFRAME\n123", None)
+
+
+def png_chunk(name, content=b""):
+    crc = zlib.crc32(name + content)
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", crc)
+
+
+def test_a_bit_of_a_png_that_moves_costs_no_frame_silently(
+    tmp_path, write_video, pictures
+):
+    path = write_whole(tmp_path / "clip.apng", "apng", write_video, pictures)
+    data = path.read_bytes()
+    names = [
+        place.start() for place in re.finditer(rb"IHDR|acTL|fcTL|fdAT|IDAT|IEND", data)
+    ]
+    assert len(names) > 24
+    for at in names:
+        for byte in (0, 2, 3, 8):
+            damaged = bytearray(data)
+            damaged[min(at + byte, len(data) - 1)] ^= 1
+            path.write_bytes(damaged)
+            with pytest.raises(SourceReadError, match=r"is (damaged|cut off)"):
+                list(VideoFrames(path).stored())
+
+
+@pytest.mark.parametrize("name", [b"acTL", b"fcTL", b"fdAT"])
+def test_of_a_png_that_moves_all_checksums_are_compared(tmp_path, name):
+    start = b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", bytes(13))
+    text = bytearray(png_chunk(b"tEXt", b"a note"))
+    text[9] ^= 1
+    end = png_chunk(b"IDAT", b"pixels") + png_chunk(b"IEND")
+    moving = png_chunk(name, b"1")
+    assert_damage(tmp_path, start + moving + end + b"more", None)
+    message = f"the checksum of its chunk at byte {len(start)} is wrong"
+    assert_damage(tmp_path, start + text + moving + end, message)
+    assert_damage(tmp_path, start + text + end, None)  # a picture
 
 
 @pytest.mark.parametrize("data", [b"", b"text", b"RIFF\4\0\0\0WAVE", b"\x47" * 188])
