@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 # Decoders that have a thread for each frame, and notice damage: of those that do not,
-# such as HEVC, VP8 and FFV1, flipped bits look otherwise with threads.
+# such as HEVC, VP8, FFV1, Ut Video, JPEG 2000 and DNxHD, flipped bits look otherwise
+# with threads.
 _CODECS = frozenset(
-    {"av1", "dnxhd", "h264", "huffyuv", "jpeg2000", "mjpeg", "mpeg4", "png", "prores"}
-    | {"utvideo", "vp9"}
+    {"av1", "h264", "huffyuv", "mjpeg", "mpeg4", "png", "prores", "vp9"}
 )
 # Decoders that hand out a frame that they kept back while another thread is still at
 # it, so that it is not yet known to be damaged. Of H.264 with B-frames of 1280x720

@@ -190,6 +190,33 @@ def test_only_what_has_no_gap_is_decoded_by_threads(tmp_path, write_video, pictu
     assert not suits(write_video(tmp_path / "a.webm", images, codec="libvpx"))
 
 
+UNNOTICED = [
+    ("utvideo", "a.avi", "yuv420p", {}),
+    ("jpeg2000", "a.mov", "yuv420p", {}),
+    ("dnxhd", "a.mov", "yuv422p", {"profile": "dnxhr_lb"}),
+]
+
+
+@pytest.mark.parametrize(("codec", "name", "pix_fmt", "options"), UNNOTICED)
+def test_what_leaves_old_memory_in_damaged_frames_is_decoded_by_one_thread(
+    tmp_path, write_video, pictures, codec, name, pix_fmt, options
+):
+    path = write_video(
+        tmp_path / name,
+        pictures(6, 128, 256),
+        codec=codec,
+        pix_fmt=pix_fmt,
+        options=options,
+    )
+    assert not suits(path)
+    whole = path.read_bytes()
+    for start, size in places_of_packets(path):
+        data = bytearray(whole)
+        data[start + size // 3 : start + size // 2] = bytes(size // 2 - size // 3)
+        path.write_bytes(data)
+        assert_threads_do_not_matter(path)
+
+
 def test_reordered_frames_are_decoded_by_threads_where_none_comes_too_early(
     tmp_path, write_video, pictures
 ):
