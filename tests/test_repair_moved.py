@@ -596,3 +596,41 @@ def test_a_file_of_which_one_frame_is_in_another_too_is_that_of_its_map(tmp_path
     report = repair_directory(source, tmp_path / "out")
     assert (report.items, report.salvaged) == (2, [])
     assert "meta_7.gmeta" not in [loss.file for loss in report.lost]
+
+
+def copy_over(folder: Path) -> None:
+    for name in ("data_{}.gulp", "meta_{}.gmeta"):
+        shutil.copy(folder / name.format(1), folder / name.format(2))
+
+
+def rename_over(folder: Path) -> None:
+    (folder / "meta_2.gmeta").unlink()
+    (folder / "data_1.gulp").rename(folder / "data_2.gulp")
+
+
+@pytest.mark.parametrize("replace", [copy_over, rename_over])
+def test_a_chunk_in_whose_place_another_is_counts_as_lost(tmp_path, replace):
+    adapter = FrameAdapter(num_items=6, list_ids=False)
+    GulpIngestor(adapter, tmp_path / "out", 2, 1).run()
+    replace(tmp_path / "out")
+    report = repair_directory(tmp_path / "out", tmp_path / "mended")
+    assert not report.ok
+    assert [loss.file for loss in report.lost] == ["data_2.gulp"]
+    assert "what the run that wrote it stored there is gone" in report.lost[0].reason
+    assert list(GulpDirectory(tmp_path / "mended").merged_meta_dict) == [
+        f"item{number}" for number in range(4)
+    ]
+    # Nobody takes the run for complete.
+    with pytest.raises(IngestError):
+        GulpIngestor(adapter, tmp_path / "mended", 2, 1, resume=True).run()
+
+
+def test_a_copy_under_a_number_of_no_run_is_no_loss(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=6), tmp_path / "out", 2, 1).run()
+    for name in ("data_{}.gulp", "meta_{}.gmeta"):
+        shutil.copy(
+            tmp_path / "out" / name.format(1), tmp_path / "out" / name.format(7)
+        )
+    report = repair_directory(tmp_path / "out", tmp_path / "mended")
+    assert (report.ok, report.items) == (True, 6)
+    assert sum("a second copy" in note for note in report.notes) == 2

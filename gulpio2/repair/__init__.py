@@ -8,6 +8,7 @@
 * `data_file`: looks at a place of a data file, and searches it for frames.
 * `moved`: frames that are not where the map says, found by their checksums.
 * `unclaimed`: the bytes between the records that are known, and what is there.
+* `doubles`: items that are there twice, and chunks in whose place a copy is.
 * `files`: takes over the small files beside the chunks.
 * `directories`: the whole of it; `repair_directory` is there.
 """

@@ -127,6 +127,8 @@ class ChunkSurvey:
     """Items, in the order of the map, then the rest, by offset."""
     lost: list[Loss] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_of_others: bool = False
+    """Whether all that is in its data file belongs to other maps."""
 
 
 def can_be_stored(metas: list[dict[str, Any]]) -> bool:

@@ -30,6 +30,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.map_checks import check_manifest
 from gulpio2.format.records import padded_length
+from gulpio2.repair.doubles import miss_replaced, without_doubles
 from gulpio2.repair.files import take_over_files
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunks
@@ -227,12 +228,18 @@ def _survey(
     parts: list[Candidate] = []
     numbers = sorted(listing.numbers)
     _miss_chunks(store, numbers, report)
-    for survey in survey_chunks(store, numbers, removals, progress):
+    copies: dict[int, str] = {}
+    others: set[int] = set()
+    for number, survey in zip(
+        numbers, survey_chunks(store, numbers, removals, progress), strict=True
+    ):
+        if survey.is_of_others:
+            others.add(number)
         report.lost += survey.lost
         report.notes += survey.notes
         for candidate in survey.candidates:
             (parts if candidate.reason else whole).append(candidate)
-    kept, doubles = _without_doubles(whole, report)
+    kept, doubles = without_doubles(whole, report, copies)
     parts += doubles
     _tell_apart(kept, parts)
     report.items = len(kept)
@@ -249,6 +256,7 @@ def _survey(
         )
         report.frames_without_checksum += candidate.unverified
     report.chunks = sorted(chosen)
+    miss_replaced(store, copies, others, report)
     return chosen
 
 
@@ -284,35 +292,6 @@ def _tell_apart(kept: list[Candidate], parts: list[Candidate]) -> None:
             last[id_] = last.get(id_, 1) + 1
             part.id = f"{id_}_{last[id_]}"
         taken.add(part.id)
-
-
-def _without_doubles(
-    whole: list[Candidate], report: RepairReport
-) -> tuple[list[Candidate], list[Candidate]]:
-    """Let the first of several items keep the id."""
-    first: dict[str, Candidate] = {}
-    contents: dict[str, Any] = {}  # of those that have a double
-    doubles = []
-    for candidate in whole:
-        keeper = first.setdefault(candidate.id, candidate)
-        if keeper is candidate:
-            continue
-        if keeper.id not in contents:
-            contents[keeper.id] = _content(keeper)
-        if contents[keeper.id] == _content(candidate):
-            report.notes.append(
-                f"{data_name(candidate.chunk)}: a second copy of item "
-                f"{candidate.id!r} was left out"
-            )
-        else:
-            where = data_name(keeper.chunk)
-            doubles.append(candidate.demoted(f"another item in {where} has the id"))
-    return list(first.values()), doubles
-
-
-def _content(candidate: Candidate) -> Any:
-    frames = [(frame.num_bytes, frame.crc32, frame.pts) for frame in candidate.frames]
-    return frames, candidate.metas
 
 
 # --- moving it ----------------------------------------------------------------------

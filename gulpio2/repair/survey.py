@@ -382,3 +382,4 @@ class _ChunkSurveyor:
             # It is the data file of another map, under a name of its own.
             self.survey.lost.clear()
             self.survey.notes.append(f"{self.name}: all that is in it has other maps")
+            self.survey.is_of_others = True
