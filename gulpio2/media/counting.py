@@ -9,6 +9,7 @@ import av
 
 from gulpio2.format.wording import counted
 from gulpio2.media.edit_lists import has_several_parts
+from gulpio2.media.mp4_boxes import count_in_fragments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +23,7 @@ __all__ = [
     "Promise",
     "is_frame_each",
     "promise_of",
+    "promised_by_fragments",
 ]
 
 MOV = "mov,mp4,m4a,3gp,3g2,mj2"
@@ -85,6 +87,10 @@ class Promise:
             self.is_astray |= self._places[self._next] != place
         self._next += 1
 
+    def raise_to(self, num_packets: int) -> None:
+        """Expect so many packets at least."""
+        self._num_packets = max(self._num_packets, num_packets)
+
     @property
     def is_open(self) -> bool:
         """Whether there is a place of which no packet has come."""
@@ -133,6 +139,20 @@ def _promised_frames(path: str, container: Any, stream: Any, *, max_pixels: int)
     except (av.FFmpegError, ValueError, IndexError):
         return promised
     return indexed if complete else promised
+
+
+def promised_by_fragments(path: str, container: Any, stream: Any) -> int:
+    """Count the packets that the fragments of a file have of a stream; 0 for none.
+
+    FFmpeg leaves out some of those whose times go back, and all behind one that is said
+    to lie behind the end of the file.
+    """
+    if container.format.name != MOV:
+        return 0
+    try:
+        return count_in_fragments(path, stream.id)
+    except OSError:
+        return 0
 
 
 class LostBeginning:

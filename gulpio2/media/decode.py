@@ -265,6 +265,8 @@ class OpenVideo:
         """Compare what was read with what the container promised."""
         if self._damage and not 0 < self.promise.num_frames <= self._num_packets:
             raise self._error(f"the file {self._damage.message}")
+        of_file = self.path, self._container, self.stream
+        self.promise.raise_to(counting.promised_by_fragments(*of_file))
         if missing := self.promise.missing(self._num_packets):
             raise self._error(missing)
         if self._due.number:

@@ -4,7 +4,7 @@ FFmpeg reads a file that was cut off as if it had ended there: a WebM of 140 fra
 in the middle gives 64 and no error. But most containers say how long their parts are,
 so a few reads of their structure tell what decoding does not.
 
-* MP4, MOV: the boxes at the top.
+* MP4, MOV: the boxes at the top, and those that lead to the frames.
 * Matroska, WebM: the segment, and the blocks in its clusters and of which track each
   is, since FFmpeg also leaves out what it does not understand in the middle.
 * AVI: the RIFF chunks at the top.
@@ -30,6 +30,7 @@ from typing import IO, TYPE_CHECKING
 
 from gulpio2.media.cut import Damage, cut, read_at
 from gulpio2.media.matroska import EBML, check_matroska
+from gulpio2.media.mp4_boxes import BOXES, check_boxes
 from gulpio2.media.ogg_pages import check_ogg
 from gulpio2.media.part_walks import (
     KLV_KEY,
@@ -48,14 +49,6 @@ if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
 __all__ = ["Damage", "find_damage"]
-
-# ISO/IEC 14496-12: boxes at the top of a file. Anything else is taken for trailing
-# bytes that do not belong to it.
-_INDEX_BOXES = frozenset({b"moov", b"moof"})
-_BOXES = _INDEX_BOXES | {
-    b"ftyp", b"styp", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"udta",
-    b"meta", b"mfra", b"sidx", b"ssix", b"prft", b"emsg", b"pdin",
-}  # fmt: skip
 
 # ASF specification, objects by GUID. Each begins with it and with its length; flags are
 # in the properties of the file, which are looked for in so much of its header.
@@ -97,8 +90,8 @@ def find_damage(path: StrPath) -> Damage | None:
     with open(path, "rb", buffering=4096) as file:  # noqa: PTH123  # any StrPath
         size = os.fstat(file.fileno()).st_size
         start = file.read(16)
-        if start[4:8] in _BOXES:
-            return _check_boxes(file, size)
+        if start[4:8] in BOXES:
+            return check_boxes(file, size)
         if int.from_bytes(start[:4], "big") == EBML:
             return check_matroska(file, size)
         if start[:4] == b"RIFF" and start[8:12] == b"AVI ":
@@ -121,22 +114,6 @@ def find_damage(path: StrPath) -> Damage | None:
             return check_units(file, size, dv)
         if packet := transport_packet(file):
             return check_units(file, size, packet)
-    return None
-
-
-def _check_boxes(file: IO[bytes], size: int) -> Damage | None:
-    position = 0
-    while position + 8 <= size:
-        header = read_at(file, position, 16)
-        length, name = int.from_bytes(header[:4], "big"), header[4:8]
-        if length == 1:
-            length = int.from_bytes(header[8:], "big")
-        if name not in _BOXES or length < 8:
-            return None  # the last box may say 0: up to the end of the file
-        position += length
-        if position > size:
-            what = f"its {name.decode()!r} box"
-            return cut(what, position, size, excusable=name not in _INDEX_BOXES)
     return None
 
 
