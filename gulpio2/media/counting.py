@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import logging
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -25,6 +26,8 @@ __all__ = [
     "promise_of",
     "promised_by_fragments",
 ]
+
+_log = logging.getLogger(__name__)
 
 MOV = "mov,mp4,m4a,3gp,3g2,mj2"
 AVI = "avi"
@@ -194,6 +197,16 @@ class LostBeginning:
         self._first = pts
         self.count = sum(waiting < pts for waiting in self._waiting)
         self._waiting.clear()
+
+    def tell(self, path: str, num_packets: int) -> None:
+        """Log how many there are, of all packets."""
+        _log.warning(
+            "video %r begins between two key frames: %d of its %d packets come "
+            "before the first frame that can be decoded, and are left out",
+            path,
+            self.count,
+            num_packets,
+        )
 
 
 def is_frame_each(path: str, container: Any, stream: Any) -> bool:

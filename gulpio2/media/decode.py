@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from gulpio2.media.wholeness import Damage
 
 __all__ = ["OpenVideo", "open_video"]
-
-_log = logging.getLogger(__name__)
 
 # Containers that are recorded and cut anywhere, so that they may begin between two key
 # frames: what cannot be decoded before the first of them is no damage.
@@ -91,6 +88,9 @@ class OpenVideo:
         self.promise = counting.promise_of(
             path, container, stream, max_pixels=max_pixels
         )
+        is_indexed = self.format == counting.MOV
+        num_indexed = len(stream.index_entries)
+        self._lacks_packets = is_indexed and self.promise.num_frames > num_indexed
 
     @property
     def format(self) -> str:
@@ -100,8 +100,8 @@ class OpenVideo:
     @property
     def is_doubtful(self) -> bool:
         """Whether something may be missing, which the end of the file would tell."""
-        astray = self.promise.is_astray
-        return self._damage is not None or self._due.is_overdue or astray
+        is_lacking = self.promise.is_astray or self._lacks_packets
+        return self._damage is not None or self._due.is_overdue or is_lacking
 
     @property
     def start(self) -> int:
@@ -277,13 +277,7 @@ class OpenVideo:
                 "Leave it out."
             )
         if self._lost.count and self.format not in _JOINED_MIDWAY:
-            _log.warning(
-                "video %r begins between two key frames: %d of its %d packets come "
-                "before the first frame that can be decoded, and are left out",
-                self.path,
-                self._lost.count,
-                self._num_packets,
-            )
+            self._lost.tell(self.path, self._num_packets)
 
     def is_allowed(self, frame: Any) -> bool:
         """Tell whether a frame is not above the limit."""

@@ -474,3 +474,20 @@ def test_what_fails_on_the_way_goes_on_from_the_beginning(tmp_path, decoded):
     with pytest.raises(SourceReadError, match=r"cannot be read at frame 5[0-9]"):
         stored(path, start=1.2)
     assert len(decoded) > NUM_FRAMES
+
+
+@pytest.mark.parametrize("times", [{"start": 0.5}, {"start": 0.5, "end": 0.7}])
+@pytest.mark.parametrize("rate", [None, 5])
+def test_frames_that_the_container_promises_are_not_called_a_wrong_time(
+    tmp_path, write_video, pictures, times, rate
+):
+    path = write_video(
+        tmp_path / "a.mp4", pictures(20, 48, 64), options={"g": "5", "bf": "0"}
+    )
+    data = bytearray(path.read_bytes())
+    in_chunk = data.index(b"stsc") + 4 + 4 + 4 + 4
+    assert data[in_chunk : in_chunk + 4] == (20).to_bytes(4, "big")
+    data[in_chunk : in_chunk + 4] = (10).to_bytes(4, "big")
+    path.write_bytes(data)
+    with pytest.raises(SourceReadError, match="promises 20 frames and has 10"):
+        list(VideoFrames(path, frame_rate=rate, **times).stored())
