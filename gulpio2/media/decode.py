@@ -13,6 +13,7 @@ from gulpio2.errors import SourceReadError
 from gulpio2.media import counting, threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
+from gulpio2.media.edit_lists import tell_of_odd_edits
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.opening import container_options, damage_of
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
@@ -278,6 +279,9 @@ class OpenVideo:
             )
         if self._lost.count and self.format not in _JOINED_MIDWAY:
             self._lost.tell(self.path, self._num_packets)
+        if self.format == counting.MOV:
+            with contextlib.suppress(OSError):
+                tell_of_odd_edits(self.path, self.stream.id)
 
     def is_allowed(self, frame: Any) -> bool:
         """Tell whether a frame is not above the limit."""

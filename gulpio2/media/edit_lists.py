@@ -6,6 +6,7 @@ time does not tell which frame is meant.
 
 from __future__ import annotations
 
+import logging
 import struct
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -13,13 +14,19 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["has_several_parts"]
+__all__ = ["has_several_parts", "tell_of_odd_edits"]
+
+_log = logging.getLogger(__name__)
 
 # ISO/IEC 14496-12: the boxes on the way to an edit list (8.6.6), which has a version, a
 # number of entries, and of each its length and where it begins; -1 for showing nothing.
 _AROUND = {b"moov", b"trak", b"edts"}
+_TABLE, _TRACK = b"elst", b"tkhd"
 _LENGTHS = {0: struct.Struct(">Ii"), 1: struct.Struct(">Qq")}
 _RATE, _NOTHING = 4, -1
+_ONE = b"\0\1\0\0"
+# Where a track says its number, by the version of what does.
+_NUMBER_AT = {0: 12, 1: 20}
 
 
 def has_several_parts(path: str) -> bool:
@@ -36,11 +43,53 @@ def has_several_parts(path: str) -> bool:
         It cannot be read.
     """
     with Path(path).open("rb") as file:
-        return any(count > 1 for count in _parts(file, 0, file.seek(0, 2)))
+        found = _contents(file, 0, file.seek(0, 2))
+        return any(name == _TABLE and _count(content) > 1 for name, content in found)
 
 
-def _parts(file: IO[bytes], position: int, end: int, depth: int = 0) -> Iterator[int]:
-    """Count the parts of each edit list."""
+def tell_of_odd_edits(path: str, track: int) -> None:
+    """Log what FFmpeg does not show as an edit list asks for; nothing where it does.
+
+    Parameters
+    ----------
+    path : str
+        A file that FFmpeg takes for MP4 or MOV.
+    track : int
+        The number of a track in it.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    number = None
+    with Path(path).open("rb") as file:
+        for name, content in _contents(file, 0, file.seek(0, 2)):
+            if name == _TRACK:
+                at = _NUMBER_AT.get(content[0] if content else 0, 0)
+                number = int.from_bytes(content[at : at + 4], "big")
+            elif number == track and (odd := _odd_edits(content)):
+                _log.warning(
+                    "the edit list of video %r has %s, of which FFmpeg makes something "
+                    "else than players do; frames are stored as FFmpeg gives them",
+                    path,
+                    odd,
+                )
+
+
+def _odd_edits(table: bytes) -> str:
+    edits = _edits(table)
+    if any(begin == _NOTHING for begin, _ in edits[1:]):
+        return "a pause between its parts"
+    if any(begin != _NOTHING and rate != _ONE for begin, rate in edits):
+        return "a part of another speed"
+    return ""
+
+
+def _contents(
+    file: IO[bytes], position: int, end: int, depth: int = 0
+) -> Iterator[tuple[bytes, bytes]]:
+    """Give the headers of tracks and their edit lists, by name."""
     while position + 8 <= end:
         file.seek(position)
         header = file.read(16)
@@ -54,16 +103,28 @@ def _parts(file: IO[bytes], position: int, end: int, depth: int = 0) -> Iterator
             return
         position += length
         if name in _AROUND and depth < len(_AROUND):
-            yield from _parts(file, begin, min(position, end), depth + 1)
-        elif name == b"elst":
+            yield from _contents(file, begin, min(position, end), depth + 1)
+        elif name in {_TABLE, _TRACK}:
             file.seek(begin)
-            yield _count(file.read(min(position, end) - begin))
+            yield name, file.read(max(min(position, end) - begin, 0))
 
 
 def _count(table: bytes) -> int:
-    entry = _LENGTHS.get(table[0] if table else 0)
-    if entry is None:  # of a version that is not known: who knows what is shown
+    if table[:1] not in {b"", b"\0", b"\1"}:  # who knows what is shown
         return 2
+    return sum(begin != _NOTHING for begin, _ in _edits(table))
+
+
+def _edits(table: bytes) -> list[tuple[int, bytes]]:
+    """Give where each part begins, and its rate."""
+    entry = _LENGTHS.get(table[0] if table else 0)
+    if entry is None:
+        return []
     places = range(8, len(table) - entry.size - _RATE + 1, entry.size + _RATE)
-    begins = [entry.unpack_from(table, place)[1] for place in places]
-    return sum(begin != _NOTHING for begin in begins)
+    return [
+        (
+            entry.unpack_from(table, place)[1],
+            table[place + entry.size : place + entry.size + _RATE],
+        )
+        for place in places
+    ]

@@ -32,11 +32,11 @@ def find(data, *names):
     return start - 8, length
 
 
-def edit(path, *entries):
+def edit(path, *entries, rate=1 << 16):
     """Replace the edit list of an MP4 file: durations and starts, in ticks."""
     data = bytearray(path.read_bytes())
     body = struct.pack(">II", 0, len(entries))
-    body += b"".join(struct.pack(">IiI", *entry, 1 << 16) for entry in entries)
+    body += b"".join(struct.pack(">IiI", *entry, rate) for entry in entries)
     new = struct.pack(">I4sI4s", 16 + len(body), b"edts", 8 + len(body), b"elst") + body
     at, length = find(data, b"moov", b"trak", b"edts")
     outer = [find(data, b"moov"), find(data, b"moov", b"trak")]
@@ -205,3 +205,26 @@ def test_what_an_edit_list_leaves_out_is_not_lost(clip, caplog, entries, num):
     with caplog.at_level(logging.WARNING, "gulpio2"):
         assert read(path) == num
     assert not caplog.records
+
+
+@pytest.mark.parametrize("times", [{}, {"frame_rate": 5}, {"start": 0}])
+@pytest.mark.parametrize(
+    ("entries", "rate", "odd"),
+    [
+        ([(500, 0), (500, -1), (500, 5120)], 1 << 16, "a pause between its parts"),
+        ([(1000, 1024)], 1 << 17, "a part of another speed"),
+        ([(1000, 1024)], 1 << 15, "a part of another speed"),
+        ([(500, -1), (1000, 1024)], 1 << 16, None),
+        ([(500, 1024), (500, 10240)], 1 << 16, None),
+    ],
+)
+def test_what_ffmpeg_makes_of_an_odd_edit_list_is_told_once(
+    clip, caplog, entries, rate, odd, times
+):
+    path = edit(clip(), *entries, rate=rate)
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        assert list(VideoFrames(path, **times).stored())
+    told = [record.getMessage() for record in caplog.records]
+    assert [repr(str(path)) in line and odd in line for line in told] == [True] * bool(
+        odd
+    )
