@@ -25,6 +25,7 @@ __all__ = [
     "is_frame_each",
     "promise_of",
     "promised_by_fragments",
+    "tell_of_fragments",
 ]
 
 _log = logging.getLogger(__name__)
@@ -156,6 +157,20 @@ def promised_by_fragments(path: str, container: Any, stream: Any) -> int:
         return count_in_fragments(path, stream.id)
     except OSError:
         return 0
+
+
+def tell_of_fragments(path: str, count: int) -> None:
+    """Log how many packets of fragments FFmpeg leaves out; nothing of none.
+
+    It may be damage, or recordings that were joined and each begin anew.
+    """
+    if count > 0:
+        _log.warning(
+            "the times of video %r go back from one fragment to the next: %d of its "
+            "packets are left out",
+            path,
+            count,
+        )
 
 
 class LostBeginning:

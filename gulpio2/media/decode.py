@@ -81,7 +81,7 @@ class OpenVideo:
         # Before anything is decoded: decoders forget it.
         self._matrix = int(stream.codec_context.colorspace)
         self._is_reordered = stream.codec_context.reorder_depth > 0
-        self._num_frames = self._num_packets = 0
+        self._num_frames = self._num_packets = self._num_unshown = 0
         self._lost = counting.LostBeginning()
         # Whether each packet has to give a frame, which no decoder sees to.
         self.is_frame_each = counting.is_frame_each(path, container, stream)
@@ -257,6 +257,7 @@ class OpenVideo:
                     joint = _JOINT if self.format == "mpegts" else ""
                     raise self._error(f"a packet is damaged or cut off{joint}")
                 self._num_packets += 1
+                self._num_unshown += packet.is_discard
                 self.promise.see_packet(packet.pos)
                 yield packet
         except av.FFmpegError as cause:
@@ -267,7 +268,8 @@ class OpenVideo:
         if self._damage and not 0 < self.promise.num_frames <= self._num_packets:
             raise self._error(f"the file {self._damage.message}")
         of_file = self.path, self._container, self.stream
-        self.promise.raise_to(counting.promised_by_fragments(*of_file))
+        in_fragments = counting.promised_by_fragments(*of_file)
+        self.promise.raise_to(in_fragments)
         if missing := self.promise.missing(self._num_packets):
             raise self._error(missing)
         if self._due.number:
@@ -279,6 +281,8 @@ class OpenVideo:
             )
         if self._lost.count and self.format not in _JOINED_MIDWAY:
             self._lost.tell(self.path, self._num_packets)
+        num_shown = self._num_packets - self._num_unshown
+        counting.tell_of_fragments(self.path, in_fragments - num_shown)
         if self.format == counting.MOV:
             with contextlib.suppress(OSError):
                 tell_of_odd_edits(self.path, self.stream.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import struct
 
 import av
@@ -104,6 +105,14 @@ def test_samples_behind_the_end_of_the_file_are_missed(fragments):
         len(VideoFrames(fragments))
 
 
+def test_fragments_whose_times_go_back_are_told_of(fragments, caplog):
+    flip(fragments, places(fragments, b"tfdt")[1] + 14, 4)
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        assert len(VideoFrames(fragments)) == 15
+    (record,) = caplog.records
+    assert "5 of its packets are left out" in record.getMessage()
+
+
 @pytest.mark.parametrize("flags", ["faststart", FRAGMENTS])
 @pytest.mark.parametrize("suffix", [".mp4", ".mov"])
 def test_a_bit_that_flipped_in_a_name_of_the_index_loses_no_frame(
@@ -182,11 +191,13 @@ WHOLE = [
     ],
 )
 def test_a_whole_file_is_read_whole(
-    tmp_path, write_video, pictures, decode_all, flags, codec, suffix
+    tmp_path, write_video, pictures, decode_all, caplog, flags, codec, suffix
 ):
     try:
         path = write(tmp_path / f"a{suffix}", flags, write_video, pictures, codec=codec)
     except (av.FFmpegError, ValueError):
         pytest.skip("this FFmpeg does not write it")
     assert find_damage(path) is None
-    assert len(VideoFrames(path)) == len(decode_all(path)) == 20
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        assert len(VideoFrames(path)) == len(decode_all(path)) == 20
+    assert not caplog.records
