@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK",
+    "OutputError",
     "encode_image",
     "file_name",
     "new_file",
@@ -106,6 +107,15 @@ def video_path(folder: Path, id_: str, directory: Container[object]) -> Path:
     ):
         return path
     return folder / f"{name}.mp4"
+
+
+class OutputError(StorageError):
+    """What is to be written cannot be, which is no fault of what was read for it."""
+
+    @classmethod
+    def of(cls, error: StorageError) -> OutputError:
+        """Give an error of this class that says the same."""
+        return cls(error.errno, error.strerror)
 
 
 def write_images(
@@ -197,7 +207,7 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
     except GulpError:
         raise
     except OSError as cause:
-        raise _refused(path, cause) from cause
+        raise OutputError.of(_refused(path, cause)) from cause
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)

@@ -189,15 +189,18 @@ def extract(
             )
             with ProgressBar(num_frames, counted="frames") as bar:
                 for id_ in wanted:
+                    output = output_of(id_)
                     try:
-                        write(output_of(id_), progress=bar)
+                        write(output, progress=bar)
                     except GulpError as error:
-                        if len(wanted) == 1 or not is_of_the_item(error):
+                        if len(wanted) == 1 or not is_of_the_item(output.item, error):
                             raise
                         del lines[id_]
                         failed += 1
                         if not limit or failed <= limit:
-                            note(f"gulp2: error: {one_line(error)}")
+                            why = one_line(error)
+                            named = "" if repr(id_) in str(error) else f"item {id_!r}: "
+                            note(f"gulp2: error: {escape(named)}{why}")
     if dry_run or not is_quiet():
         would = "would write " if dry_run else ""
         written = (f"{would}{line}" for line in lines.values())

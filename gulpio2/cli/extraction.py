@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from gulpio2.cli.export import file_name, video_path, write_images
+from gulpio2.cli.export import OutputError, file_name, video_path, write_images
+from gulpio2.cli.summary import refusal
 from gulpio2.cli.terminal import count, escape, is_quiet, note
 from gulpio2.cli.video_export import frame_times, write_video
 from gulpio2.errors import (
@@ -158,10 +159,23 @@ def write_output(
         raise
 
 
-def is_of_the_item(error: GulpError) -> bool:
-    """Tell what is wrong with one item from what the next one would meet as well."""
-    return is_damage(error) or (
-        isinstance(error, FormatError) and not isinstance(error, MetaFileError)
+def is_of_the_item(item: StoredItem, error: GulpError) -> bool:
+    """Tell what is wrong with one item from what the next one would meet as well.
+
+    Parameters
+    ----------
+    item : StoredItem
+        The item that was to be written.
+    error : GulpError
+        What came of it. That its data file cannot be opened is of the item: others
+        may be in other files.
+    """
+    if isinstance(error, OutputError):
+        return False
+    return (
+        is_damage(error)
+        or bool(refusal(item, error))
+        or (isinstance(error, FormatError) and not isinstance(error, MetaFileError))
     )
 
 
@@ -249,4 +263,5 @@ def _make_folder(folder: Path, *, dry_run: bool) -> None:
                 return
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
-        raise cannot(cause, "make the folder", folder, writing=True) from cause
+        error = cannot(cause, "make the folder", folder, writing=True)
+        raise OutputError.of(error) from cause

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,47 @@ def test_of_several_items_those_that_are_not_damaged_are_written(
     assert result.stderr.endswith("gulp2: 1 of 3 items could not be written\n")
     written = {name.partition("/")[0] for name in files_below(Path("out"))}
     assert written == {f"item0{ending}", f"item3{ending}"}
+
+
+@pytest.mark.parametrize("format_", ["jpg", "mp4"])
+def test_items_of_a_data_file_that_cannot_be_opened_are_named(
+    gulp2, gulped, unopenable, format_
+):
+    text = unopenable(gulped / "data_0.gulp")  # of the first two items
+    words = ["extract", gulped, "--where", "number < 4", "--format", format_]
+    result = gulp2(*words, "-o", "out", status=1)
+    ending = "" if format_ == "jpg" else ".mp4"
+    assert result.stdout.splitlines() == [
+        f"out/item2{ending}: 6 frames",
+        f"out/item3{ending}: 6 frames",
+    ]
+    lines = [line for line in result.stderr.splitlines() if "gulp2: error: " in line]
+    assert len(lines) == 2
+    for id_, line in zip(("item0", "item1"), lines, strict=True):
+        assert line.startswith(f"gulp2: error: item {id_!r}: cannot open {gulped}")
+        assert text in line
+    assert result.stderr.endswith("gulp2: 2 of 4 items could not be written\n")
+    written = {name.partition("/")[0] for name in files_below(Path("out"))}
+    assert written == {f"item2{ending}", f"item3{ending}"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_file_that_cannot_be_written_ends_it_also_beside_unopenable_ones(
+    gulp2, gulped, unopenable, monkeypatch, number
+):
+    unopenable(gulped / "data_0.gulp")
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    words = ["extract", gulped, "item0", "item2", "item3", "-o", "out"]
+    result = gulp2(*words, status=1)
+    assert result.stdout == ""
+    told = result.stderr.splitlines()
+    assert len(told) == 2
+    assert told[0].startswith("gulp2: error: item 'item0': cannot open")
+    assert told[1].startswith("gulp2: error: cannot write out/item2/000000.jpg: ")
 
 
 def test_what_is_wrong_with_all_items_is_told_once(gulp2, gulped, read_only):
