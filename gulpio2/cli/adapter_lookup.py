@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import importlib.util
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from gulpio2.cli.terminal import escape
+from gulpio2.errors import StorageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -107,9 +111,11 @@ def import_here(name: str) -> ModuleType:
         There is no such module.
     """
     # Python itself looks here only for `python -m`, not for an installed program.
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
+    here = "the current folder, which is gone,"
+    with contextlib.suppress(FileNotFoundError):  # the module may be installed
+        here = str(Path.cwd())
+        if here not in sys.path and "" not in sys.path:
+            sys.path.insert(0, here)
     try:
         return importlib.import_module(name)
     except (ModuleNotFoundError, ValueError) as cause:
@@ -129,9 +135,13 @@ def _import_file(place: str) -> ModuleType:
     file.py``: processes that are not forked import it by that. Where the name is
     taken it gets another one, by which only forked processes know it.
     """
+    from gulpio2.storage.local import real_path
+
     try:
-        path = Path(os.path.realpath(place))
+        path = real_path(place)
         is_file = path.is_file()
+    except StorageError as cause:
+        raise click.ClickException(escape(cause.strerror)) from cause
     except OSError as cause:
         raise click.UsageError(
             f"{place!r} cannot be looked at: {cause.strerror}. Check the path of the "
@@ -139,7 +149,7 @@ def _import_file(place: str) -> ModuleType:
         ) from cause
     if not is_file:
         raise click.UsageError(
-            f"No file {place!r}, seen from {Path.cwd()}. Check the path of the adapter."
+            f"No file {place!r}{_seen_from(place)}. Check the path of the adapter."
         )
     folder = str(path.parent)
     if folder not in sys.path:
@@ -162,6 +172,10 @@ def _import_file(place: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _seen_from(place: str) -> str:
+    return "" if os.path.isabs(place) else f", seen from {Path.cwd()}"  # noqa: PTH117  # as it is written
 
 
 def _is_file_of(module: ModuleType, path: Path) -> bool:

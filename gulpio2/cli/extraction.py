@@ -19,7 +19,7 @@ from gulpio2.errors import (
 from gulpio2.format.selection import select_frames
 from gulpio2.storage.leftovers import missing_folders, remove_empty
 from gulpio2.storage.local import is_there
-from gulpio2.storage.refusals import cannot, local_path
+from gulpio2.storage.refusals import absolute, cannot, local_path
 from gulpio2.tolerant import is_damage
 
 if TYPE_CHECKING:
@@ -253,10 +253,9 @@ def _make_folder(folder: Path, *, dry_run: bool) -> None:
 
     What cannot be is tried all the same, so that the system says why.
     """
-    local_path(folder, "write to")
+    above = absolute(local_path(folder, "write to"))
     try:
         if dry_run:
-            above = folder
             while not above.exists():
                 above = above.parent
             if above.is_dir():

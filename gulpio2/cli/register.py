@@ -19,6 +19,7 @@ from gulpio2.cli.constructor import (
     summary_of,
 )
 from gulpio2.errors import StorageError
+from gulpio2.storage.local import real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,8 +123,9 @@ def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
     except StorageError:
         raise
     except OSError as cause:
+        where = real_path(path)
         raise StorageError(
-            cause.errno, f"cannot write {path.resolve()}: {cause.strerror}"
+            cause.errno, f"cannot write {where}: {cause.strerror}"
         ) from cause
     return path, text
 

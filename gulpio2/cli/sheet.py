@@ -79,7 +79,7 @@ def sheet(
     from gulpio2.cli.export import encode_image, write_file
     from gulpio2.cli.summary import spread
     from gulpio2.storage.local import is_there
-    from gulpio2.storage.refusals import local_path
+    from gulpio2.storage.refusals import absolute, local_path
 
     if out.suffix.lower() != ".png":
         raise click.BadParameter(
@@ -94,7 +94,7 @@ def sheet(
         is_replaced = is_there(out)
         if not overwrite and is_replaced:
             raise StorageError(None, f"{out} is there already; --overwrite replaces it")
-        if not out.parent.is_dir():
+        if not absolute(out).parent.is_dir():
             local_path(out, "write to")
             raise StorageError(
                 errno.ENOENT,

@@ -7,16 +7,16 @@ import errno
 import os
 import re
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 from gulpio2.storage.locks import WriterLock
-from gulpio2.storage.refusals import refused
+from gulpio2.storage.refusals import absolute, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
@@ -68,8 +68,14 @@ def made_and_locked(store: Store, path: StrPath) -> Iterator[Callable[[], None]]
 
 
 def missing_folders(path: StrPath) -> list[Path]:
-    """List what making a folder would make: itself, and folders above it."""
-    folder = Path(path).absolute()
+    """List what making a folder would make: itself, and folders above it.
+
+    Raises
+    ------
+    StorageError
+        The current folder is gone, and the path is relative to it.
+    """
+    folder = absolute(path)
     around = (folder, *folder.parents)
     return [each for each in around if not os.path.lexists(each)]
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
 __all__ = [
+    "absolute",
     "broken_link",
     "cannot",
     "left_without_map",
@@ -136,6 +137,20 @@ def cannot(
     return _told(cause, what, path, _WRITING if writing else _READING)
 
 
+def absolute(path: StrPath) -> Path:
+    """Give the absolute path; links in it stay.
+
+    Raises
+    ------
+    StorageError
+        The current folder is gone, and the path is relative to it.
+    """
+    try:
+        return Path(path).absolute()
+    except OSError as cause:
+        raise cannot(cause, "find", path) from cause
+
+
 def local_path(path: StrPath, what: str) -> Path:
     """Give the path of a folder of this machine, and refuse a URL.
 
@@ -183,6 +198,9 @@ def _told(
     if isinstance(cause, FileNotFoundError) and (target := broken_link(path)):
         why = f"it is a link to {target}, which is not there"
         advice = "Bring back what it leads to"
+    elif isinstance(cause, FileNotFoundError) and _begins_nowhere(path):
+        why = "the current folder is gone"
+        advice = "Change to another (cd), or give an absolute path"
     said = [f"cannot {what} {os.fspath(path)}: {why}"]
     return StorageError(cause.errno, ". ".join(said + ([advice] if advice else [])))
 
@@ -211,6 +229,19 @@ def broken_link(path: StrPath) -> str | None:
     except OSError:  # nobody may know, or it leads in a circle: told by who opens it
         return None
     return None
+
+
+def _begins_nowhere(path: StrPath) -> bool:
+    """Tell whether a path is relative to a current folder that is gone."""
+    if os.path.isabs(path):  # noqa: PTH117  # as below
+        return False
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    except OSError:  # it is there, below what may not be read
+        return False
+    return False
 
 
 def _seen_from(path: str) -> str:
@@ -248,5 +279,5 @@ def refuse_unwritable(folder: StrPath) -> None:
 def nearest_there(folder: StrPath) -> Path:
     """Give a folder, or the nearest above it that is there, where it would be made."""
     path = Path(folder)
-    paths = (path, *path.absolute().parents)
+    paths = (path, *absolute(path).parents)
     return next(each for each in paths if os.path.lexists(each))

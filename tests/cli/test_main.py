@@ -377,21 +377,6 @@ def test_a_path_that_cannot_be_looked_at_is_told_in_a_line(gulp2, kind, argument
     assert path in line
 
 
-def test_where_the_folder_is_gone_in_which_one_stands_it_is_told(
-    gulp2, gulped, tmp_path, monkeypatch
-):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    try:
-        for command in ("repair", "merge"):
-            said = gulp2(command, gulped, "out", status=1).stderr
-            assert said == "gulp2: error: cannot find out: No such file or directory\n"
-    finally:
-        os.chdir(tmp_path)
-
-
 @pytest.mark.usefixtures("permissions")
 def test_an_adapter_that_may_not_be_looked_at_is_wrong_usage(gulp2):
     Path("dark").mkdir(mode=0)

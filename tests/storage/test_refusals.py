@@ -22,7 +22,9 @@ from gulpio2.errors import StorageError
 from gulpio2.merge import merge_directories
 from gulpio2.repair import repair_directory
 from gulpio2.storage import open_store
-from gulpio2.storage.refusals import local_path, refused
+from gulpio2.storage.leftovers import missing_folders
+from gulpio2.storage.local import real_path
+from gulpio2.storage.refusals import absolute, local_path, nearest_there, refused
 from gulpio2.testing import make_gulp_directory
 
 URLS = ["s3://bucket/a", "http://host/a", "file:///a", Path("s3://bucket/a")]
@@ -109,3 +111,16 @@ def test_a_file_that_is_too_large_is_a_matter_of_chunks_where_it_is_one(name, ad
     for options in ({"writing": True}, {"extending": True}):
         error = refused(cause, "write", f"out/{name}", **options)
         assert advice in str(error)
+
+
+def test_a_path_is_made_absolute_where_the_current_folder_is_there(
+    tmp_path, monkeypatch
+):
+    assert absolute("a/b") == tmp_path / "a/b"
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert absolute("/a/b") == Path("/a/b")
+    for find in (absolute, missing_folders, nearest_there, real_path):
+        with pytest.raises(StorageError, match="cannot find a: the current folder is"):
+            find("a")
