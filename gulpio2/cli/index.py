@@ -155,8 +155,21 @@ def _check(directory: Path, *, limit: int, as_json: bool) -> None:
             click.echo(f"the index {there}")
     if faults:
         if not as_json:
-            note(
-                "gulp2: run gulp2 index without --check to mend it: "
-                f"gulp2 index {quoted(directory)}"
-            )
+            note(f"gulp2: {_advice(directory)}")
         click.get_current_context().exit(1)
+
+
+def _advice(directory: Path) -> str:
+    """Say what mends an index with faults, as a sentence."""
+    from gulpio2.cli.main import one_line
+    from gulpio2.errors import GulpError
+    from gulpio2.storage.index.replacing import foresee_index
+
+    try:
+        with _unusual_maps_explained():
+            foresee_index(directory)
+    except GulpError as error:
+        return f"gulp2 index is refused here: {one_line(error)}"
+    return (
+        f"run gulp2 index without --check to mend it: gulp2 index {quoted(directory)}"
+    )

@@ -111,6 +111,67 @@ def test_an_index_with_entries_as_they_were_written_is_not_replaced(gulp2, gulpe
     assert gulp2("ls", gulped, "--where", "NUMBER == 2").stdout == "item2\n"
 
 
+def _rotten(folder):
+    rot(folder / "meta_1.gmeta", b'"number"', b'"NUMBER"')
+
+
+def _no_json(folder):
+    (folder / "meta_1.gmeta").write_text("{")
+
+
+def _lost(folder):
+    (folder / "meta_1.gmeta").unlink()
+
+
+def _not_for_columns(folder):
+    chunk = GulpChunk(folder / "data_1.gulp", folder / "meta_1.gmeta")
+    with chunk.open("wb"):
+        chunk.append("\ud800", {}, [])
+
+
+def _twice(folder):
+    for ending in ("data_{}.gulp", "meta_{}.gmeta"):
+        copy = folder / ending.format(7)
+        copy.write_bytes((folder / ending.format(1)).read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (_rotten, "`gulp2 repair` takes them from there"),
+        (_no_json, "meta_1.gmeta"),
+        (_lost, "`gulp2 repair`, which takes the items from the index"),
+        (_not_for_columns, "Such a directory can be opened, but has no index"),
+        (_twice, "item2"),
+    ],
+)
+def test_a_check_advises_no_index_where_that_is_refused(gulp2, gulped, change, reason):
+    gulp2("index", gulped)
+    before = (gulped / "index.arrow").read_bytes()
+    change(gulped)
+    checked = gulp2("index", gulped, "--check", status=1)
+    assert checked.stdout
+    assert "to mend it" not in checked.stderr
+    (gulped / "index.arrow.0a.partial").touch()  # which is not for a check to remove
+    assert gulp2("index", gulped, "--check", status=1).output == checked.output
+    assert (gulped / "index.arrow.0a.partial").exists()
+    said = gulp2("index", gulped, status=1).stderr
+    assert reason in said
+    refused = "gulp2: gulp2 index is refused here: "
+    assert checked.stderr == said.replace("gulp2: error: ", refused)
+    assert (gulped / "index.arrow").read_bytes() == before
+
+
+def test_a_check_advises_an_index_in_place_of_one_that_cannot_be_used(gulp2, gulped):
+    (gulped / "index.arrow").write_bytes(b"x")
+    said = gulp2("index", gulped, "--check", status=1).stderr
+    assert said == (
+        f"gulp2: run gulp2 index without --check to mend it: gulp2 index {gulped}\n"
+    )
+    gulp2("index", gulped)
+    gulp2("index", gulped, "--check")
+
+
 def test_a_file_of_others_is_left_where_there_is_no_gulp_directory(gulp2, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "index.arrow").write_bytes(b"somebody's")

@@ -6,27 +6,21 @@ import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import ChunkMismatchError, MetaFileError
+from gulpio2.errors import MetaFileError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
+from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
-from gulpio2.storage.index.columns import ALTERED, DTYPES, Columns, make_lookup
-from gulpio2.storage.index.composing import (
-    compose,
-    keep_lost,
-    load_index,
-    lost_maps,
-    map_states,
-    read_map,
-)
+from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
+from gulpio2.storage.index.composing import load_index, map_states, read_map
 from gulpio2.storage.index.file import map_index, write_index
 from gulpio2.storage.index.opening import PARTIAL, is_small
+from gulpio2.storage.index.replacing import compose_safely
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.local import LocalStore
@@ -35,7 +29,6 @@ from gulpio2.types import no_progress
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from gulpio2.storage.index.columns import IndexContent
     from gulpio2.types import Progress, StrPath
 
 __all__ = [
@@ -199,15 +192,15 @@ def build_index(
         return None
     _sweep(store)
     old, _ = load_index(folder)
-    content, parsed = compose(
-        folder, states, old, progress, thorough=thorough, ahead=ahead
+    content, parsed = compose_safely(
+        folder,
+        states,
+        old,
+        thorough=thorough,
+        forgetting=forgetting,
+        progress=progress,
+        ahead=ahead,
     )
-    if lost := lost_maps(folder, content.chunks, old):
-        if not forgetting:
-            _refuse_to_forget(folder, lost[0])
-        content = keep_lost(content, old, lost)
-    if thorough and old is not None:
-        _refuse_to_believe(folder, content, old)
     if altered := content.columns.describe_altered():
         _logger.warning("%s: %s", folder, altered)
     if not len(content.columns):
@@ -225,36 +218,6 @@ def build_index(
         parsed,
         store.size(INDEX_NAME),
     )
-
-
-def _refuse_to_forget(folder: str, number: int) -> NoReturn:
-    raise ChunkMismatchError(
-        f"{os.path.join(folder, data_name(number))} has no map, and nothing but "  # noqa: PTH118  # as everywhere here
-        f"{INDEX_NAME} tells what is in it. Put {meta_name(number)} back, or run "
-        "`gulp2 repair`, which takes the items from the index; to go on without "
-        "them, run `gulp2 index --remove` first"
-    )
-
-
-def _refuse_to_believe(folder: str, content: IndexContent, old: IndexContent) -> None:
-    """Refuse to replace entries as they were written by what a map has since become."""
-    before = {known[0]: known for known in old.chunks.tolist()}
-    for number, *known, crc32, _ in content.chunks.tolist():
-        then = before.get(number, [number, -1, -1, crc32])
-        if then[1:3] == known and then[3] != crc32:
-            now, was = (_count_altered(each.columns, number) for each in (content, old))
-            if now > was:
-                raise MetaFileError(
-                    f"{os.path.join(folder, meta_name(number))} has changed, and its "  # noqa: PTH118  # as everywhere here
-                    "size and time have not, and entries in it are not what their "
-                    f"checks say: it is damaged. {INDEX_NAME} has them as they were "
-                    "written, and `gulp2 repair` takes them from there; to have an "
-                    "index of what the map says now, run `gulp2 index --remove` first"
-                )
-
-
-def _count_altered(columns: Columns, number: int) -> int:
-    return int(np.count_nonzero(columns.flags[columns.chunk == number] & ALTERED))
 
 
 def refresh_index(

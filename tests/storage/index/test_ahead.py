@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gulpio2 import GulpChunk, GulpIngestor
-from gulpio2.storage.index import ahead, composing, keeping, opening
+from gulpio2.storage.index import ahead, composing, opening, replacing
 from gulpio2.storage.index.ahead import MapsAhead
 from gulpio2.storage.index.keeping import build_index, check_index
 from gulpio2.testing import FrameAdapter, make_frames
@@ -128,7 +128,7 @@ def test_an_ingest_reads_maps_while_its_workers_are_busy(
         taken.append(set(ahead))
         return compose(*args, ahead=ahead, **options)
 
-    monkeypatch.setattr(keeping, "compose", watched)
+    monkeypatch.setattr(replacing, "compose", watched)
     adapter = SlowAdapter(num_items=24)
     report = GulpIngestor(
         adapter, tmp_path / "out", 4, 2, chunk_bytes=chunk_bytes

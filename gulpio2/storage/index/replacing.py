@@ -1,0 +1,130 @@
+"""An index made to take the place of another, which may alone know something."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from gulpio2.errors import ChunkMismatchError, MetaFileError
+from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
+from gulpio2.storage.base import require_known_version
+from gulpio2.storage.index.columns import ALTERED
+from gulpio2.storage.index.composing import compose, keep_lost, lost_maps, map_states
+from gulpio2.storage.index.file import map_index
+from gulpio2.storage.local import LocalStore
+from gulpio2.types import no_progress
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    import numpy.typing as npt
+
+    from gulpio2.storage.index.columns import Columns, IndexContent
+    from gulpio2.types import Progress, StrPath
+
+__all__ = ["compose_safely", "foresee_index"]
+
+
+def compose_safely(
+    folder: str,
+    states: npt.NDArray[np.int64],
+    old: IndexContent | None,
+    *,
+    thorough: bool,
+    forgetting: bool = False,
+    progress: Progress = no_progress,
+    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
+) -> tuple[IndexContent, int]:
+    """As `compose`; where that would lose what an old index alone has, raise.
+
+    Parameters
+    ----------
+    folder : str
+        The directory.
+    states : numpy.ndarray
+        Of its maps; see `map_states`.
+    old : IndexContent or None
+        What there is.
+    thorough : bool, keyword-only
+        As for `compose`.
+    forgetting : bool, keyword-only
+        Keep the rows of data files whose map is lost, and do not raise.
+    progress : Progress, keyword-only
+        As for `compose`.
+    ahead : mutable mapping, keyword-only
+        As for `compose`.
+
+    Raises
+    ------
+    ChunkMismatchError
+        Of a data file without a map nothing else tells what is in it.
+    MetaFileError
+        With `thorough`: entries as they were written would make way for damaged ones.
+    """
+    content, parsed = compose(
+        folder, states, old, progress, thorough=thorough, ahead=ahead
+    )
+    if lost := lost_maps(folder, content.chunks, old):
+        if not forgetting:
+            _refuse_to_forget(folder, lost[0])
+        content = keep_lost(content, old, lost)
+    if thorough and old is not None:
+        _refuse_to_believe(folder, content, old)
+    return content, parsed
+
+
+def foresee_index(path: StrPath) -> None:
+    """Raise what `build_index` raises with `thorough`, and write nothing.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+
+    Raises
+    ------
+    ChunkMismatchError, DuplicateIdError, MetaFileError, UnusualMapError
+        As `build_index`.
+    """
+    store = LocalStore(path)
+    require_known_version(store, to_write=True)
+    folder = str(store.folder)
+    listing = list_chunks(store.names())
+    listing.require_data(store.path)
+    try:
+        old = map_index(os.path.join(folder, INDEX_NAME))  # noqa: PTH118  # as everywhere here
+    except (OSError, ValueError):  # it would be built anew
+        old = None
+    compose_safely(folder, map_states(folder, listing.chunks), old, thorough=True)
+
+
+def _refuse_to_forget(folder: str, number: int) -> NoReturn:
+    raise ChunkMismatchError(
+        f"{os.path.join(folder, data_name(number))} has no map, and nothing but "  # noqa: PTH118  # as everywhere here
+        f"{INDEX_NAME} tells what is in it. Put {meta_name(number)} back, or run "
+        "`gulp2 repair`, which takes the items from the index; to go on without "
+        "them, run `gulp2 index --remove` first"
+    )
+
+
+def _refuse_to_believe(folder: str, content: IndexContent, old: IndexContent) -> None:
+    """Refuse to replace entries as they were written by what a map has since become."""
+    before = {known[0]: known for known in old.chunks.tolist()}
+    for number, *known, crc32, _ in content.chunks.tolist():
+        then = before.get(number, [number, -1, -1, crc32])
+        if then[1:3] == known and then[3] != crc32:
+            now, was = (_count_altered(each.columns, number) for each in (content, old))
+            if now > was:
+                raise MetaFileError(
+                    f"{os.path.join(folder, meta_name(number))} has changed, and its "  # noqa: PTH118  # as everywhere here
+                    "size and time have not, and entries in it are not what their "
+                    f"checks say: it is damaged. {INDEX_NAME} has them as they were "
+                    "written, and `gulp2 repair` takes them from there; to have an "
+                    "index of what the map says now, run `gulp2 index --remove` first"
+                )
+
+
+def _count_altered(columns: Columns, number: int) -> int:
+    return int(np.count_nonzero(columns.flags[columns.chunk == number] & ALTERED))
