@@ -15,6 +15,7 @@
 * `summary`, `extraction`, `export`, `video_export`, `contact_sheet`: the work of info,
   extract and sheet.
 * `dry_run`, `survey`: what an ingest would do.
+* `full_streams`: streams that take nothing more, and the exit status then.
 * `interrupts`: Ctrl-C that nothing on the way keeps to itself.
 * `legacy`, `grammar`, `register`: the ten ``gulp2_*`` programs of GulpIO2 0.0.4.
 * `reference`: writes ``docs/cli.md`` out of the help texts.

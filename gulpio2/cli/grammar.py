@@ -15,11 +15,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["Grammar", "show_mapping"]
 
 Mapped = str | bool | None
+
+
+def _print(text: str) -> None:
+    print(text, end="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,17 @@ class Grammar:
     version: str | None = None
     """What ``--version`` prints; None where there is no such option."""
 
-    def parse(self, argv: Sequence[str]) -> dict[str, Mapped]:
+    def parse(
+        self, argv: Sequence[str], write: Callable[[str], object] = _print
+    ) -> dict[str, Mapped]:
         """Parse a command line.
 
         Parameters
         ----------
         argv : sequence of str
             Without the program's name.
+        write : callable, optional
+            Prints the help, or the version, to stdout.
 
         Returns
         -------
@@ -65,10 +73,10 @@ class Grammar:
                 os.environ["POSIXLY_CORRECT"] = posix
         names = [name for name, _ in given]
         if "-h" in names or "--help" in names:
-            sys.stdout.write(self.help())
+            write(self.help())
             sys.exit(0)
         if "--version" in names:
-            sys.stdout.write(f"{self.version}\n")
+            write(f"{self.version}\n")
             sys.exit(0)
         if len(set(names)) < len(names):
             self.fail("an option is given twice")

@@ -13,12 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.__version__ import __version__
+from gulpio2.cli.full_streams import settling_output
 from gulpio2.cli.grammar import Grammar, show_mapping
 from gulpio2.cli.parameter_types import NumberOrText
 from gulpio2.cli.terminal import (
     as_options_of_ingest,
     environment_kept,
     escape,
+    note,
     set_verbosity,
     take_any_text,
 )
@@ -214,13 +216,21 @@ def grammar_of(program: str) -> Grammar:
 @environment_kept()
 def _ingest(program: str, argv: Sequence[str] | None = None) -> None:
     """Run an ingest program; the arguments are those of this process by default."""
-    given: Any = grammar_of(program).parse(sys.argv[1:] if argv is None else argv)
-    take_any_text()
-    print(show_mapping(given), flush=True)
+    with settling_output(program) as write:
+        given: Any = grammar_of(program).parse(_words(argv), write)
+        take_any_text()
+        write(f"{show_mapping(given)}\n")
+        _run_ingest(SCRIPTS[program], given)
+
+
+def _words(argv: Sequence[str] | None) -> Sequence[str]:
+    return sys.argv[1:] if argv is None else argv
+
+
+def _run_ingest(script: _Script, given: Any) -> None:
     set_verbosity(0, say=as_options_of_ingest)
     from gulpio2.ingest.ingestor import GulpIngestor
 
-    script = SCRIPTS[program]
     output = given["<output_directory>"]
     arguments = {
         parameter: given[f"<{name}>"]
@@ -262,21 +272,22 @@ def gulp2_sanity_check(argv: Sequence[str] | None = None) -> None:
     argv : sequence of str, optional
         Default: the arguments of this process.
     """
-    given = _SANITY_CHECK.parse(sys.argv[1:] if argv is None else argv)
-    from gulpio2.errors import StorageError
-    from gulpio2.sanity import check_directory, original_tests
+    with settling_output("gulp2_sanity_check") as write:
+        given = _SANITY_CHECK.parse(_words(argv), write)
+        from gulpio2.errors import StorageError
+        from gulpio2.sanity import check_directory, original_tests
 
-    try:
-        report = check_directory(str(given["<gulp_directory>"]))
-    except StorageError as error:
-        sys.exit(f"gulp2_sanity_check: {escape(error.strerror or error)}")
-    take_any_text()
-    for test in original_tests(report):
-        print(f"Sanity Check: {test['message']}")
-        failures = test["failures"]
-        print(f"Test failed for: {failures}" if failures else "Test passed")
-    if not report.ok:
-        sys.exit(1)
+        try:
+            report = check_directory(str(given["<gulp_directory>"]))
+        except StorageError as error:
+            sys.exit(f"gulp2_sanity_check: {escape(error.strerror or error)}")
+        take_any_text()
+        for test in original_tests(report):
+            write(f"Sanity Check: {test['message']}\n")
+            failures = test["failures"]
+            write(f"Test failed for: {failures}\n" if failures else "Test passed\n")
+        if not report.ok:
+            sys.exit(1)
 
 
 def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
@@ -287,25 +298,26 @@ def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
     argv : sequence of str, optional
         Default: the arguments of this process.
     """
-    given = _REGISTER_ADAPTER.parse(sys.argv[1:] if argv is None else argv)
-    import click
+    with settling_output("gulp2_register_adapter") as write:
+        given = _REGISTER_ADAPTER.parse(_words(argv), write)
+        import click
 
-    from gulpio2.cli.register import register_adapter
-    from gulpio2.errors import StorageError
+        from gulpio2.cli.register import register_adapter
+        from gulpio2.errors import StorageError
 
-    try:
-        path, text = register_adapter(
-            str(given["<adapter_file>"]), str(given["<class_name>"])
-        )
-    except click.UsageError as error:
-        _REGISTER_ADAPTER.fail(error.message)
-    except click.ClickException as error:
-        sys.exit(f"gulp2_register_adapter: {error.message}")
-    except StorageError as error:
-        sys.exit(f"gulp2_register_adapter: {escape(error.strerror or error)}")
-    take_any_text()
-    print(text, end="")
-    print(f"gulp2_register_adapter: wrote {path}", file=sys.stderr)
+        try:
+            path, text = register_adapter(
+                str(given["<adapter_file>"]), str(given["<class_name>"])
+            )
+        except click.UsageError as error:
+            _REGISTER_ADAPTER.fail(error.message)
+        except click.ClickException as error:
+            sys.exit(f"gulp2_register_adapter: {error.message}")
+        except StorageError as error:
+            sys.exit(f"gulp2_register_adapter: {escape(error.strerror or error)}")
+        take_any_text()
+        write(text)
+        note(f"gulp2_register_adapter: wrote {path}")
 
 
 gulp2_20bn_json_videos = partial(_ingest, "gulp2_20bn_json_videos")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import importlib
 import logging
-import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from gulpio2.cli.command import DocumentedGroup
+from gulpio2.cli.full_streams import NO_ROOM, drop, settle_remarks
 from gulpio2.cli.interrupts import raise_once_a_second
 from gulpio2.cli.options import verbosity_options
 from gulpio2.cli.terminal import (
@@ -51,8 +50,6 @@ COMMANDS = [
     "repair",
     "bench",
 ]
-# What a full disk and the like say to who writes the output there.
-_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG))
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -131,28 +128,13 @@ class Program(DocumentedGroup):
             status = 1
         except OSError as error:
             # Of the package's files there are StorageErrors: this is of the output.
-            if error.errno not in _NO_ROOM or error.filename is not None:
+            if error.errno not in NO_ROOM or error.filename is not None:
                 raise
             note(f"gulp2: error: cannot write the output: {error.strerror}")
-            _drop(sys.stdout)
+            drop(sys.stdout)
             status = 1
-        _settle_remarks()
+        settle_remarks()
         sys.exit(status if isinstance(status, int) else 0)
-
-
-def _drop(stream: TextIO) -> None:
-    """Let Python not try again, at its end, what could not be written."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _settle_remarks() -> None:
-    """Drop what stderr does not take: Python's own try would change the status."""
-    if sys.stderr is not None:
-        try:
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            _drop(sys.stderr)
 
 
 def one_line(error: BaseException) -> str:
