@@ -170,7 +170,8 @@ def delete_items(
                     f"no item {name!r} in {path}"
                     + (f", nor {counted(others, 'other')}" if others else "")
                     + ("" if unknown else ": deleted already")
-                    + ". Nothing was deleted (`gulp2 ls` lists the items)"
+                    + ". Nothing was deleted (`gulp2 ls` lists the items)",
+                    name,
                 )
         if not dry_run and changed:
             # First what accounts for the bytes, then what hides the items.

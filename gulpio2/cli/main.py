@@ -20,11 +20,12 @@ from gulpio2.cli.terminal import (
     as_options,
     environment_kept,
     escape,
+    escapes_in,
     note,
     set_verbosity,
     take_any_text,
 )
-from gulpio2.errors import GulpError
+from gulpio2.errors import GulpError, ItemNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +121,7 @@ class Program(DocumentedGroup):
             status = INTERRUPTED
         except GulpError as error:
             _logger.debug("what led to the error:", exc_info=True)
-            note(f"gulp2: error: {one_line(error)}")
+            note(f"gulp2: error: {one_line(error)}{_hint(error)}")
             status = 1
         except MemoryError as error:
             _logger.debug("what led to the error:", exc_info=True)
@@ -146,6 +147,16 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and not error.filename:
         text = error.strerror
     return escape(as_options(" ".join(text.split("\n"))))
+
+
+def _hint(error: GulpError) -> str:
+    """Say of an id that is not found how it may have been copied."""
+    if isinstance(error, ItemNotFoundError) and any(map(escapes_in, error.args[:1])):
+        return (
+            ". Where gulp2 ls shows an escape, as \\u202e, the id has the character "
+            "itself; gulp2 ls --json gives such an id"
+        )
+    return ""
 
 
 def print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 import traceback
+import unicodedata
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ __all__ = [
     "count",
     "environment_kept",
     "escape",
+    "escapes_in",
     "is_quiet",
     "note",
     "quoted",
@@ -48,6 +50,9 @@ _VERBOSITY = "gulpio2.verbosity"
 _OPENCV, _SILENT = "OPENCV_LOG_LEVEL", "SILENT"
 # Variables that this process has set: what its user has set stays.
 _SET_HERE: set[str] = set()
+# Of Persian and Indian words, and of emoji of several parts.
+_JOINERS = "\u200c\u200d"
+_ESCAPE = re.compile(r"\\(?:[nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 # Lines that go out together: click flushes on every call.
 _BLOCK = 1000
 # Advice of the library that a user of the program cannot follow as it stands.
@@ -64,6 +69,8 @@ _IN_PYTHON_ONLY = re.compile(r"; GulpDirectory\(path, verify=False\) gives [\w ]
 def escape(text: object) -> str:
     r"""Give a text without anything that a terminal would obey.
 
+    Spaces of all widths, and what joins letters, are part of ordinary names.
+
     Examples
     --------
     >>> print(escape("clip\x1b[2J\n7"))
@@ -73,9 +80,24 @@ def escape(text: object) -> str:
     if text.isprintable():  # as nearly all are, told of in a hundredth of the time
         return text
     return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        char if _is_shown(char) else char.encode("unicode_escape").decode("ascii")
         for char in text
     )
+
+
+def _is_shown(char: str) -> bool:
+    return char.isprintable() or char in _JOINERS or unicodedata.category(char) == "Zs"
+
+
+def escapes_in(id_: object) -> bool:
+    r"""Tell whether an id holds what may be an escape, as `escape` makes them.
+
+    Examples
+    --------
+    >>> escapes_in(r"a\u202eb"), escapes_in("a\u202eb"), escapes_in(r"videos\walk")
+    (True, False, False)
+    """
+    return _ESCAPE.search(str(id_)) is not None
 
 
 def quoted(path: StrPath) -> str:

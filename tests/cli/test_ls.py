@@ -9,6 +9,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.format.journal import Copying
 from gulpio2.testing import FrameAdapter, make_frames
+from tests.cli.extracted import make_items
 
 STRANGE = ["a/b", "b[1]", "line\nbreak", "\x1b[31mred", "ümlaut", "7"]
 
@@ -239,3 +240,24 @@ def test_a_merge_without_a_chunk_yet_is_to_be_finished(gulp2, tmp_path):
 def test_a_damaged_manifest_is_no_matter_of_listing(gulp2, gulped):
     (gulped / "gulp.json").write_bytes(b"{")
     assert len(gulp2("ls", gulped).stdout.split()) == 4
+
+
+def test_the_ids_that_are_listed_are_those_that_commands_take(gulp2, tmp_path):
+    ids = ["山田\u3000太郎", "👩\u200d💻", "a\xa0b", "\u0645\u06cc\u200c\u062e\u0648"]
+    make_items(tmp_path / "gulp", *ids)
+    listed = gulp2("ls", "gulp").stdout.split("\n")[:-1]
+    assert listed == ids
+    gulp2("extract", "gulp", "--out", "out", "--", *listed)
+    assert len(list((tmp_path / "out").iterdir())) == len(ids)
+
+
+def test_an_id_with_an_escape_that_is_not_found_is_explained(gulp2, tmp_path):
+    make_items(tmp_path / "gulp", "a\u202eb", r"c\x1bd")
+    (escaped, other) = gulp2("ls", "gulp").stdout.splitlines()
+    hint = "the id has the character itself; gulp2 ls --json gives such an id\n"
+    for words in (["extract", "gulp", escaped], ["delete", "gulp", escaped]):
+        said = gulp2(*words, status=1).stderr
+        assert said.startswith(r"gulp2: error: no item 'a\\u202eb' in gulp")
+        assert said.endswith(hint)
+    gulp2("extract", "gulp", other)  # it has a backslash
+    assert "itself" not in gulp2("extract", "gulp", "videos\\b", status=1).stderr

@@ -32,11 +32,31 @@ from gulpio2.cli.terminal import (
         ("a\nb\tc\rd", r"a\nb\tc\rd"),
         ("\u202egnp", r"\u202egnp"),
         ("\udc80", r"\udc80"),
+        ("a\x85\x9bb\x7f", r"a\x85\x9bb\x7f"),
+        ("a\u2028b\u2029c", r"a\u2028b\u2029c"),
+        ("\u200e\u200f\u202a\u2066\u2069", r"\u200e\u200f\u202a\u2066\u2069"),
+        ("\u200b\ufeff\xad\U000e0067", r"\u200b\ufeff\xad\U000e0067"),
+        ("\ue000\u0378", r"\ue000\u0378"),
     ],
 )
 def test_nothing_that_a_terminal_obeys_is_left(text, shown):
     assert escape(text) == shown
     assert escape(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\xa0b",
+        "山田\u3000太郎",
+        "👩\u200d💻",
+        "\u0645\u06cc\u200c\u062e\u0648",
+        "a\u2009b\u202fc",
+    ],
+)
+def test_spaces_and_joiners_are_shown_as_they_are(text):
+    assert escape(text) == text
+    assert escape(f"{text}\x1b") == rf"{text}\x1b"
 
 
 @pytest.mark.parametrize(
