@@ -180,10 +180,10 @@ def test_a_part_is_locked_before_it_is_looked_at(tmp_path, monkeypatch):
     real = store.lock
 
     @contextlib.contextmanager
-    def lock(self):
+    def lock(self, **options):
         if str(part) in self.path(""):  # another has just begun here, and was killed
             (part / JOURNAL_NAME).write_bytes(b"")
-        with real(self):
+        with real(self, **options):
             yield
 
     monkeypatch.setattr(store, "lock", lock)

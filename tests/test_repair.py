@@ -588,6 +588,23 @@ def test_a_directory_that_is_written_to_is_not_repaired(tmp_path):
         repair_directory(source, tmp_path / "out")
 
 
+def test_a_directory_is_repaired_and_merged_at_the_same_time(tmp_path):
+    source = make(tmp_path / "in")
+    meanwhile: list[object] = []
+
+    def begin_another(**_):
+        if not meanwhile:
+            meanwhile.append(repair_directory(source, tmp_path / "other"))
+            meanwhile.append(merge_directories([source], tmp_path / "merged"))
+            with pytest.raises(LockedError, match="another process is copying from"):
+                delete_items(source, ["item0"])
+
+    first = repair_directory(source, tmp_path / "out", progress=begin_another)
+    assert first.ok
+    assert content(tmp_path / "out") == content(tmp_path / "other")
+    assert len(meanwhile) == 2
+
+
 def test_any_damage_leaves_only_right_items_and_real_frames(tmp_path):
     source = make(tmp_path / "in", num_items=4)
     expected = items_of(source)

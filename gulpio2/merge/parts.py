@@ -79,7 +79,7 @@ def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
     """Look at a part, and keep writers away from it."""
     store, path = open_store(folder), Path(folder)
     if path.is_dir():
-        stack.enter_context(store.lock())  # until the merge has ended
+        stack.enter_context(store.lock(shared=True))  # until the merge has ended
     names = set(store.names())
     listing = list_chunks(names)
     # An interrupted one may have no chunk yet: it is refused below, as unfinished.

@@ -145,7 +145,7 @@ def repair_directory(
         # where it is taken over.
         with contextlib.suppress(OSError):
             require_known_version(store)
-        with store.lock():
+        with store.lock(shared=True):
             tell = progress or no_progress
             chosen = _survey(store, report, tell)
             if not dry_run:

@@ -142,8 +142,11 @@ class Store(Protocol):
         """Remove a file; one that is not there is no error."""
         ...
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Be the only writer, or raise `gulpio2.errors.LockedError`."""
+    def lock(self, *, shared: bool = False) -> AbstractContextManager[None]:
+        """Be the only writer, or raise `gulpio2.errors.LockedError`.
+
+        Shared, only keep writers away: others may do so at the same time.
+        """
         ...
 
     def close(self) -> None:

@@ -264,9 +264,9 @@ class LocalStore:
         except OSError as cause:
             raise refused(cause, "remove", self.folder / name, writing=True) from cause
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self, *, shared: bool = False) -> AbstractContextManager[None]:
         """Be the only writer, or raise `gulpio2.errors.LockedError`."""
-        return lock_folder(self.folder)
+        return lock_folder(self.folder, shared=shared)
 
     def close(self) -> None:
         """Close what was opened for reading; it reopens when needed."""

@@ -47,8 +47,15 @@ os.register_at_fork(after_in_child=_drop_inherited)
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """Hold the folder's writer lock.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    shared : bool, optional
+        Keep writers away only: others may hold it like this at the same time.
 
     Notes
     -----
@@ -64,11 +71,16 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         fd = open_descriptor(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as cause:
-        raise refused(cause, "open the folder", folder, writing=True) from cause
+        writing = not shared
+        raise refused(cause, "open the folder", folder, writing=writing) from cause
     _held.add(fd)  # also while it waits: a fork in between would keep the lock
     try:
         try:
-            is_locked = lock_file(fd)
+            is_locked = lock_file(fd, shared=shared)
+            # Where it can be shared, those who have it write nothing.
+            by_reader = not (is_locked or shared) and lock_file(
+                fd, shared=True, at_once=True
+            )
         except OSError as cause:
             raise StorageError(
                 cause.errno,
@@ -76,10 +88,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
                 "must support flock",
             ) from cause
         if not is_locked:
+            doing = "copying from" if by_reader else "writing to"
+            elsewhere = "" if shared else ", or write to another folder"
             raise LockedError(
                 errno.EWOULDBLOCK,
-                f"another process is writing to {folder}. Wait for it to end, or write "
-                "to another folder",
+                f"another process is {doing} {folder}. Wait for it to end{elsewhere}",
             )
         yield
     finally:
@@ -264,7 +277,7 @@ def _is_locked(fd: int, path: StrPath, *, at_once: bool) -> bool:
         raise refused(cause, "lock", path, writing=True, extending=True) from cause
 
 
-def lock_file(fd: int, *, at_once: bool = False) -> bool:
+def lock_file(fd: int, *, at_once: bool = False, shared: bool = False) -> bool:
     """Lock an open file for as long as its descriptor is open.
 
     Parameters
@@ -273,6 +286,8 @@ def lock_file(fd: int, *, at_once: bool = False) -> bool:
         The descriptor.
     at_once : bool, optional
         Do not wait for another.
+    shared : bool, optional
+        Others may have it locked like this at the same time.
 
     Returns
     -------
@@ -285,10 +300,11 @@ def lock_file(fd: int, *, at_once: bool = False) -> bool:
     OSError
         The file system does not support locks.
     """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
         except OSError as cause:
             if cause.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise

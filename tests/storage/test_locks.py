@@ -81,6 +81,26 @@ def test_a_second_writer_of_the_same_process_is_refused(tmp_path):
         pytest.fail("two writers")
 
 
+def test_those_who_only_copy_are_there_together_and_keep_writers_away(tmp_path):
+    copying = rf"another process is copying from {tmp_path}\. Wait for it to end, or"
+    with (
+        lock_folder(tmp_path, shared=True),
+        LocalStore(tmp_path).lock(shared=True),
+        pytest.raises(LockedError, match=copying),
+        lock_folder(tmp_path),
+    ):
+        pytest.fail("a writer beside those who copy")
+    writing = rf"another process is writing to {tmp_path}\. Wait for it to end$"
+    with (
+        lock_folder(tmp_path),
+        pytest.raises(LockedError, match=writing),
+        lock_folder(tmp_path, shared=True),
+    ):
+        pytest.fail("one who copies beside a writer")
+    with lock_folder(tmp_path):
+        assert_held(tmp_path)
+
+
 def test_a_copy_of_a_killed_writers_lock_is_waited_for(tmp_path, python):
     # As a worker has it that was forked just before, and has not run yet.
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
