@@ -16,7 +16,7 @@
   extract and sheet.
 * `dry_run`, `survey`: what an ingest would do.
 * `full_streams`: streams that take nothing more, and the exit status then.
-* `interrupts`: Ctrl-C that nothing on the way keeps to itself.
+* `interrupts`: Ctrl-C that nothing on the way keeps to itself, and how to go on.
 * `legacy`, `grammar`, `register`: the ten ``gulp2_*`` programs of GulpIO2 0.0.4.
 * `reference`: writes ``docs/cli.md`` out of the help texts.
 """

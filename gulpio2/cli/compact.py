@@ -42,8 +42,9 @@ def compact(directory: Path, dry_run: bool, limit: int, as_json: bool) -> None:
     data file that has other names by hard links, as after a merge, is left as it is
     under those, and a warning tells of it.
     """
+    from gulpio2.cli.interrupts import saying_how_to_go_on
     from gulpio2.cli.progress import ProgressBar, indexed_bytes
-    from gulpio2.format.layout import data_name
+    from gulpio2.format.layout import REMOVALS_NAME, data_name
     from gulpio2.removal import compact_directory
     from gulpio2.storage.local import open_store
 
@@ -52,7 +53,11 @@ def compact(directory: Path, dry_run: bool, limit: int, as_json: bool) -> None:
     planned = compact_directory(directory, dry_run=True)
     total = sum(store.size(data_name(item.chunk)) for item in planned)
     total += indexed_bytes(directory)
-    with ProgressBar(0 if dry_run else total, counted="num_bytes") as bar:
+    advice = "what is not erased yet is as it was; the same command goes on"
+    with (
+        ProgressBar(0 if dry_run else total, counted="num_bytes") as bar,
+        saying_how_to_go_on(advice, where=directory / REMOVALS_NAME),
+    ):
         done = planned if dry_run else compact_directory(directory, progress=bar)
         bar.settle()
     if as_json:

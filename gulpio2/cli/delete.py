@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,7 @@ def delete(
     all of the directory do and neither IDs nor --all are given, nothing is deleted and
     the exit status is 1.
     """
+    from gulpio2.cli.interrupts import saying_how_to_go_on
     from gulpio2.cli.progress import ProgressBar, indexed_bytes
     from gulpio2.format.layout import REMOVALS_NAME, data_name
     from gulpio2.removal import delete_items
@@ -100,7 +102,13 @@ def delete(
         ids = met
     # Maps are gone through twice where there is an index.
     total = indexed_bytes(directory) * (1 if dry_run else 2)
-    with ProgressBar(total, counted="num_bytes") as bar:
+    advice = "some of the items may be hidden already; the same command goes on"
+    with (
+        ProgressBar(total, counted="num_bytes") as bar,
+        nullcontext()
+        if dry_run
+        else saying_how_to_go_on(advice, where=directory / REMOVALS_NAME),
+    ):
         deletions = delete_items(directory, ids, dry_run=dry_run, progress=bar)
         bar.settle()
     if as_json:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 import time
 from typing import TYPE_CHECKING
 
+from gulpio2.cli.terminal import note
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from gulpio2.types import Progress
 
-__all__ = ["insist_on_interrupts", "raise_once_a_second"]
+__all__ = ["insist_on_interrupts", "raise_once_a_second", "saying_how_to_go_on"]
 
 # For so long after an interrupt others are the same one: pressed twice, or passed on to
 # the process by the program that started it, while the terminal tells both.
@@ -80,3 +84,22 @@ def insist_on_interrupts(progress: Progress) -> Iterator[Progress]:
         yield insist
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def saying_how_to_go_on(advice: str, *, where: Path) -> Iterator[None]:
+    """Say after an interrupt what to do, if something was begun.
+
+    Parameters
+    ----------
+    advice : str
+        To be said before the interrupt itself is.
+    where : Path
+        A file that is there if so.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if os.path.exists(where):  # noqa: PTH110  # Path's raises
+            note(f"gulp2: {advice}")
+        raise

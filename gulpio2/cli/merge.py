@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -79,19 +78,19 @@ def merge(
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.
     """
+    from gulpio2.cli.interrupts import saying_how_to_go_on
     from gulpio2.cli.progress import ProgressBar, data_bytes, indexed_bytes
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
     from gulpio2.merge import merge_directories
 
     total = sum(map(data_bytes, parts)) + indexed_bytes(*parts, target)
-    with ProgressBar(total, counted="num_bytes") as bar:
-        try:
-            report = merge_directories(parts, target, link=not copy, progress=bar)
-            bar.settle()
-        except KeyboardInterrupt:
-            if os.path.exists(target / JOURNAL_NAME):  # noqa: PTH110  # Path's raises
-                note("gulp2: the parts are as they were; the same command goes on")
-            raise
+    advice = "the parts are as they were; the same command goes on"
+    with (
+        ProgressBar(total, counted="num_bytes") as bar,
+        saying_how_to_go_on(advice, where=target / JOURNAL_NAME),
+    ):
+        report = merge_directories(parts, target, link=not copy, progress=bar)
+        bar.settle()
     if as_json:
         write_json({"target": str(target), **asdict(report)})
     elif not is_quiet():

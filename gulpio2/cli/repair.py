@@ -66,13 +66,19 @@ def repair(
     checksums. Deleted items stay deleted. What is lost is listed. The exit status is 1
     if anything is lost, or is under such an id.
     """
+    from gulpio2.cli.interrupts import saying_how_to_go_on
     from gulpio2.cli.progress import ProgressBar, data_bytes
+    from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.repair import repair_directory
 
     total = data_bytes(source, orphans=True)
     if not dry_run:
         total *= 2  # what is looked at is written, but for what is lost or deleted
-    with ProgressBar(total, counted="num_bytes") as bar:
+    advice = f"{escape(target)} is unfinished: remove it, and give the command again"
+    with (
+        ProgressBar(total, counted="num_bytes") as bar,
+        saying_how_to_go_on(advice, where=target / JOURNAL_NAME),
+    ):
         report = repair_directory(source, target, dry_run=dry_run, progress=bar)
         bar.settle()  # padding, and what is nobody's, is not told of
     if as_json:
