@@ -37,7 +37,7 @@ TAILS = "tests/codecs/test_tails.py"
 MUTATIONS = [
     Mutation(
         "leave out the sync of a file",
-        "storage/local.py",
+        "storage/local_writer.py",
         "            os.fsync(self._descriptor())\n",
         "            pass\n",
         # The recording notes a call of sync, so the call itself is left out below;
@@ -106,7 +106,7 @@ MUTATIONS = [
     ),
     Mutation(
         "take a file for synced that was written to since",
-        "storage/local.py",
+        "storage/local_writer.py",
         "        rest = memoryview(data)\n        self._is_synced = False\n",
         "        rest = memoryview(data)\n",
         POWER,
@@ -184,7 +184,7 @@ MUTATIONS = [
     Mutation(
         "skip the lock",
         "storage/locks.py",
-        "        is_locked = lock_file(fd)\n",
+        "        is_locked = lock_file(fd, shared=shared)\n",
         "        is_locked = True\n",
         READERS + " -k second_writer",
     ),
@@ -204,7 +204,7 @@ MUTATIONS = [
     ),
     Mutation(
         "do not go on where a write took a part only",
-        "storage/local.py",
+        "storage/local_writer.py",
         "                rest = rest[written:]\n",
         "                rest = rest[len(rest):]\n",
         "tests/faults/test_failing_disk.py -k part_only",
@@ -316,7 +316,7 @@ MUTATIONS = [
     ),
     Mutation(
         "follow links when resuming",
-        "storage/local.py",
+        "storage/local_writer.py",
         "            flags |= os.O_NOFOLLOW\n",
         "            pass\n",
         "tests/faults/test_hostile.py -k item_journal",

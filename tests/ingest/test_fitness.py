@@ -94,4 +94,4 @@ def test_other_executors_have_two_tasks_for_each_of_the_workers_that_are_given()
     assert Capacity(None, 3).num_tasks() == 6
     with ThreadPoolExecutor(8) as pool:
         capacity = Capacity(pool, 1)
-        assert (capacity.num_tasks(), capacity.seconds) == (2, None)
+        assert (capacity.num_tasks(), capacity.seconds) == (2, 1.0)
