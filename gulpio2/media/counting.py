@@ -22,6 +22,7 @@ __all__ = [
     "DueFrames",
     "LostBeginning",
     "Promise",
+    "due_frames",
     "is_frame_each",
     "promise_of",
     "promised_by_fragments",
@@ -43,7 +44,8 @@ _FRAMES = frozenset({MOV, "matroska,webm"})
 # Decoders that pass over what they do not know without a word: of one packet that was
 # overwritten with zeros, its frame was missing in each of 28 files, and nothing said.
 # Of HEVC one bit of a packet's header has cost all that came after it.
-_SILENT = frozenset({"av1", "hevc", "mpeg1video", "mpeg2video"})
+_LEADING_UNKNOWN = frozenset({"mpeg1video", "mpeg2video"})
+_SILENT = _LEADING_UNKNOWN | {"av1", "hevc"}
 
 
 class Promise:
@@ -239,6 +241,12 @@ def is_frame_each(path: str, container: Any, stream: Any) -> bool:
     )
 
 
+def due_frames(stream: Any, *, are_wanted: bool) -> DueFrames:
+    """Make what counts the frames that have to come of a stream."""
+    codec = stream.codec_context.codec.canonical_name
+    return DueFrames(are_wanted=are_wanted, from_first=codec in _LEADING_UNKNOWN)
+
+
 class DueFrames:
     """Packets that have to give a frame, by the times of both.
 
@@ -248,6 +256,10 @@ class DueFrames:
     ----------
     are_wanted : bool, optional
         False where nothing is due: a packet of other codecs may give no frame.
+    from_first : bool, optional
+        Wait for no packet that comes before a frame does: in MPEG-1 and -2 that are
+        taken out of a program stream, those that lean on what was cut away before the
+        first key frame may have times behind it.
 
     Examples
     --------
@@ -260,14 +272,16 @@ class DueFrames:
     (True, 1)
     """
 
-    def __init__(self, *, are_wanted: bool = True) -> None:
+    def __init__(self, *, are_wanted: bool = True, from_first: bool = False) -> None:
         self._are_wanted = are_wanted
+        self._from_first = from_first
         self._due: set[int] = set()
         self._last: int | None = None
 
     def see_packet(self, pts: int | None) -> None:
         """Take a packet of which a frame has to come."""
-        if self._are_wanted and pts is not None:
+        is_early = self._from_first and self._last is None
+        if self._are_wanted and pts is not None and not is_early:
             self._due.add(pts)
 
     def see_frame(self, pts: int | None) -> None:
@@ -292,3 +306,10 @@ class DueFrames:
     def number(self) -> int:
         """Frames that have not come."""
         return len(self._due)
+
+    def describe(self) -> tuple[str, str]:
+        """Say how many have not come, and what to do."""
+        return f"{self.number} of its packets gave no frame", (
+            "Get a whole copy of it, encode it anew if it was joined of parts between "
+            "whose key frames others lean on what is gone, or leave it out"
+        )

@@ -85,7 +85,8 @@ class OpenVideo:
         self._lost = counting.LostBeginning()
         # Whether each packet has to give a frame, which no decoder sees to.
         self.is_frame_each = counting.is_frame_each(path, container, stream)
-        self._due = counting.DueFrames(are_wanted=threads > 1 or self.is_frame_each)
+        is_strict = threads > 1 or self.is_frame_each
+        self._due = counting.due_frames(stream, are_wanted=is_strict)
         self.promise = counting.promise_of(
             path, container, stream, max_pixels=max_pixels
         )
@@ -272,13 +273,13 @@ class OpenVideo:
         self.promise.raise_to(in_fragments)
         if missing := self.promise.missing(self._num_packets):
             raise self._error(missing)
-        if self._due.number:
-            raise self._error(f"{self._due.number} of its packets gave no frame")
         if self._num_frames == 0:
             raise SourceReadError(
                 f"Video {self.path!r} has no frame in stream {self.stream.index}. "
                 "Leave it out."
             )
+        if self._due.number:
+            raise self._error(*self._due.describe())
         if self._lost.count and self.format not in _JOINED_MIDWAY:
             self._lost.tell(self.path, self._num_packets)
         num_shown = self._num_packets - self._num_unshown

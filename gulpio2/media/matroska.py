@@ -315,7 +315,10 @@ class _Walk:
 
 def _element(file: IO[bytes], position: int) -> _Element | None:
     """Read the header of an element; None where there is none."""
-    file.seek(position)
+    try:
+        file.seek(position)
+    except (OSError, OverflowError):  # beyond what a file system has
+        return None
     header = file.read(_LONGEST_HEADER + _LONGEST_BLOCK_HEADER)
     # Lengths are told by the zeros at the beginning.
     id_length = 9 - header[0].bit_length() if header else 9

@@ -199,7 +199,9 @@ def _check_rest(
     kept = b""
     while start < size:
         data = kept + read_at(file, start, _SEARCHED)
-        if _OF_FRAGMENTS.search(data):
+        # Asked first, since the pattern takes its time with zeros.
+        may_be = b"mfhd" in data or b"mfra" in data
+        if may_be and _OF_FRAGMENTS.search(data):
             return Damage(
                 f"is damaged: there is no box at byte {position}, and fragments that "
                 "no box leads to"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from gulpio2.errors import SourceReadError
-from gulpio2.media.counting import AVI, AVI_HEADER, MOV, DueFrames
+from gulpio2.media.counting import AVI, AVI_HEADER, MOV, due_frames
 from gulpio2.media.edit_lists import has_several_parts
 from gulpio2.media.random_access import is_random_access_point
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from av.index import IndexEntries
 
     from gulpio2.media.clock import Shown
+    from gulpio2.media.counting import DueFrames
     from gulpio2.media.decode import OpenVideo
 
 __all__ = ["NotExactError", "frames_by_index"]
@@ -114,7 +115,7 @@ def _frames_from(
     """Decode from a key frame on; at least its own frame comes, or an error."""
     tell = video.clock().tell
     last: int | None = None
-    due = DueFrames(are_wanted=video.is_frame_each)
+    due = due_frames(video.stream, are_wanted=video.is_frame_each)
     decoded = _decoded(video, itertools.chain([point], packets), due)
     for frame in video.coloured(decoded):
         if frame.pts is None:

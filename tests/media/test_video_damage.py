@@ -397,3 +397,30 @@ def test_a_packet_that_gives_no_frame_is_an_error(
         else:
             assert found == whole
     assert refused
+
+
+def test_leading_frames_of_an_open_group_with_odd_times_are_no_loss(
+    tmp_path, write_video, pictures
+):
+    """As of MPEG-2 that is cut out of a program stream: times are those of decoding."""
+    whole = write_video(
+        tmp_path / "whole.mov",
+        pictures(40, 96, 128),
+        codec="mpeg2video",
+        options={"bf": "2", "g": "12"},
+    )
+    path = tmp_path / "cut.mov"
+    with av.open(str(whole)) as source, av.open(str(path), "w") as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        begun = 0
+        for packet in source.demux(video=0):
+            if not packet.size:
+                continue
+            begun += packet.is_keyframe
+            if begun < 2:
+                continue
+            if packet.pts is not None and not packet.is_keyframe:
+                packet.pts = (packet.dts or 0) + 3 * 512
+            packet.stream = stream
+            target.mux(packet)
+    assert len(list(VideoFrames(path))) > 20
