@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gulpio2._optional import require
-from gulpio2.torch.sending import is_in_torch_worker, require_sendable
+from gulpio2.torch.sending import require_sendable
 
 __all__ = [
     "array_collate",
@@ -50,13 +50,17 @@ def pseudo_collate(data_batch: Sequence[Any]) -> Any:
     ------
     RuntimeError
         Samples are not nested alike, or sequences at one place differ in length.
+    TypeError
+        In a worker of a ``DataLoader``: it has what cannot be pickled.
 
     Examples
     --------
     >>> pseudo_collate([{"id": "a", "box": [1, 2]}, {"id": "b", "box": [3, 4]}])
     {'id': ['a', 'b'], 'box': [[1, 3], [2, 4]]}
     """
-    return collate_leaves(list(data_batch), list)
+    batch = collate_leaves(list(data_batch), list)
+    require_sendable(batch)
+    return batch
 
 
 def default_collate(data_batch: Sequence[Any]) -> Any:
@@ -78,13 +82,18 @@ def default_collate(data_batch: Sequence[Any]) -> Any:
     RuntimeError
         Samples are not nested alike, sequences differ in length, or arrays or tensors
         in shape.
+    TypeError
+        In a worker of a ``DataLoader``: it has what cannot be pickled.
 
     Notes
     -----
     Tensors that are views of ``(..., H, W, C)`` memory, as the clips of this package,
     are stacked in that memory order, which is a plain copy, and stay views.
     """
-    return collate_leaves(list(data_batch), lambda leaves: stack_leaves(leaves, _stack))
+    samples = list(data_batch)
+    batch = collate_leaves(samples, lambda leaves: stack_leaves(leaves, _stack))
+    require_sendable(batch)
+    return batch
 
 
 def array_collate(data_batch: Sequence[Any]) -> Any:
@@ -105,13 +114,17 @@ def array_collate(data_batch: Sequence[Any]) -> Any:
     ------
     RuntimeError
         Samples are not nested alike, or sequences differ in length.
+    TypeError
+        In a worker of a ``DataLoader``: it has what cannot be pickled.
 
     Examples
     --------
     >>> array_collate([("a", 1), ("b", 2)])
     [['a', 'b'], array([1, 2])]
     """
-    return collate_leaves(list(data_batch), _as_array)
+    batch = collate_leaves(list(data_batch), _as_array)
+    require_sendable(batch)
+    return batch
 
 
 def _as_array(leaves: list[Any]) -> Any:
@@ -188,8 +201,6 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
     ------
     RuntimeError
         Samples are not nested alike, or sequences differ in length.
-    TypeError
-        In a worker of a ``DataLoader``: a list has what cannot be pickled.
     """
     first = batch[0]
     kind: Any = type(first)
@@ -211,19 +222,8 @@ def collate_leaves(batch: list[Any], leaf: Callable[[list[Any]], Any]) -> Any:
                 "place of the samples: they must be of equal size"
             )
         parts = [collate_leaves(list(part), leaf) for part in zip(*batch, strict=True)]
-        if not hasattr(first, "_fields"):
-            return parts
-        _require_sendable(kind)
-        return kind(*parts)
-    made = leaf(batch)
-    if isinstance(made, list):
-        _require_sendable(*made)
-    return made
-
-
-def _require_sendable(*values: Any) -> None:
-    if is_in_torch_worker():
-        require_sendable(values)
+        return kind(*parts) if hasattr(first, "_fields") else parts
+    return leaf(batch)
 
 
 def _mapping_like(first: Any, collated: dict[Any, Any]) -> Any:
@@ -318,11 +318,13 @@ def _require_one_shape(leaves: list[Any]) -> None:
 def _stack_others(torch: Any, leaves: list[Any]) -> Any:
     if not all(isinstance(leaf, _NUMBERS) for leaf in leaves):
         return leaves
-    if all(np.asarray(leaf).dtype.kind in _KINDS_OF_NUMBERS for leaf in leaves):
-        _require_one_shape(leaves)
     if any(isinstance(leaf, int) and not _LEAST <= leaf <= _MOST for leaf in leaves):
         return leaves
     single = all(isinstance(leaf, _SINGLE_NUMBERS) for leaf in leaves)
+    if not single and all(
+        np.asarray(leaf).dtype.kind in _KINDS_OF_NUMBERS for leaf in leaves
+    ):
+        _require_one_shape(leaves)
     if single and len({*map(type, leaves)}) > 1 and not all(map(_is_whole, leaves)):
         # Torch goes by the first, and takes 32 bits for floats that come later.
         made = _as_array(leaves)

@@ -18,6 +18,7 @@ from gulpio2.arguments import require_number
 from gulpio2.codecs.output import lead_of
 from gulpio2.memory import is_for_new_process
 from gulpio2.torch.collate import collate_leaves, default_collate, stack_leaves
+from gulpio2.torch.sending import require_sendable
 from gulpio2.torch.wrappers import DatasetWrapper, find_sample
 
 if TYPE_CHECKING:
@@ -116,7 +117,13 @@ class RecyclingCollate:
             self._lease = self._slots.claim()
         self.has_lent = False
         try:
-            return collate_leaves(list(data_batch), self._leaf)
+            batch = collate_leaves(list(data_batch), self._leaf)
+            require_sendable(batch)
+        except BaseException:
+            self.has_lent = False
+            raise
+        else:
+            return batch
         finally:
             if self._lease is not None and not self.has_lent:
                 self._slots.give_back(self._lease)

@@ -5,56 +5,56 @@ from __future__ import annotations
 import pickle
 import sys
 from multiprocessing.reduction import ForkingPickler
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["cannot_be_sent", "is_in_torch_worker", "require_sendable"]
-
-_PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic)
+__all__ = ["cannot_be_sent", "require_sendable"]
 
 
-def is_in_torch_worker() -> bool:
-    """Tell whether this is a worker of a ``torch.utils.data.DataLoader``."""
-    torch: Any = sys.modules.get("torch")
-    return torch is not None and torch.utils.data.get_worker_info() is not None
+class _Nowhere:
+    """Takes what is written, and drops it."""
+
+    def write(self, data: Any) -> int:
+        return len(data)
 
 
-def require_sendable(values: Iterable[Any]) -> None:
-    """Refuse what a worker of a ``DataLoader`` cannot send.
+class _Probe(ForkingPickler):
+    """Pickles as torch does, but for what tensors and arrays hold."""
+
+    def reducer_override(self, value: Any) -> Any:
+        torch = sys.modules["torch"]
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad and not value.is_leaf:
+                raise pickle.PicklingError("a tensor that requires a gradient")
+            is_plain = type(value) in (torch.Tensor, torch.nn.Parameter)
+        else:
+            is_plain = type(value) is np.ndarray and not value.dtype.hasobject
+        return (_nothing, ()) if is_plain else NotImplemented
+
+
+def _nothing() -> None:
+    """Stand for what is not looked at."""
+
+
+def require_sendable(batch: Any) -> None:
+    """In a worker of a ``DataLoader``, refuse a batch that it cannot send.
 
     Torch pickles a batch in a thread of the worker. What it raises there reaches
     nobody, and the trainer waits for the batch for ever.
 
-    Parameters
-    ----------
-    values : iterable
-        What samples have at one place.
-
     Raises
     ------
     TypeError
-        One cannot be pickled.
+        Something in it cannot be pickled.
     """
-    for value in values:
-        if isinstance(value, _PLAIN):
-            continue
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            continue
-        if isinstance(value, sys.modules["torch"].Tensor):
-            if value.requires_grad and not value.is_leaf:
-                raise cannot_be_sent("it is computed from what requires a gradient")
-            continue
-        try:
-            pickle.dumps(value)
-        except Exception:  # noqa: BLE001  # of what somebody's own target gives
-            try:  # what only torch's pickler knows
-                ForkingPickler.dumps(value)
-            except Exception as cause:
-                raise cannot_be_sent(cause) from cause
+    torch: Any = sys.modules.get("torch")
+    if torch is None or torch.utils.data.get_worker_info() is None:
+        return
+    try:
+        _Probe(_Nowhere(), pickle.HIGHEST_PROTOCOL).dump(batch)
+    except Exception as cause:
+        raise cannot_be_sent(cause) from cause
 
 
 def cannot_be_sent(cause: object) -> TypeError:
@@ -62,5 +62,5 @@ def cannot_be_sent(cause: object) -> TypeError:
     return TypeError(
         "the target of a sample, or what its dataset knows of it, cannot be sent from "
         f"a worker process ({cause}): give the loader no workers (a GulpLoader threads "
-        "in their place), or targets that can be pickled"
+        "in their place), or targets that can be pickled, tensors without gradients"
     )
