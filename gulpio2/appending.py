@@ -236,13 +236,15 @@ class ChunkAppender:
         """Go on with an item's extras; None where earlier frames have no checksums."""
         entry = self.meta_dict.get(id_)
         if entry is None:  # perhaps not any more
+            self._misfits.pop(id_, None)
             self._growth[id_] = GrowingExtras()
         elif id_ not in self._growth:
             if self.origins is not None:
                 self.finished_entry(id_)
             self._growth[id_] = GrowingExtras.of(entry, where=f"item {id_!r}")
-            if EXTRAS_KEY in entry and covered_part(id_, entry) is None:
-                self._misfits[id_] = entry[EXTRAS_KEY].get("check")
+            check = entry.get(EXTRAS_KEY, {}).get("check")
+            if check is not None and covered_part(id_, entry) is None:
+                self._misfits[id_] = check
         elif (growth := self._growth[id_]) and not growth.fits(entry):
             self._growth[id_] = None
         return self._growth[id_]
@@ -295,10 +297,9 @@ class ChunkAppender:
             raise AdapterContractError(f"item {id_!r} of the map in memory: {fault}")
         if EXTRAS_KEY not in plain:
             return plain
-        extras: dict[str, Any] | None
-        if id_ in self._misfits:  # or what is damaged would pass for whole
-            extras = {**plain[EXTRAS_KEY], "check": self._misfits[id_]}
-        elif id_ in self._growth:
+        if id_ in self._misfits:
+            return plain
+        if id_ in self._growth:
             extras = checked_extras(id_, plain)
         elif self.origins is not None:
             # JSON makes a string of an id that is none.
@@ -317,9 +318,8 @@ class ChunkAppender:
         text = self._sealed.get(id_)
         if text is None:
             plain = self._unchecked_entry(id_)
-            if id_ in self._misfits:
-                text = json.dumps(self.finished_entry(id_))
-            elif EXTRAS_KEY in plain and id_ in self._growth:
+            fits = id_ in self._growth and id_ not in self._misfits
+            if EXTRAS_KEY in plain and fits:
                 text = seal_entry(id_, plain)
             else:
                 text = json.dumps(plain)
@@ -338,10 +338,20 @@ class ChunkAppender:
         if id_ not in self._growth:
             return plain
         growth = self._growth[id_]
-        entry.pop(EXTRAS_KEY, None)
+        before = entry.pop(EXTRAS_KEY, None)
         plain.pop(EXTRAS_KEY, None)
+        if before is not None and "check" not in before:
+            self._misfits.pop(id_, None)  # taken out: what it says is to count
+        # What did not fit its check does not either with more frames, or what is
+        # damaged would pass for whole.
+        misfit = self._misfits.get(id_)
         if growth and growth.fits(entry):
-            entry[EXTRAS_KEY] = plain[EXTRAS_KEY] = growth.dump()
+            extras = growth.dump()
+            if misfit is not None:
+                extras["check"] = misfit
+            entry[EXTRAS_KEY] = plain[EXTRAS_KEY] = extras
+        elif misfit is not None:
+            entry[EXTRAS_KEY] = plain[EXTRAS_KEY] = before
         return plain
 
     def dump_map(self) -> bytes:

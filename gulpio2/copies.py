@@ -140,8 +140,8 @@ def _part_of(changes: tuple[Any, ...], wanted: set[str]) -> tuple[Any, ...]:
 def _edits_of(directory: _Directory, wanted: set[str]) -> tuple[Any, ...]:
     """Give what was changed of some items of a directory whose maps were loaded."""
     entries = {k: entry for k, entry in _changed_entries(directory) if k in wanted}
-    put: dict[str, dict[str, Any]] = {"merged_meta_dict": {}, "chunk_lookup": {}}
-    gone: dict[str, set[str]] = {name: set() for name in put}
+    put: dict[str, dict[Any, Any]] = {name: {} for name in _LOOKUPS}
+    gone: dict[str, set[Any]] = {name: set() for name in put}
     out_of_chunks: dict[int, set[str]] = {}
     used = set()
     for id_ in wanted:
@@ -150,11 +150,15 @@ def _edits_of(directory: _Directory, wanted: set[str]) -> tuple[Any, ...]:
         chunk = directory.chunk_objs_lookup.get(number)
         if number is None:
             gone["chunk_lookup"].add(id_)
-        elif chunk is not None:
+        elif chunk is None:
+            gone["chunk_objs_lookup"].add(number)
+        else:
             used.add(number)
             entry = chunk.meta_dict.get(id_)
             if entry is None:
                 out_of_chunks.setdefault(number, set()).add(id_)
+            if entry is None or id_ in entries:  # perhaps another than by the maps
+                put["chunk_lookup"][id_] = number
         known = directory.merged_meta_dict.get(id_)
         if known is None:
             gone["merged_meta_dict"].add(id_)
@@ -233,6 +237,8 @@ def restore(directory: _Directory, state: dict[str, Any]) -> None:
         for number in _chunks_of(directory, entries, of_chunks)
         if states.get(number) is None or states[number] != directory._state_of(number)
     )
+    if directory._index is None and "chunk_lookup" in changes:
+        _apply(directory.chunk_lookup, changes["chunk_lookup"])  # they are found by it
     _apply_entries(directory, entries)
     for name, change in changes.items():
         if isinstance(change, tuple):

@@ -7,7 +7,6 @@ it, and how it is decoded, is the item's affair.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from gulpio2.item import read_clips
 from gulpio2.request import split_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gulpio2.codecs.options import Colorspace, Crop
     from gulpio2.format.times import TimeMode
@@ -240,11 +239,13 @@ def _located(
     TypeError
         One of them is no pair, or they are no list.
     """
-    if not isinstance(requests, Iterable):
+    try:
+        pairs = iter(requests)
+    except TypeError as cause:
         raise TypeError(
             f"requests is {requests!r}; give a list of pairs of an id and a selection"
-        )
-    parts = [(find(id_), selection) for id_, selection in map(_pair, requests)]
+        ) from cause
+    parts = [(find(id_), selection) for id_, selection in map(_pair, pairs)]
     if not parts:
         raise ValueError("requests is empty; give at least one (id, selection)")
     return parts

@@ -177,3 +177,63 @@ def test_frames_that_are_added_to_a_rotted_entry_do_not_make_it_sound(tmp_path, 
     with directory.chunk_objs_lookup[0].open("ab"):
         pass
     assert check_directory(tmp_path, deep=True).problems == []
+
+
+def rotted(folder):
+    """Give a chunk of one item whose label has changed on the disk."""
+    paths = folder / "data_0.gulp", folder / "meta_0.gmeta"
+    chunk = GulpChunk(*paths)
+    with chunk.open("wb"):
+        chunk.append("v", {"label": "cat"}, make_frames(2))
+    paths[1].write_bytes(paths[1].read_bytes().replace(b"cat", b"bat", 1))
+    return GulpChunk(*paths)
+
+
+def codes(folder):
+    return {problem.code for problem in check_directory(folder, deep=True).problems}
+
+
+def test_an_item_that_is_appended_anew_in_place_of_a_rotted_one_is_sound(tmp_path):
+    chunk = rotted(tmp_path)
+    with chunk.open("ab"):
+        chunk.append("v", {}, make_frames(1))
+        del chunk.meta_dict["v"]
+        chunk.append("v", {"label": "new"}, make_frames(2))
+    assert "entry-check" not in codes(tmp_path)
+
+
+def test_a_check_that_is_taken_out_meanwhile_is_made_anew(tmp_path):
+    chunk = rotted(tmp_path)
+    with chunk.open("ab"):
+        chunk.append("v", {}, make_frames(1))
+        chunk.flush()
+        assert codes(tmp_path) == {"entry-check"}
+        del chunk.meta_dict["v"]["gulp2"]["check"]
+    assert codes(tmp_path) == set()
+
+
+def test_an_entry_that_lost_its_check_gets_one_with_more_frames(tmp_path):
+    chunk = rotted(tmp_path)
+    path = tmp_path / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    del entries["v"]["gulp2"]["check"]
+    path.write_text(json.dumps(entries))
+    chunk = GulpChunk(tmp_path / "data_0.gulp", path)
+    with chunk.open("ab"):
+        chunk.append("v", {}, make_frames(1))
+    assert isinstance(json.loads(path.read_bytes())["v"]["gulp2"]["check"], str)
+    assert codes(tmp_path) == set()
+
+
+def test_rot_stays_rot_also_where_0_0_4_has_added_frames(tmp_path):
+    chunk = rotted(tmp_path)
+    path = tmp_path / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    entries["v"]["frame_info"].append(entries["v"]["frame_info"][-1])
+    entries["v"]["meta_data"].append({"of": "0.0.4"})
+    path.write_text(json.dumps(entries))
+    assert "entry-check" in codes(tmp_path)
+    chunk = GulpChunk(tmp_path / "data_0.gulp", path)
+    with chunk.open("ab"):
+        chunk.append("v", {}, make_frames(1))
+    assert "entry-check" in codes(tmp_path)

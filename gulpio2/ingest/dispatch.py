@@ -24,6 +24,7 @@ from gulpio2.ingest.crashes import (
     describe_crashes,
 )
 from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
+from gulpio2.ingest.items import begin_run
 from gulpio2.ingest.remote import on_executor
 from gulpio2.ingest.report import TO_RESUME
 from gulpio2.ingest.workers import in_this_process, in_worker_processes
@@ -126,6 +127,7 @@ class Dispatcher:
         IngestError
             The workers, or the cluster, have given up.
         """
+        begin_run()
         crashed = CrashedItems(self._num_workers)
         try:
             while tasks:

@@ -21,6 +21,7 @@ __all__ = [
     "NOTHING",
     "PlacedItem",
     "as_failure",
+    "begin_run",
     "begin_worker",
     "check_item",
     "describe_failure",
@@ -61,8 +62,8 @@ class PlacedItem(NamedTuple):
 
 # In a worker: told of a position before its item is asked for, and again with its id.
 _tell: Callable[[int, str | None], None] | None = None
-# Errors of adapters that have been told of in this process.
-_warned: set[str] = set()
+# Kinds of errors that this run has told of in this process.
+_warned: set[type[BaseException]] = set()
 # In a worker: what to give in place of items that are not to be asked for, by position.
 _in_place: Mapping[int, PlacedItem] = {}
 
@@ -81,6 +82,12 @@ def begin_worker(
     """
     global _tell, _in_place  # one of each per worker process
     _tell, _in_place = tell, in_place
+    begin_run()
+
+
+def begin_run() -> None:
+    """Warn anew of what an adapter raises behind an item."""
+    _warned.clear()
 
 
 def _begin(position: int, id_: str | None = None) -> None:
@@ -231,14 +238,13 @@ def _warn_of(error: BaseException, position: int) -> None:
 
     What the adapter was to do after an item, or after the last one, is not done.
     """
-    text = f"{type(error).__name__}: {error}"
-    if text in _warned:
+    if type(error) in _warned:
         return
-    _warned.add(text)
+    _warned.add(type(error))
     _logger.warning(
         "the adapter raised %s after it had given %s, and not when it was asked to go "
         "on from there. Its items are stored; what it was to do then may not be done",
-        text,
+        f"{type(error).__name__}: {error}",
         f"the item at position {position - 1}" if position else "nothing",
     )
 

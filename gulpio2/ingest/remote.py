@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import pickle
 import threading
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +67,10 @@ def on_executor(executor: Executor, job: Job, progress: Progress) -> Iterator[Su
             future = executor.submit(
                 _run_shipped, __version__, digest, shared, sign, work
             )
-        except BrokenExecutor:
+        except RuntimeError as cause:
+            if type(cause) is RuntimeError and "after shutdown" in str(cause):
+                raise CancelledError from cause
             raise
-        except RuntimeError as cause:  # it was shut down
-            raise CancelledError from cause
         futures.add(future)
         future.add_done_callback(tell)
         return future

@@ -171,6 +171,7 @@ class ExtendingWriter(LocalWriter):
     def _changed(self) -> ChunkMismatchError:
         return ChunkMismatchError(
             f"{self.path} was written to by another program while it was open here. "
-            "What that program wrote stays as it is, and what was not flushed before "
-            "is not stored: append again"
+            "What that program wrote stays as it is, perhaps not where its map says it "
+            "is: run `gulp2 check --deep`. What was not flushed before is not stored: "
+            "append again"
         )
