@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 # Seconds to wait for a scheduler before the user is told.
 _CONNECT_SECONDS = 30
 # Seconds until they are told that it is waited for.
-_SILENT_SECONDS = 3
+_SILENT_SECONDS = 10
 # Seconds to wait for a cluster's first worker: some clusters start them for what there
 # is to do.
 _FIRST_WORKER_SECONDS = 60
