@@ -178,7 +178,8 @@ def note(line: str) -> None:
         if tqdm is None or sys.stderr is None:
             click.echo(line, err=True)
         else:
-            tqdm.write(line, file=sys.stderr)
+            # Without the lock: a worker that was killed may have it, and for ever.
+            tqdm.write(line, file=sys.stderr, nolock=True)
 
 
 def take_any_text() -> None:

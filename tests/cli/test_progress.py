@@ -14,6 +14,7 @@ import threading
 
 import click
 import pytest
+from tqdm import tqdm
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.progress import ProgressBar
@@ -192,3 +193,24 @@ def test_items_that_are_skipped_are_not_left_to_do(gulp2, images, monkeypatch):
     monkeypatch.setitem(ProgressBar.__init__.__kwdefaults__, "delay_seconds", 0)
     err = gulp2(*command, "--on-duplicate", "skip").stderr
     assert err.splitlines()[-1].startswith("5/5 items ["), err
+
+
+def test_a_note_does_not_wait_for_who_draws_a_bar_and_was_killed(capsys):
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with tqdm.get_lock():
+            held.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    teller = threading.Thread(target=note, args=["told"], daemon=True)
+    holder.start()
+    assert held.wait(30)
+    teller.start()
+    teller.join(10)
+    is_told = not teller.is_alive()
+    done.set()
+    holder.join()
+    assert is_told
+    assert "told\n" in capsys.readouterr().err
