@@ -124,6 +124,8 @@ class ProgressBar:
     def _draw(self, seconds: float) -> None:
         from tqdm import tqdm
 
+        from gulpio2.ingest.chunk_bar import LenientStream
+
         unit_scale = self.counted == "num_bytes"
         unit = "B" if unit_scale else f" {self.counted}"
         done: int = getattr(self, self.counted)
@@ -146,7 +148,7 @@ class ProgressBar:
             self._bar = tqdm(
                 total=self.total,
                 bar_format=_FORMAT,
-                file=sys.stderr,
+                file=LenientStream(sys.stderr),
                 unit=unit,
                 unit_scale=unit_scale,
                 # A terminal that does not know its size says 0, and tqdm believes it.
@@ -180,5 +182,4 @@ class ProgressBar:
             if self._drawn > float("-inf") and not self._quiet:  # something is there
                 self._try_to_draw(time.monotonic() - self._began)
             if self._bar is not None:
-                with contextlib.suppress(OSError):
-                    self._bar.close()
+                self._bar.close()

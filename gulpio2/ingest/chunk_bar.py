@@ -4,12 +4,51 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["above_bars", "chunk_bar"]
+__all__ = ["LenientStream", "above_bars", "chunk_bar"]
+
+
+class LenientStream:
+    """What a bar is drawn on: a stream that loses what cannot be written to it.
+
+    Where drawing fails, as on a log whose disk is full, tqdm keeps for ever the lock
+    that all bars of the process share, and other threads wait for it.
+
+    Parameters
+    ----------
+    stream : text file
+        It is equal to this one, so that lines for it make way for the bar.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or lose it."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or lose it."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        """Find the rest with the stream: whether it is a terminal, its encoding."""
+        return getattr(self._stream, name)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether it is the same stream."""
+        return self._stream is getattr(other, "_stream", other)
+
+    def __hash__(self) -> int:
+        """Give the stream's."""
+        return hash(self._stream)
 
 
 @contextlib.contextmanager
@@ -46,18 +85,11 @@ def chunk_bar(total: int) -> Iterator[Callable[[], None]]:
 
     shown = {"desc": "Chunks finished", "unit": "chunk", "total": total}
     try:
-        bar = tqdm(**shown, disable=sys.stderr is None)
-    except OSError:
+        if sys.stderr is None:
+            bar = tqdm(disable=True)
+        else:
+            bar = tqdm(**shown, file=LenientStream(sys.stderr))
+    except OSError:  # it flushes what others have left there
         bar = tqdm(disable=True)
-
-    def advance() -> None:
-        try:
-            bar.update()
-        except OSError:
-            bar.disable = True
-
-    try:
-        yield advance
-    finally:
-        with contextlib.suppress(OSError):
-            bar.close()
+    with bar:
+        yield bar.update

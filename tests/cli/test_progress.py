@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import click
 import pytest
@@ -19,6 +20,7 @@ from tqdm import tqdm
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.progress import ProgressBar
 from gulpio2.cli.terminal import note, set_verbosity
+from gulpio2.ingest.chunk_bar import chunk_bar
 from gulpio2.testing import FrameAdapter
 
 
@@ -119,8 +121,6 @@ def bad_descriptor(kind):
     return descriptor
 
 
-# A tqdm before 4.70 complains of a bar that could not be begun, where nobody sees it.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", ["full", "hung up", "nobody reads"])
 def test_a_bar_that_cannot_be_written_costs_no_work(tmp_path, monkeypatch, kind):
     set_verbosity(0)
@@ -139,6 +139,34 @@ def test_a_bar_that_cannot_be_written_costs_no_work(tmp_path, monkeypatch, kind)
     gc.collect()  # of such bars, here and not in another test
     assert bar.items == 2
     assert len(GulpDirectory(tmp_path)) == 3
+    assert is_free(tqdm.get_lock())
+
+
+def test_a_bar_that_cannot_be_drawn_any_more_lets_others_draw(tmp_path, monkeypatch):
+    stream = (tmp_path / "log").open("w", buffering=1)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", stream)
+            with chunk_bar(2) as advance:
+                os.dup2(bad_descriptor("full"), stream.fileno())
+                time.sleep(0.2)  # sooner it would not be drawn
+                advance()
+    finally:
+        with contextlib.suppress(OSError):
+            stream.close()
+    assert is_free(tqdm.get_lock())
+
+
+def is_free(lock):
+    """Tell whether another thread gets it."""
+    got = threading.Event()
+
+    def take():
+        with lock:
+            got.set()
+
+    threading.Thread(target=take, daemon=True).start()
+    return got.wait(10)
 
 
 def test_the_bar_of_a_call_does_without_stderr(tmp_path, monkeypatch):
@@ -203,7 +231,7 @@ def test_a_note_does_not_wait_for_who_draws_a_bar_and_was_killed(capsys):
             held.set()
             done.wait(30)
 
-    holder = threading.Thread(target=hold)
+    holder = threading.Thread(target=hold, daemon=True)
     teller = threading.Thread(target=note, args=["told"], daemon=True)
     holder.start()
     assert held.wait(30)
