@@ -5,8 +5,9 @@ Video
     * `indexing`: frames of a source by number. `deferred`: a source that is found late.
     * `wholeness`: compares a file with what its own structure says about its length;
       `mp4_boxes` by the boxes of MP4, `matroska` by the elements of Matroska and WebM,
-      `ogg_pages` by the pages of Ogg, `part_walks` by parts that follow each other,
-      `cut` for what is missing.
+      `ogg_pages` by the pages of Ogg, `flv_tags` by the tags of FLV, `part_walks` by
+      parts that follow each other, `cut` for what is missing. `transport`: packets
+      that are missing from MPEG-TS.
     * `opening`: what a file may be opened as.
     * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
       `streams` chooses one; `threaded`: several threads for it, where that is safe.

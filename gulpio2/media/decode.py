@@ -17,6 +17,7 @@ from gulpio2.media.edit_lists import tell_of_odd_edits
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.opening import container_options, damage_of
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
+from gulpio2.media.transport import JOINT, missing_packets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -29,11 +30,6 @@ __all__ = ["OpenVideo", "open_video"]
 # Containers that are recorded and cut anywhere, so that they may begin between two key
 # frames: what cannot be decoded before the first of them is no damage.
 _JOINED_MIDWAY = frozenset({"mpegts", "mpeg"})
-# Whether packets were lost there cannot be known: both break the count of packets.
-_JOINT = (
-    ", or transport streams were joined here as by cat, which leaves a jump in the "
-    "count of their packets; join them with ffmpeg -f concat -c copy instead"
-)
 # Decoders that notice damage but tell of it only when asked to stop there. The others
 # mark the frame, which is enough and does not refuse what they only remark on.
 _STOPPED_BY_DAMAGE = frozenset({"mjpeg"})
@@ -255,7 +251,7 @@ class OpenVideo:
                     self._num_packets += packet.dts is not None
                     continue
                 if packet.is_corrupt:
-                    joint = _JOINT if self.format == "mpegts" else ""
+                    joint = JOINT if self.format == "mpegts" else ""
                     raise self._error(f"a packet is damaged or cut off{joint}")
                 self._num_packets += 1
                 self._num_unshown += packet.is_discard
@@ -280,6 +276,10 @@ class OpenVideo:
             )
         if self._due.number:
             raise self._error(*self._due.describe())
+        if self.format == "mpegts" and (
+            lost := missing_packets(self.path, self.stream.id)
+        ):
+            raise self._error(lost)
         if self._lost.count and self.format not in _JOINED_MIDWAY:
             self._lost.tell(self.path, self._num_packets)
         num_shown = self._num_packets - self._num_unshown

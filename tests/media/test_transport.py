@@ -1,0 +1,77 @@
+"""Packets that are missing from MPEG transport streams, by their counters."""
+
+from __future__ import annotations
+
+import pytest
+
+from gulpio2.errors import SourceReadError
+from gulpio2.media.transport import missing_packets
+from gulpio2.media.video import VideoFrames
+
+SIZE = 188
+PID = 0x100
+
+
+def packets_of(data):
+    return [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
+
+
+def pid_of(packet):
+    return int.from_bytes(packet[1:3], "big") & 0x1FFF
+
+
+@pytest.fixture(params=["libx264", "libx265", "mpeg2video"])
+def whole(request, tmp_path, write_video, pictures):
+    path = write_video(
+        tmp_path / "a.ts", pictures(12, 96, 128), codec=request.param,
+        options={"g": "6"},
+    )  # fmt: skip
+    assert missing_packets(str(path), PID) is None
+    return path
+
+
+def test_each_packet_of_the_video_that_is_missing_is_noticed(whole):
+    packets = packets_of(whole.read_bytes())
+    places = [i for i, packet in enumerate(packets) if pid_of(packet) == PID]
+    for lost in places[1:-1]:
+        whole.write_bytes(b"".join(packets[:lost] + packets[lost + 1 :]))
+        with pytest.raises(SourceReadError, match=r"missing|damaged|Invalid|gone"):
+            list(VideoFrames(whole))
+        assert missing_packets(str(whole), PID) is not None
+
+
+def test_what_is_missing_of_others_does_no_harm(whole):
+    packets = packets_of(whole.read_bytes())
+    for lost in [i for i, packet in enumerate(packets) if pid_of(packet) != PID]:
+        whole.write_bytes(b"".join(packets[:lost] + packets[lost + 1 :]))
+        assert missing_packets(str(whole), PID) is None
+
+
+def test_packets_are_found_again_behind_other_bytes(whole):
+    packets = packets_of(whole.read_bytes())
+    middle = len(packets) // 2
+    odd = b"".join(packets[:middle]) + b"x" * 77 + b"".join(packets[middle:])
+    whole.write_bytes(odd)
+    assert missing_packets(str(whole), PID) is None
+    whole.write_bytes(odd[: -20 * SIZE] + odd[-19 * SIZE :])
+    is_of_video = pid_of(packets[-20]) == PID
+    assert (missing_packets(str(whole), PID) is not None) is is_of_video
+
+
+def test_a_jump_that_is_told_of_is_none(whole):
+    """Behind a discontinuity flag the counter begins anew."""
+    packets = packets_of(whole.read_bytes())
+    own = [i for i, packet in enumerate(packets) if pid_of(packet) == PID]
+    told = next(i for i in own[5:] if packets[i][3] & 0x20 and packets[i][4])
+    flagged = bytearray(packets[told])
+    flagged[5] |= 0x80
+    whole.write_bytes(
+        b"".join([*packets[: own[4]], bytes(flagged), *packets[told + 1 :]])
+    )
+    assert missing_packets(str(whole), PID) is None
+
+
+def test_what_is_no_file_tells_nothing(tmp_path):
+    assert missing_packets(str(tmp_path / "none.ts"), PID) is None
+    (tmp_path / "a.ts").write_bytes(b"nothing")
+    assert missing_packets(str(tmp_path / "a.ts"), PID) is None
