@@ -11,13 +11,14 @@ so a few reads of their structure tell what decoding does not.
 * ASF, WMV: the header and the data, unless it was recorded from a broadcast.
 * Ogg: all pages, with their checksums and numbers, since FFmpeg leaves out those that
   are damaged.
+* FLV: all tags.
 * IVF: all frames. MXF: all triplets, and where its footer is.
 * GIF: all blocks up to the trailer.
 * PNG that moves: all chunks up to the last, with their checksums.
 * Y4M: all frames, which are of one size.
 * MPEG-TS, DV: whether it ends between two packets, or sequences of blocks.
 
-Other containers (FLV, raw streams) do not say how long they are; there, a cut is
+Other containers (raw streams) do not say how long they are; there, a cut is
 noticed only where it goes through a frame and the decoder minds.
 """
 
@@ -29,6 +30,7 @@ import stat
 from typing import IO, TYPE_CHECKING
 
 from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.flv_tags import FLV, check_flv
 from gulpio2.media.matroska import EBML, check_matroska
 from gulpio2.media.mp4_boxes import BOXES, check_boxes
 from gulpio2.media.ogg_pages import check_ogg
@@ -102,6 +104,8 @@ def find_damage(path: StrPath) -> Damage | None:
             return check_ogg(file, size)
         if start[:4] == b"GIF8":
             return check_gif(file)
+        if start[:4] == FLV:
+            return check_flv(file, size)
         if start[:10] == b"YUV4MPEG2 ":
             return check_y4m(file, size)
         if start[:4] == b"DKIF":
