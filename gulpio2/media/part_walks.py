@@ -16,6 +16,7 @@ __all__ = [
     "KLV_KEY",
     "PNG_SIGNATURE",
     "Unit",
+    "check_dv",
     "check_gif",
     "check_ivf",
     "check_mxf",
@@ -32,6 +33,8 @@ _Y4M = re.compile(rb"(420|422|411|444|mono)(?:jpeg|mpeg2|paldv|(alpha)|p?(9|1[02
 _Y4M_CHROMA = {b"420": (2, 2), b"422": (2, 1), b"411": (4, 1), b"444": (1, 1)}
 _Y4M_FRAME = b"FRAME"
 _LONGEST_LINE = 256  # bytes: FFmpeg takes up to 128
+# Bytes that are read at a time of what follows a last part.
+_PIECE = 1 << 20
 _IVF_HEADER = 12  # bytes: the length of a frame, and its time
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_AROUND = 12  # bytes: length, type and checksum of a chunk
@@ -50,6 +53,7 @@ _LEAST_BEGUN = 4
 # IEC 61834, SMPTE 314M: the header block of a frame, in its fourth byte the system, of
 # ten or twelve sequences of 12,000 bytes; frames of a higher rate are several of them.
 _DV_START = b"\x1f\x07\x00"
+_DV_SEQUENCE = 12_000
 _DV_BYTES = {b"\x3f": 120_000, b"\xbf": 144_000}
 
 
@@ -152,12 +156,25 @@ def check_png(file: IO[bytes], size: int) -> Damage | None:
     return unsound or Damage("is cut off: it has no 'IEND' chunk")
 
 
+def has_further(file: IO[bytes], position: int, what: bytes) -> bool:
+    """Tell whether something comes again in the rest of a file."""
+    kept = b""
+    file.seek(position)
+    while data := file.read(_PIECE):
+        if what in kept + data:
+            return True
+        kept = data[1 - len(what) :]
+    return False
+
+
 def check_mxf(file: IO[bytes], size: int) -> Damage | None:
     """Look at all triplets of MXF (key, length, value), and for its footer."""
     position = 0
     while position < size:
         header = read_at(file, position, _KLV_KEY_BYTES + 9)
         if header[:4] != KLV_KEY[: len(header)]:
+            if has_further(file, position, KLV_KEY):
+                return Damage(f"is damaged: at byte {position} no triplet begins")
             return None  # what follows the last triplet
         sizes = header[_KLV_KEY_BYTES:]
         # Short, or how many bytes of it follow.
@@ -199,6 +216,30 @@ def transport_packet(file: IO[bytes]) -> Unit | None:
         if start[at::num_bytes][:3] == 3 * _TS_SYNC:
             return Unit("transport packet", num_bytes, _TS_SYNC, at)
     return None
+
+
+def check_dv(file: IO[bytes], size: int, unit: Unit) -> Damage | None:
+    """See whether all frames of DV are where they have to be, and the last is whole.
+
+    FFmpeg reads so many bytes as a frame has, whatever is in them.
+    """
+    astray = None
+    for position in range(0, size - unit.num_bytes + 1, unit.num_bytes):
+        first, second, third = read_at(file, position, len(_DV_START))
+        # The second has the sequence and the channel.
+        if (first, second & 7, third) == tuple(_DV_START):
+            astray = None
+        elif astray is not None:
+            break
+        else:
+            astray = position
+    rest = size % unit.num_bytes
+    begun = read_at(file, size - rest, len(_DV_START))
+    if astray is None and rest >= _DV_SEQUENCE and begun != _DV_START:
+        astray = size - rest
+    if astray is not None:
+        return Damage(f"is damaged: at byte {astray} no frame begins")
+    return check_units(file, size, unit)
 
 
 def check_units(file: IO[bytes], size: int, unit: Unit) -> Damage | None:

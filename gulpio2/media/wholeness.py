@@ -16,7 +16,7 @@ so a few reads of their structure tell what decoding does not.
 * GIF: all blocks up to the trailer.
 * PNG that moves: all chunks up to the last, with their checksums.
 * Y4M: all frames, which are of one size.
-* MPEG-TS, DV: whether it ends between two packets, or sequences of blocks.
+* MPEG-TS: whether it ends between two packets. DV: all frames, by their length.
 
 Other containers (raw streams) do not say how long they are; there, a cut is
 noticed only where it goes through a frame and the decoder minds.
@@ -37,6 +37,7 @@ from gulpio2.media.ogg_pages import check_ogg
 from gulpio2.media.part_walks import (
     KLV_KEY,
     PNG_SIGNATURE,
+    check_dv,
     check_gif,
     check_ivf,
     check_mxf,
@@ -59,6 +60,9 @@ _ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _ASF_OBJECT, _ASF_FLAGS_AT, _BROADCAST = 24, 88, 1
 _ASF_HEADER = 1 << 20
+# The size of a packet in the properties, what is before the first one, and how one
+# begins that is written with room for the correction of errors, as nearly all are.
+_ASF_SIZE_AT, _ASF_DATA_HEADER, _ASF_CORRECTION = 92, 50, b"\x82\0\0"
 # Of no file: it stands for a length that was not known yet.
 _UNKNOWN_LENGTH = (1 << 64) - 1
 
@@ -115,7 +119,7 @@ def find_damage(path: StrPath) -> Damage | None:
         if start[:4] == KLV_KEY:
             return check_mxf(file, size)
         if dv := dv_unit(start):
-            return check_units(file, size, dv)
+            return check_dv(file, size, dv)
         if packet := transport_packet(file):
             return check_units(file, size, packet)
     return None
@@ -147,6 +151,22 @@ def _check_asf(file: IO[bytes], size: int) -> Damage | None:
     if header[place + _ASF_FLAGS_AT] & _BROADCAST or data[:16] != _ASF_DATA:
         return None  # its lengths are of no meaning, or this is no data
     data_length = int.from_bytes(data[16:], "little")
-    if data_length == _UNKNOWN_LENGTH or length + data_length <= size:
+    if data_length == _UNKNOWN_LENGTH:
         return None
-    return cut("its data", length + data_length, size)
+    end = length + data_length
+    if end > size:
+        return cut("its data", end, size)
+    return _check_asf_packets(file, length + _ASF_DATA_HEADER, end, header[place:])
+
+
+def _check_asf_packets(
+    file: IO[bytes], start: int, end: int, properties: bytes
+) -> Damage | None:
+    """See whether packets, which are of one size, begin where they have to."""
+    step = int.from_bytes(properties[_ASF_SIZE_AT : _ASF_SIZE_AT + 4], "little")
+    if step < len(_ASF_CORRECTION) or read_at(file, start, 3) != _ASF_CORRECTION:
+        return None
+    for position in range(start, end - step + 1, step):
+        if read_at(file, position, 3) != _ASF_CORRECTION:
+            return Damage(f"is damaged: at byte {position} no packet begins")
+    return None
