@@ -5,7 +5,8 @@ Video
     * `indexing`: frames of a source by number. `deferred`: a source that is found late.
     * `wholeness`: compares a file with what its own structure says about its length;
       `mp4_boxes` by the boxes of MP4, `matroska` by the elements of Matroska and WebM,
-      `ogg_pages` by the pages of Ogg, `flv_tags` by the tags of FLV, `part_walks` by
+      `ogg_pages` by the pages of Ogg, `flv_tags` by the tags of FLV,
+      `program_packs` by the packets of MPEG-PS, `part_walks` by
       parts that follow each other, `cut` for what is missing. `transport`: packets
       that are missing from MPEG-TS.
     * `opening`: what a file may be opened as.

@@ -16,6 +16,7 @@ so a few reads of their structure tell what decoding does not.
 * GIF: all blocks up to the trailer.
 * PNG that moves: all chunks up to the last, with their checksums.
 * Y4M: all frames, which are of one size.
+* MPEG-PS: whether its last packet is whole.
 * MPEG-TS: whether it ends between two packets. DV: all frames, by their length.
 
 Other containers (raw streams) do not say how long they are; there, a cut is
@@ -47,6 +48,7 @@ from gulpio2.media.part_walks import (
     dv_unit,
     transport_packet,
 )
+from gulpio2.media.program_packs import PACK, check_program
 
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
@@ -108,6 +110,8 @@ def find_damage(path: StrPath) -> Damage | None:
             return check_ogg(file, size)
         if start[:4] == b"GIF8":
             return check_gif(file)
+        if start[:4] == PACK:
+            return check_program(file, size)
         if start[:4] == FLV:
             return check_flv(file, size)
         if start[:10] == b"YUV4MPEG2 ":
