@@ -116,13 +116,20 @@ def _y4m_frame_length(header: bytes) -> int:
     return samples * (2 if pixels[3] else 1)
 
 
+def _is_filled(file: IO[bytes]) -> bool:
+    """Tell whether anything but zeros follows."""
+    return any(data.strip(b"\0") for data in iter(lambda: file.read(_PIECE), b""))
+
+
 def check_ivf(file: IO[bytes], size: int) -> Damage | None:
     """Look at all frames of IVF; how many there are its header says in its own way."""
     position = int.from_bytes(read_at(file, 6, 2), "little")
     while position < size:
         header = read_at(file, position, _IVF_HEADER)
         length = int.from_bytes(header[:4], "little")
-        if not length:
+        if not any(header):
+            if _is_filled(file):
+                return Damage(f"is damaged: at byte {position} no frame begins")
             return None  # what follows the last frame
         end = position + _IVF_HEADER + length
         if end > size:

@@ -1,4 +1,4 @@
-"""Bytes that are missing in the middle of ASF, MXF and DV are noticed."""
+"""Bytes that are missing in the middle of ASF, MXF, DV and IVF are noticed."""
 
 from __future__ import annotations
 
@@ -71,3 +71,15 @@ def test_a_header_of_dv_that_is_damaged_alone_does_no_harm(
     data[DV_BYTES] ^= 1
     path.write_bytes(data)
     assert find_damage(path) is None
+
+
+@pytest.mark.parametrize("count", [12, 90])
+def test_zeros_over_a_header_of_ivf_are_noticed(tmp_path, write_video, pictures, count):
+    path = write_video(tmp_path / "a.ivf", pictures(12, 96, 128), codec="libvpx")
+    data = path.read_bytes()
+    place = 32
+    for _ in range(6):
+        place += 12 + int.from_bytes(data[place : place + 4], "little")
+    path.write_bytes(data[:place] + bytes(count) + data[place + count :])
+    with pytest.raises(SourceReadError, match="no frame begins"):
+        list(VideoFrames(path))
