@@ -201,6 +201,8 @@ class GulpIngestor:
         # With another kind of executor a run would fail at its first task.
         such = "as client.get_executor() of Dask gives one"
         _require_kind("executor", executor, Executor, such)
+        _require_callable("progress", progress)
+        _require_callable("on_failure", on_failure)
         self.executor = executor
         self.chunk_bytes = chunk_bytes
         self.encoder = EncoderSettings() if encoder is None else encoder
@@ -579,3 +581,9 @@ def _whole_number(name: str, value: Any) -> int:
         raise IngestSettingError(
             f"{name} is {value!r}; it must be a whole number"
         ) from None
+
+
+def _require_callable(name: str, value: object) -> None:
+    """Refuse what would end the run where it is first called."""
+    if value is not None and not callable(value):
+        raise IngestSettingError(f"{name} is {value!r}; it must be callable, or None")

@@ -597,6 +597,8 @@ def test_refused_ids_are_named_with_both_sources_before_anything_is_written(tmp_
         ((2, 1), {"encoder": {"quality": 3}}, "it must be an EncoderSettings"),
         ((2, 1), {"shard": (1, 3)}, r"shard is \(1, 3\); it must be a Shard"),
         ((2, 1), {"executor": multiprocessing}, "must be an Executor, as client"),
+        ((2, 1), {"progress": True}, "progress is True; it must be callable, or None"),
+        ((2, 1), {"on_failure": "log"}, "on_failure is 'log'; it must be callable"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(tmp_path, arguments, options, message):
