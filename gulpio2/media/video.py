@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
-from gulpio2.arguments import whole_number
+from gulpio2.arguments import require_number, whole_number
 from gulpio2.errors import SourceReadError
 from gulpio2.format.rates import parse_frame_rate
 from gulpio2.media.indexing import FramesByIndex
@@ -68,9 +68,9 @@ class VideoFrames(FramesByIndex):
     Raises
     ------
     ValueError
-        A frame rate that is none.
+        A frame rate that is none, `threads` below 0, or `max_pixels` below 1.
     TypeError
-        A time that is no number.
+        A time that is no number, or another setting that is no whole number.
 
     Notes
     -----
@@ -110,9 +110,9 @@ class VideoFrames(FramesByIndex):
         self.path = Path(path)
         self.frame_rate = parse_frame_rate(frame_rate)
         self.frame_size = whole_number("frame_size", frame_size)
-        self.stream = stream
-        self.threads = threads
-        self.max_pixels = max_pixels
+        self.stream = None if stream is None else whole_number("stream", stream)
+        self.threads = require_number("threads", threads, 0)
+        self.max_pixels = require_number("max_pixels", max_pixels, 1)
         self.start = _seconds("start", start)
         self.end = _seconds("end", end)
         # Facts of the file, once known: they cost an opening or a decoding.

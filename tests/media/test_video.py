@@ -437,3 +437,20 @@ def test_a_size_that_is_no_whole_number_is_refused_where_it_is_given(size):
         VideoFrames("clip.mp4", frame_size=size)
     with pytest.raises(TypeError, match=told):
         ImageFrames(["a.jpg"], frame_size=size)
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "told"),
+    [
+        ({"stream": "0"}, TypeError, "stream is '0', expected a whole number"),
+        ({"threads": "2"}, TypeError, "threads is '2', expected a whole number"),
+        ({"threads": -1}, ValueError, "threads is -1, expected at least 0"),
+        ({"max_pixels": None}, TypeError, "max_pixels is None, expected a whole"),
+        ({"max_pixels": 0}, ValueError, "max_pixels is 0, expected at least 1"),
+    ],
+)
+def test_settings_that_cannot_be_are_told_where_they_are_given(option, error, told):
+    with pytest.raises(error, match=told):
+        VideoFrames("clip.mp4", **option)
+    frames = VideoFrames("clip.mp4", stream=np.int64(1), max_pixels=np.uint8(4))
+    assert (frames.stream, frames.threads, frames.max_pixels) == (1, 1, 4)
