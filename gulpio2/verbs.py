@@ -167,10 +167,14 @@ class ReadingVerbs(ABC):
 
         Raises
         ------
+        ItemNotFoundError, FrameIndexError, CorruptFrameError
+            As `read_frames`.
         FormatError
-            The clips differ in length or shape.
+            The clips differ in length or shape, or do not fit `out`.
         TypeError
             A request is no pair.
+        ValueError
+            There are no requests; or as `read_clip`.
         """
         options = decode_options(scale, min_size, crop, colorspace)
         return read_clips(_located(requests, self.item), out, options)
@@ -189,6 +193,11 @@ class ReadingVerbs(ABC):
         -------
         list of bytes
             One complete JPEG per frame, padding left out.
+
+        Raises
+        ------
+        ItemNotFoundError, FrameIndexError, CorruptFrameError
+            As `read_frames`.
         """
         return self.item(id_).read_jpegs(slice_)
 
@@ -219,8 +228,14 @@ class ReadingVerbs(ABC):
 
         Raises
         ------
+        ItemNotFoundError, CorruptFrameError
+            As `read_frames`.
         FrameTimeError
             No frame is there, or the item has no times.
+        TypeError
+            A time that is no number: texts and booleans are none.
+        ValueError
+            A time that is not finite, or an unknown mode.
         """
         item = self.item(id_)
         return item.read_frames(item.frame_indices_at(seconds, mode)), item.meta

@@ -182,6 +182,8 @@ def test_an_item_without_times_is_an_error_that_says_so(chunk, id_):
         (b"1", TypeError),
         (None, TypeError),
         ([[0.5]], TypeError),
+        (True, TypeError),
+        (np.array([False, True]), TypeError),
     ],
 )
 @pytest.mark.parametrize("mode", ["at", "before", "nearest"])

@@ -161,7 +161,7 @@ def exact_ticks(seconds: SupportsFloat, time_base: Fraction) -> Fraction:
     Raises
     ------
     TypeError
-        What is no number, as a text.
+        What is no number: texts and booleans are none.
     ValueError
         A time that no finite float is near.
 
@@ -173,6 +173,9 @@ def exact_ticks(seconds: SupportsFloat, time_base: Fraction) -> Fraction:
     try:
         if isinstance(seconds, (str, bytes, bytearray)):  # float would read it
             raise TypeError("it is a text")
+        kind = getattr(seconds, "dtype", type(seconds))
+        if kind is bool or str(kind).endswith("bool"):  # of numpy, or torch
+            raise TypeError("it is a boolean: a mask of frames goes by index")
         # Numpy's floats of other sizes than double are no numbers to Fraction.
         about = float(seconds)
         exact = seconds if isinstance(seconds, Rational) else about
@@ -240,7 +243,7 @@ def index_at(
     FrameTimeError
         "before" a first frame, or no frame "at" that time.
     TypeError
-        What is no number, as a text.
+        What is no number: texts and booleans are none.
     ValueError
         An unknown mode, or a time that no finite float is near.
 
