@@ -19,7 +19,7 @@ from gulpio2.arguments import require_number
 from gulpio2.errors import CorruptFrameError, EmptySampleError, StorageError
 from gulpio2.torch.annotations import join_prefixes, load_annotations
 from gulpio2.torch.damage import note_sample
-from gulpio2.torch.lazy import force_full_init, warn_lazy
+from gulpio2.torch.lazy import MapDataset, force_full_init, warn_lazy
 from gulpio2.torch.metainfo import given_metainfo
 from gulpio2.torch.packing import pack_samples, take_packed, unpack_sample
 from gulpio2.torch.pipeline import Compose
@@ -35,7 +35,7 @@ _IMG_PATH: Mapping[str, str] = MappingProxyType({"img_path": ""})
 
 
 @register
-class BaseDataset:
+class BaseDataset(MapDataset):
     """Samples of an annotation file, each a dict that goes through a pipeline.
 
     Subclasses override `parse_data_info`, `filter_data`, `load_data_list` or

@@ -30,7 +30,7 @@ from gulpio2.torch.working import timed_sample, timed_transform
 __all__ = ["GulpClipDataset", "GulpImageDataset"]
 
 Info: TypeAlias = Mapping[str, Any]
-Target: TypeAlias = str | Callable[[Info], Any] | None
+Target: TypeAlias = str | Callable[[dict[str, Any]], Any] | None
 Transform: TypeAlias = Callable[[Any], Any] | None
 
 
@@ -192,7 +192,7 @@ class _FrameDataset(GulpDataset):
             return None
         return require("torch", extra="torch").stack(clips)
 
-    def target_of(self, info: Info) -> Any:
+    def target_of(self, info: dict[str, Any]) -> Any:
         """Give the target of a sample, from what `get_data_info` gave; None without."""
         if self.target is None:
             return None

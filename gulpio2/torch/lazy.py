@@ -5,9 +5,16 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-__all__ = ["force_full_init", "warn_lazy"]
+if TYPE_CHECKING:  # for whom a loader of torch takes nothing else; torch itself does
+    from torch.utils.data import Dataset
+
+    MapDataset: TypeAlias = Dataset[Any]
+else:
+    MapDataset = object
+
+__all__ = ["MapDataset", "force_full_init", "warn_lazy"]
 
 logger = logging.getLogger(__name__)
 

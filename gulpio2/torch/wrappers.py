@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from gulpio2.arguments import require_number
 from gulpio2.errors import with_article
-from gulpio2.torch.lazy import force_full_init, warn_lazy
+from gulpio2.torch.lazy import MapDataset, force_full_init, warn_lazy
 from gulpio2.torch.metainfo import require_equal_metainfo
 from gulpio2.torch.registry import build, register
 from gulpio2.torch.seeding import SampleIndex
@@ -72,7 +72,7 @@ def as_datasets(datasets: Any) -> list[Any]:
     return [as_dataset(dataset) for dataset in datasets]
 
 
-class DatasetWrapper(ABC):
+class DatasetWrapper(ABC, MapDataset):
     """What all wrappers do alike; one method says where an index leads.
 
     Parameters
@@ -105,7 +105,7 @@ class DatasetWrapper(ABC):
     def _locate(self, idx: int) -> tuple[int, int]:
         """Give number and sample of the dataset inside; out of range: an error."""
 
-    def _prepare(self) -> None:  # noqa: B027  most have something to find out
+    def _prepare(self) -> None:
         """Find out what depends on the datasets inside, which are initialised."""
 
     @abstractmethod

@@ -452,5 +452,6 @@ def test_a_size_that_is_no_whole_number_is_refused_where_it_is_given(size):
 def test_settings_that_cannot_be_are_told_where_they_are_given(option, error, told):
     with pytest.raises(error, match=told):
         VideoFrames("clip.mp4", **option)
-    frames = VideoFrames("clip.mp4", stream=np.int64(1), max_pixels=np.uint8(4))
-    assert (frames.stream, frames.threads, frames.max_pixels) == (1, 1, 4)
+    numpy: Any = np.uint8(4)
+    frames = VideoFrames("clip.mp4", stream=numpy, max_pixels=numpy)
+    assert (frames.stream, frames.threads, frames.max_pixels) == (4, 1, 4)

@@ -1,0 +1,32 @@
+"""Programs with annotations: mypy, which goes through tests too, has no complaint."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset
+
+from gulpio2.sampling import sample_window
+from gulpio2.testing import make_gulp_directory
+from gulpio2.torch import ConcatDataset, GulpClipDataset, ResumableSampler
+
+
+def number_of(info: dict[str, Any]) -> int:
+    """Give a target, of what `get_data_info` gives."""
+    return int(info["id"].removeprefix("item"))
+
+
+def test_datasets_are_those_of_a_loader_of_torch(tmp_path):
+    make_gulp_directory(tmp_path / "train", num_items=3, num_frames=4)
+    clips = GulpClipDataset(
+        tmp_path / "train", partial(sample_window, clip_length=2), target=number_of
+    )
+    dataset: Dataset[Any] = ConcatDataset([clips, clips])
+    for inner, count in ((clips, 3), (dataset, 6)):
+        loader: DataLoader[Any] = DataLoader(
+            inner, batch_size=3, sampler=ResumableSampler(range(count), shuffle=False)
+        )
+        targets = [target for _, targets in loader for target in targets.tolist()]
+        assert targets == [0, 1, 2] * (count // 3)
+    assert not isinstance(clips, Dataset)  # torch is not needed
