@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from gulpio2.codecs.options import decode_options
 from gulpio2.item import read_clips
@@ -17,12 +17,16 @@ from gulpio2.request import split_request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    import numpy.typing as npt
+
     from gulpio2.codecs.options import Colorspace, Crop
     from gulpio2.format.times import TimeMode
     from gulpio2.item import Seconds, StoredItem
     from gulpio2.types import FrameSelection, Meta
 
 __all__ = ["ReadingVerbs", "each_of"]
+
+Out = TypeVar("Out")
 
 
 class ReadingVerbs(ABC):
@@ -78,6 +82,32 @@ class ReadingVerbs(ABC):
         """
         item = self.item(id_)
         return item.read_frames(slice_), item.meta
+
+    @overload
+    def read_clip(
+        self,
+        id_: Any,
+        slice_: FrameSelection = None,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> npt.NDArray[Any]: ...
+
+    @overload
+    def read_clip(
+        self,
+        id_: Any,
+        slice_: FrameSelection = None,
+        *,
+        out: Out,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Out: ...
 
     def read_clip(
         self,
@@ -140,6 +170,30 @@ class ReadingVerbs(ABC):
         """
         options = decode_options(scale, min_size, crop, colorspace)
         return self.item(id_).read_clip(slice_, out, options)
+
+    @overload
+    def read_clips(
+        self,
+        requests: Iterable[tuple[Any, FrameSelection]],
+        *,
+        out: npt.NDArray[Any] | None = None,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> npt.NDArray[Any]: ...
+
+    @overload
+    def read_clips(
+        self,
+        requests: Iterable[tuple[Any, FrameSelection]],
+        *,
+        out: Out,
+        scale: int = 1,
+        min_size: int | None = None,
+        crop: Crop | None = None,
+        colorspace: Colorspace = "source",
+    ) -> Out: ...
 
     def read_clips(
         self,

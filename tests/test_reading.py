@@ -320,7 +320,7 @@ def test_a_batch_of_clips_that_differ_is_refused_with_both_named(folder):
     with pytest.raises(ValueError, match="requests is empty"):
         directory.read_clips([])
     with pytest.raises(TypeError, match="requests is None; give a list of pairs"):
-        directory.read_clips(None)  # type: ignore[arg-type]  # as it is meant here
+        directory.read_clips(None)  # type: ignore[call-overload]  # as it is meant here
 
 
 @pytest.mark.parametrize("request_", ["colour", "ab", 3, ("colour", 0, 1), ("colour",)])
