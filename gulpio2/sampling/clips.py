@@ -283,7 +283,7 @@ def apply_border(
     ValueError
         The item has no frames, or there is no such border.
     """
-    require_number("num_frames", num_frames, 1)
+    num_frames = require_number("num_frames", num_frames, 1)
     require_choice("border", border, Border)
     indices = _whole_numbers(wanted)
     inside = (indices >= 0) & (indices < num_frames)

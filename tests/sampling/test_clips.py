@@ -52,6 +52,12 @@ def test_a_border_puts_these_frames_where_the_item_has_none(
     assert clip.valid.tolist() == [0 <= index < num_frames for index in wanted]
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint64, np.array])
+def test_a_number_of_frames_may_be_of_any_library(kind):
+    clip = apply_border([0, 5, -1], kind(3), "repeat")
+    assert clip.indices.tolist() == [0, 0, 0]
+
+
 def test_each_clip_of_several_repeats_its_own_frames():
     clips = apply_border([[0, 1, 2], [2, 3, 4], [-1, 0, 1]], 3, "repeat")
     assert clips.indices.tolist() == [[0, 1, 2], [2, 2, 2], [0, 0, 1]]
