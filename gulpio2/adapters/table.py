@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import reprlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -89,7 +90,7 @@ class TableAdapter(AbstractDatasetAdapter):
         Id of an excerpt: ``abc``, as `id_column` has it, or ``abc_3.5_13.5`` with the
         times as they are in the table. Default: 'clip' if `id_column` is None, else
         'video'.
-    path_template : str, optional
+    path_template : str or path object, optional
         The paths, where no column has them: ``videos/{video_id}.mp4``, with names of
         columns in braces, and ``{start:06d}`` for zeros before a number. The columns
         stay in the metadata.
@@ -130,11 +131,17 @@ class TableAdapter(AbstractDatasetAdapter):
         start_column: str | None = None,
         end_column: str | None = None,
         id_rule: IdRule | None = None,
-        path_template: str | None = None,
+        path_template: StrPath | None = None,
     ) -> None:
+        if not isinstance(table, (str, os.PathLike)):
+            raise TypeError(
+                f"table is {reprlib.repr(table)}; give the path of a file. Rows in "
+                "memory have to be written to one, as by pandas' to_csv"
+            )
         check_choice("media", media, MediaKind)
         if id_rule is not None:
             check_choice("id_rule", id_rule, IdRule)
+        path_template = None if path_template is None else os.fspath(path_template)
         if path_template is not None and path_column != "path":
             raise IngestSettingError(
                 f"path_column is {path_column!r}, and path_template is "

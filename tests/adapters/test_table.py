@@ -310,3 +310,9 @@ def test_two_rows_of_one_id_are_told_apart_by_their_sources(tmp_path):
     adapter = TableAdapter(write_rows(tmp_path, row, row))
     assert adapter.item_ids() == ["x", "x"]
     assert adapter.item_source(0) != adapter.item_source(1)
+
+
+@pytest.mark.parametrize("rows", [[{"path": "a.mp4", "id": "a"}], None, b"clips.csv"])
+def test_rows_in_memory_are_no_table_which_is_a_file(rows):
+    with pytest.raises(TypeError, match=r"table is .*; give the path of a file\. Rows"):
+        TableAdapter(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -50,6 +51,12 @@ def test_a_path_is_made_of_columns_which_stay_in_the_metadata(table):
     }
     assert [len(list(item["frames"])) for item in (first, second)] == [6, 4]
     assert adapter.item_source(1).startswith(str(table.parent / "P02" / "v7.mp4"))
+
+
+def test_a_template_may_be_a_path_object(table):
+    template = Path("{who}") / "{video_id}.mp4"
+    adapter = TableAdapter(table, id_column="clip", path_template=template)
+    assert "P01/v7.mp4" in str(adapter.item_source(0))
 
 
 def test_the_made_path_may_be_the_id(table):
