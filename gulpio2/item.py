@@ -21,7 +21,9 @@ from gulpio2.errors import (
     FrameIndexError,
     FrameTimeError,
     ReadRangeError,
+    of_zeros,
 )
+from gulpio2.format.jpeg_markers import SOI
 from gulpio2.format.selection import select_frames
 from gulpio2.format.times import TimeMode, index_at
 from gulpio2.format.wording import counted
@@ -150,7 +152,13 @@ class StoredItem:
     def read_jpegs(self, selection: FrameSelection) -> list[bytes]:
         """Read frames as they are stored."""
         request = self.request(self.select(selection))
-        return [bytes(jpeg) for jpeg in fetch_jpegs(request)]
+        jpegs = [bytes(jpeg) for jpeg in fetch_jpegs(request)]
+        for position, jpeg in enumerate(jpegs):
+            # Without a checksum nothing has looked at it, and nobody decodes it here.
+            if not jpeg.startswith(SOI):
+                why = f"does not begin as a JPEG does{of_zeros(jpeg)}"
+                raise CorruptFrameError(f"{request.place(position)}: {why}")
+        return jpegs
 
     def read_clip(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import json
 import os
 import pickle
 import platform
@@ -29,6 +30,7 @@ from gulpio2.errors import (
     FrameIndexError,
     ReadRangeError,
 )
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.testing import make_frames
 
 NUM_FRAMES = 12
@@ -622,6 +624,27 @@ def _settings() -> Any:
     from gulpio2.codecs.jpeg import EncoderSettings
 
     return EncoderSettings(quality=95, subsampling="422")
+
+
+@pytest.mark.parametrize("verify", ["frames", False])
+def test_jpegs_of_an_item_compacted_meanwhile_are_refused_without_checksums(
+    tmp_path, verify
+):
+    folder = tmp_path / "gulped"
+    write_chunk(folder, gone=make_frames(2), kept=make_frames(2))
+    path = folder / "meta_0.gmeta"
+    entries = json.loads(path.read_text())
+    for entry in entries.values():  # as GulpIO2 0.0.4 writes it
+        del entry["gulp2"]
+    path.write_text(json.dumps(entries))
+    directory = GulpDirectory(folder, verify=verify)
+    assert all(jpeg[:2] == b"\xff\xd8" for jpeg in directory.read_jpegs("gone"))
+    delete_items(folder, ["gone"])
+    compact_directory(folder)
+    directory.close()  # what is open is the file as it was
+    with pytest.raises(CorruptFrameError, match=r"'gone', frame 1, .*It is zeros"):
+        directory.read_jpegs("gone", [1])
+    assert len(directory.read_jpegs("kept")) == 2
 
 
 # ------------------------------------------------------------------ memory
