@@ -20,6 +20,7 @@ from gulpio2.errors import (
     IngestSettingError,
     StorageError,
 )
+from gulpio2.format import other_settings
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
@@ -466,6 +467,26 @@ def test_a_part_of_other_settings_is_told_once_with_what_differs(tmp_path, caplo
     merge_directories([a, b, c], target)  # all of it is there
     merge_directories([a, c, b], tmp_path / "new")
     assert [message.partition(" ")[0] for message in caplog.messages] == [str(b)]
+
+
+def test_the_settings_of_each_part_are_read_twice_however_many_there_are(
+    tmp_path, monkeypatch
+):
+    read = []
+
+    def noted(options, encoder):
+        read.append(options)
+        return _settings(options, encoder)
+
+    _settings = other_settings._settings
+    monkeypatch.setattr(other_settings, "_settings", noted)
+    for number in range(1, 9):
+        shard = Shard(number, 8)
+        adapter = FrameAdapter(num_items=8, num_frames=1)
+        GulpIngestor(adapter, tmp_path / str(number), 1, 1, shard=shard).run()
+    read.clear()
+    merge_directories([tmp_path / str(n) for n in range(1, 9)], tmp_path / "all")
+    assert len(read) == 16
 
 
 def test_shards_of_one_run_have_no_other_settings(tmp_path, caplog):

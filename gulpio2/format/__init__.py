@@ -12,7 +12,7 @@ is the specification that these modules implement.
 * `edits`: a map that was edited in memory, beside what happened to it on the disk;
   `snapshot` to go back to what its entries were.
 * `other_frames`: entries in memory in the places of which the disk has other frames.
-* `manifest`: ``gulp.json``, how a directory was made.
+* `manifest`: ``gulp.json``, how a directory was made. `joined_runs`: the runs of many.
 * `other_settings`: in what runs differ that are in one directory.
 * `removals`: ``deleted.json``, what was deleted and erased.
 * `checked_json`: small JSON files that carry their own check.

@@ -24,7 +24,6 @@ __all__ = [
     "Manifest",
     "Run",
     "Shares",
-    "add_run",
     "conflicting_runs",
     "dump_manifest",
     "file_check",
@@ -219,31 +218,6 @@ def _shares(value: Any) -> Shares | None:
 
 
 # --- runs that were divided -----------------------------------------------------
-
-
-def add_run(runs: list[Run], run: Run) -> None:
-    """Add a run, or what it wrote to what the same run, or a share of it, wrote.
-
-    Parameters
-    ----------
-    runs : list of Run
-        Changed in place.
-    run : Run
-        With the numbers that its chunks have among those of `runs`.
-    """
-    for index, other in enumerate(runs):
-        counts = {each.shares.count for each in (run, other) if each.shares is not None}
-        like = replace(other, chunks=run.chunks, shares=run.shares, options=run.options)
-        same = like == run and source_of(other) == source_of(run)
-        if same and len(counts) < 2:
-            chunks = tuple(sorted({*other.chunks, *run.chunks}))
-            shares = None  # all of them, if they are in one of both
-            if run.shares is not None and other.shares is not None:
-                present = {*run.shares.present, *other.shares.present}
-                shares = Shares(run.shares.count, tuple(sorted(present)))
-            runs[index] = replace(other, chunks=chunks, shares=shares)
-            return
-    runs.append(run)
 
 
 def incomplete_plans(runs: Iterable[Run]) -> dict[tuple[str | None, int], set[int]]:

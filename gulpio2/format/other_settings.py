@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gulpio2.types import JsonValue, StrPath
 
 __all__ = [
+    "KnownSettings",
     "SettingChange",
     "changed_settings",
     "warning_of",
@@ -77,15 +78,39 @@ def changed_settings(
     ...     print(change)
     frame_size 128 (until now as in the source)
     """
-    known = [_settings(run.options, run.encoder) for run in runs if run.chunks]
-    changes = []
-    for kind, setting in _settings(options, encoder).items():
+    known = KnownSettings()
+    for run in runs:
+        known.add(run)
+    return known.changes(options, encoder)
+
+
+class KnownSettings:
+    """The settings of runs that have stored something, each value once.
+
+    A merge of thousands of parts asks for the changes of each, and adds its runs then.
+    """
+
+    def __init__(self) -> None:
         # By what they mean: the rates 8 and "8" are the same.
-        before = {old[kind].meaning: old[kind].shown for old in known if kind in old}
-        if before.keys() - {setting.meaning}:
-            old_values = tuple(before.values())
-            changes.append(SettingChange(setting.name, old_values, setting.shown))
-    return changes
+        self._shown: dict[str, dict[str, JsonValue]] = {}
+
+    def add(self, run: Run) -> None:
+        """Note the settings of a run, if it has chunks."""
+        if run.chunks:
+            for kind, setting in _settings(run.options, run.encoder).items():
+                self._shown.setdefault(kind, {})[setting.meaning] = setting.shown
+
+    def changes(
+        self, options: Mapping[str, Any], encoder: Mapping[str, Any]
+    ) -> list[SettingChange]:
+        """Compare another run with them, as `changed_settings` does."""
+        changes = []
+        for kind, setting in _settings(options, encoder).items():
+            before = self._shown.get(kind, {})
+            if before.keys() - {setting.meaning}:
+                old_values = tuple(before.values())
+                changes.append(SettingChange(setting.name, old_values, setting.shown))
+        return changes
 
 
 def warning_of(changes: Iterable[SettingChange], folder: StrPath) -> str:

@@ -16,12 +16,12 @@ from gulpio2.adapters.labels import (
     write_label_file,
 )
 from gulpio2.errors import MetaFileError
+from gulpio2.format.joined_runs import join_runs
 from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import (
     Manifest,
     Run,
     Shares,
-    add_run,
     dump_manifest,
     load_manifest,
     without_chunks,
@@ -131,9 +131,7 @@ def write_records(
         runs = without_chunks(runs, run.chunks)
         if run.shares is not None:
             # Shares that go into one directory are one run there, once all have.
-            joined = list(runs)
-            add_run(joined, run)
-            runs = without_complete_shares(joined)
+            runs = without_complete_shares(join_runs(runs, [run]))
         elif run.chunks:
             runs = (*runs, run)
         metainfo = {**metainfo, **facts.metainfo}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.labels import write_label_file
 from gulpio2.errors import IngestError, IngestSettingError
 from gulpio2.format.gmeta import refuse_cut_data
+from gulpio2.format.joined_runs import join_runs
 from gulpio2.format.layout import (
     FAILURES_NAME,
     JOURNAL_NAME,
@@ -23,7 +24,6 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import (
     Manifest,
-    add_run,
     dump_manifest,
     free_number,
     missing_shares,
@@ -386,11 +386,12 @@ def _write_manifest(
     parts: list[Part], out: Store, before: Manifest, metainfo: dict[str, Any]
 ) -> list[str]:
     """Write the manifest; name the shares that it lacks."""
-    runs = list(before.runs)
+    came = []
     for part in parts:
         for run in part.manifest.runs:
             chunks = (part.numbers[n] for n in run.chunks if n in part.numbers)
-            add_run(runs, replace(run, chunks=tuple(sorted(chunks))))
+            came.append(replace(run, chunks=tuple(sorted(chunks))))
+    runs = join_runs(before.runs, came)
     files = checks_of_files(out)
     merged = Manifest(without_complete_shares(runs), metainfo, files)
     out.write_atomically(MANIFEST_NAME, dump_manifest(merged))

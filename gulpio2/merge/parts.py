@@ -22,7 +22,7 @@ from gulpio2.format.layout import (
     meta_name,
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs
-from gulpio2.format.other_settings import changed_settings, warning_of_part
+from gulpio2.format.other_settings import KnownSettings, warning_of_part
 from gulpio2.storage.base import require_failures_file
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removals_file import read_removals
@@ -325,7 +325,9 @@ def warnings_of_settings(
 
     Those of the target are told by its `runs`.
     """
-    runs = list(runs)
+    known = KnownSettings()
+    for run in runs:
+        known.add(run)
     told = []
     for part in parts:
         coming = {n for n in part.chunks if (part.path, n) not in present}
@@ -333,10 +335,11 @@ def warnings_of_settings(
             change
             for run in part.manifest.runs
             if not coming.isdisjoint(run.chunks)
-            for change in changed_settings(runs, run.options, run.encoder)
+            for change in known.changes(run.options, run.encoder)
         ]
         if changes:
             each = {str(change): change for change in changes}.values()
             told.append(warning_of_part(each, part.path, target))
-        runs += part.manifest.runs
+        for run in part.manifest.runs:
+            known.add(run)
     return told

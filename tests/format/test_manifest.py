@@ -13,15 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import MetaFileError
+from gulpio2.format.joined_runs import join_runs
 from gulpio2.format.manifest import (
     Manifest,
     Run,
     Shares,
-    add_run,
     conflicting_runs,
     dump_manifest,
     load_manifest,
     missing_shares,
+    source_of,
     without_complete_shares,
 )
 from gulpio2.format.map_checks import check_manifest
@@ -137,10 +138,7 @@ def share(*present: int, count: int = 3, plan: str = "p", **values: Any) -> Run:
 
 
 def joined(*runs: Run) -> list[Run]:
-    found: list[Run] = []
-    for run in runs:
-        add_run(found, run)
-    return found
+    return join_runs([], runs)
 
 
 def test_shares_of_a_run_become_one():
@@ -158,6 +156,19 @@ def test_what_is_whole_stays_so():
 def test_other_runs_stay_apart():
     others = [share(1), share(1, plan="q"), share(1, count=4), share(1, package="2")]
     assert joined(*others) == others
+
+
+def test_a_run_is_compared_with_those_of_its_source_only(monkeypatch):
+    asked = []
+
+    def noted(run: Run) -> str:
+        asked.append(run)
+        return source_of(run)
+
+    monkeypatch.setattr("gulpio2.format.joined_runs.source_of", noted)
+    runs = [replace(RUN, options={"folder": str(i)}, chunks=(i,)) for i in range(50)]
+    assert join_runs(runs, runs) == runs
+    assert len(asked) == 100
 
 
 def test_all_shares_together_were_never_divided():
