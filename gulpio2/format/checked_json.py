@@ -7,6 +7,7 @@ form that an editor may have given it; `has_own_form` finds any changed byte.
 from __future__ import annotations
 
 import json
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError
@@ -74,7 +75,39 @@ def has_own_form(data: bytes) -> bool:
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1) + "\n").encode("ascii")
+    return (_indented(value, "\n") + "\n").encode("ascii")
+
+
+def _indented(value: Any, margin: str) -> str:
+    """Give what ``json.dumps(value, indent=1)`` gives, in half of the time.
+
+    With an indent json has no code in C, and a list of deleted items is long, and is
+    written again and again by a compaction.
+    """
+    if type(value) is str:
+        return encode_basestring_ascii(value)
+    if type(value) is int:
+        return repr(value)
+    inner = f"{margin} "
+    if isinstance(value, list | tuple) and value:
+        if {*map(type, value)} == {int}:  # records: most of all there is
+            texts = [*map(repr, value)]
+        else:
+            texts = [_indented(each, inner) for each in value]
+        return f"[{inner}{f',{inner}'.join(texts)}{margin}]"
+    if isinstance(value, dict) and value:
+        texts = [
+            f"{_key(key)}: {_indented(each, inner)}" for key, each in value.items()
+        ]
+        return f"{{{inner}{f',{inner}'.join(texts)}{margin}}}"
+    return json.dumps(value)
+
+
+def _key(key: Any) -> str:
+    """Give a key, of which those that are no text become one as in json."""
+    if type(key) is str:
+        return encode_basestring_ascii(key)
+    return json.dumps({key: 0})[1:-4]
 
 
 def _check(body: Mapping[str, Any]) -> str:
