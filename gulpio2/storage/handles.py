@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import resource
 import stat
@@ -12,6 +13,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
@@ -165,17 +167,23 @@ def open_regular(path: str) -> int:
     return fd
 
 
-class _Handle:
+class _Handle(io.FileIO):
     """A file descriptor that closes with the last reference to it.
 
     A reader keeps a reference while it reads, so that dropping a handle from the pool
     never closes a file under a reading thread.
+
+    It is opened and closed without a line of Python between the descriptor and this
+    object, where an interrupt would lose the descriptor, or be lost itself.
     """
 
-    __slots__ = ("fd", "size")
-
     def __init__(self, path: str) -> None:
-        self.fd = open_regular(path)
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # at each opening
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        letting_go(partial(super().__init__, path))
+        if self.fileno() <= _STANDARD:
+            super().__init__(open_descriptor(path, os.O_RDONLY))
+        self.fd = self.fileno()  # asked for at each read
         # Bytes known to be there; the file may have grown since.
         self.size = 0
 
@@ -185,11 +193,8 @@ class _Handle:
             self.size = os.fstat(self.fd).st_size
         return end <= self.size
 
-    # Bound now: at the end of the program a handle may outlive the names of its module.
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        # Without fd where opening failed.
-        if hasattr(self, "fd"):
-            close(self.fd)
+    # Called by the interpreter itself, and it does not warn, as FileIO's own end does.
+    __del__ = io.FileIO.close
 
 
 class HandlePool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import pickle
 import resource
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,8 +28,7 @@ from gulpio2.testing import make_gulp_directory
 from tests.forking import forked, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
 # Python 3.12 and later warn of a fork beside threads, of libraries too; the children
 # here do what is safe.
@@ -289,11 +291,11 @@ def test_a_child_reads_although_a_thread_closed_files_at_the_fork(paths):
     class Slow(handles._Handle):
         """Takes its time to be closed, as a file of a network may."""
 
-        def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        def __del__(self) -> None:
             if not done.is_set():
                 closing.set()
                 done.wait(30)
-            super().__del__(close)
+            super().__del__()
 
     first = next(iter(pool._handles))
     pool._handles[first] = Slow(first)
@@ -310,6 +312,43 @@ def test_a_child_reads_although_a_thread_closed_files_at_the_fork(paths):
     done.set()
     thread.join()
     assert status_of(child) == 0
+
+
+def test_an_interrupt_at_any_line_leaves_no_file_open_and_is_not_lost(paths):
+    pool, before = HandlePool(max_open=1), open_descriptors()
+    around = {"__init__", "__del__", "_open", "letting_go", "_keep_to_share"}
+    around |= {"open_regular", "open_descriptor", "<lambda>"}
+    for line in itertools.count():
+        lines_left = line
+
+        def interrupt(frame, event, arg):
+            nonlocal lines_left
+            code = frame.f_code
+            # Not where a lock is let go of: there is no signal before it is.
+            if code.co_filename == handles.__file__ and code.co_name in around:
+                lines_left -= 1
+                if lines_left == -1:
+                    raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            for path in paths[:3]:  # each drops the one before it
+                pool.read_at(path, 0, 1)
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        finally:
+            sys.settrace(None)
+        pool.close()
+        assert open_descriptors() == before, line
+    assert lines_left >= 0  # each interrupt before was heard of
+    assert line > 30
+
+
+def open_descriptors():
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def test_a_descriptor_is_read_wherever_its_offset_is(paths):
