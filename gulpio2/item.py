@@ -134,10 +134,12 @@ class StoredItem:
         except ValueError as cause:  # damage, or a crop that reaches out
             raise with_place(cause, self._place(0)) from cause
 
-    def read_frames(self, selection: FrameSelection) -> list[Any]:
-        """Decode frames into a list."""
+    def read_frames(
+        self, selection: FrameSelection, edited: EditedChecksums | None = None
+    ) -> list[Any]:
+        """Decode frames into a list; for `edited` see `request`."""
         indices = self.select(selection)
-        request = self.request(indices)
+        request = self.request(indices, edited)
         if self.decoder is jpeg_bytes_to_img:
             return read_list(request, threads=self.num_threads)
         frames = []
@@ -178,8 +180,10 @@ class StoredItem:
             )
         return read_clips([(self, indices)], out, options, batched=False)
 
-    def request(self, indices: Sequence[int]) -> FrameRequest:
-        """Name the records of these frames, and checksums that are to be compared."""
+    def request(
+        self, indices: Sequence[int], edited: EditedChecksums | None = None
+    ) -> FrameRequest:
+        """Name the records of these frames; requests of one call may share `edited`."""
         handles = self.handles  # asked directly: a call less than `read_into`, per read
         return FrameRequest(
             self.read_at,
@@ -188,7 +192,7 @@ class StoredItem:
             self.checksums(indices),
             partial(handles.read_several, str(self.data_path)) if handles else None,
             isinstance(indices, range),
-            EditedChecksums(self),
+            edited or EditedChecksums(self),
         )
 
     def checksums(self, indices: Sequence[int]) -> list[int] | None:
@@ -275,8 +279,8 @@ class EditedChecksums:
     """Tells of a frame whether it is in another one's place by an edit of the entry.
 
     Entries in memory may be edited, their frames put into another order. Asked for the
-    checksums of such frames, which are not those stored for their places; what it takes
-    to answer is looked for once, as every frame of an item may be asked for.
+    checksums of such frames, not those stored for their places; what it takes to answer
+    is looked for once, as every frame of an item may be asked for.
 
     Parameters
     ----------

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.arguments import as_number, require_choice
 from gulpio2.errors import CorruptFrameError, ReadRangeError, StorageError
 from gulpio2.format.wording import counted
+from gulpio2.item import EditedChecksums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gulpio2.directory import GulpDirectory
+    from gulpio2.item import StoredItem
     from gulpio2.types import FrameSelection, Meta
 
 __all__ = ["DamageReport", "OnDamage", "TolerantReader", "is_damage"]
@@ -129,19 +131,19 @@ class TolerantReader:
         except (CorruptFrameError, StorageError) as error:
             if self.on_damage == "raise" or not is_damage(error):
                 raise
-        frames = []
+        frames, edited = [], EditedChecksums(item)
         for index in item.select(slice_):
-            found = self._frame(item, index)
+            found = self._frame(item, index, edited)
             if found is not None:
                 frames.append(found)
             elif self.on_damage == "substitute":
-                frames.append(self._nearest(item, index))
+                frames.append(self._nearest(item, index, edited))
         return frames, item.meta
 
-    def _frame(self, item: Any, index: int) -> Any:
+    def _frame(self, item: StoredItem, index: int, edited: EditedChecksums) -> Any:
         """Read one frame; None if it is damaged."""
         try:
-            (frame,) = item.read_frames([index])
+            (frame,) = item.read_frames([index], edited)
         except (CorruptFrameError, StorageError) as error:
             if not is_damage(error):
                 raise
@@ -162,12 +164,14 @@ class TolerantReader:
             return None
         return frame
 
-    def _nearest(self, item: Any, index: int) -> Any:
+    def _nearest(self, item: StoredItem, index: int, edited: EditedChecksums) -> Any:
         """Read the good frame that is nearest."""
         known = self.damage.frames[item.id_]
         for other in _by_distance(index, item.num_frames):
-            if other not in known and (frame := self._frame(item, other)) is not None:
-                return frame
+            if other not in known:
+                frame = self._frame(item, other, edited)
+                if frame is not None:
+                    return frame
         raise CorruptFrameError(
             f"item {item.id_!r} in {item.data_path} has no good frame to give in place "
             f"of frame {index}"

@@ -5,6 +5,7 @@ import pytest
 
 from gulpio2 import GulpDirectory
 from gulpio2.errors import CorruptFrameError, ItemNotFoundError, ReadRangeError
+from gulpio2.record import EntryRecord
 from gulpio2.testing import make_gulp_directory
 from gulpio2.tolerant import DamageReport, TolerantReader, _by_distance
 
@@ -142,3 +143,17 @@ def test_a_report_that_is_emptied_begins_again(folder):
             reader.damage.frames.clear()
         else:
             reader.damage = DamageReport()
+
+
+def test_a_call_asks_once_whether_an_item_was_edited(folder, monkeypatch):
+    damage(folder, "item0", *range(8))
+    asked = []
+    is_edited = EntryRecord.is_edited
+
+    def note(record, id_):
+        asked.append(id_)
+        return is_edited(record, id_)
+
+    monkeypatch.setattr(EntryRecord, "is_edited", note)
+    reader_of(folder, on_damage="skip").read_frames("item0")
+    assert len(asked) == 2  # by the first try, and for all frames one at a time
