@@ -6,13 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, Dataset
+import pytest
 
 from gulpio2 import GulpDirectory
 from gulpio2.sampling import sample_window
 from gulpio2.testing import make_gulp_directory
 from gulpio2.torch import ConcatDataset, GulpClipDataset, ResumableSampler
+
+pytestmark = pytest.mark.torch
 
 
 def number_of(info: dict[str, Any]) -> int:
@@ -21,6 +22,8 @@ def number_of(info: dict[str, Any]) -> int:
 
 
 def test_datasets_are_those_of_a_loader_of_torch(tmp_path):
+    from torch.utils.data import DataLoader, Dataset
+
     make_gulp_directory(tmp_path / "train", num_items=3, num_frames=4)
     clips = GulpClipDataset(
         tmp_path / "train", partial(sample_window, clip_length=2), target=number_of
@@ -36,6 +39,8 @@ def test_datasets_are_those_of_a_loader_of_torch(tmp_path):
 
 
 def test_a_clip_is_of_the_type_of_its_memory(tmp_path):
+    import torch
+
     make_gulp_directory(tmp_path / "train", num_items=1, num_frames=4)
     with GulpDirectory(tmp_path / "train") as directory:
         clip = directory.read_clip("item0")
